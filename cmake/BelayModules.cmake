@@ -1,0 +1,64 @@
+# One static library per directory of src/, and the program.
+
+find_package(Threads REQUIRED)
+
+# Static archives: with shared ones the dynamic loader doubles the start-up time.
+function(belay_static_library name archive header)
+  find_library(${name}_ARCHIVE ${archive} REQUIRED)
+  find_path(${name}_INCLUDE ${header} REQUIRED)
+  mark_as_advanced(${name}_ARCHIVE ${name}_INCLUDE)
+  add_library(belay_dep_${name} INTERFACE)
+  target_link_libraries(belay_dep_${name} INTERFACE ${${name}_ARCHIVE})
+  target_include_directories(belay_dep_${name} SYSTEM INTERFACE ${${name}_INCLUDE})
+endfunction()
+belay_static_library(crypto libcrypto.a openssl/evp.h)
+belay_static_library(zstd libzstd.a zstd.h)
+belay_static_library(sqlite3 libsqlite3.a sqlite3.h)
+target_link_libraries(belay_dep_crypto INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(belay_dep_sqlite3 INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
+
+set(BELAY_DEPS_base Threads::Threads belay_dep_crypto)
+set(BELAY_DEPS_store belay_dep_zstd belay_dep_sqlite3)
+
+# Taken when configuring, so that a commit alone rebuilds nothing.
+set(BELAY_REVISION "")
+find_program(GIT_PROGRAM git)
+mark_as_advanced(GIT_PROGRAM)
+if(GIT_PROGRAM AND EXISTS "${PROJECT_SOURCE_DIR}/.git")
+  execute_process(COMMAND ${GIT_PROGRAM} -C ${PROJECT_SOURCE_DIR} rev-parse --short HEAD
+                  OUTPUT_VARIABLE BELAY_REVISION OUTPUT_STRIP_TRAILING_WHITESPACE
+                  ERROR_QUIET)
+endif()
+configure_file(cmake/belay_version.h.in generated/belay_version.h @ONLY)
+
+add_library(belay_includes INTERFACE)
+target_include_directories(belay_includes INTERFACE ${PROJECT_SOURCE_DIR}/src
+                                                    ${PROJECT_BINARY_DIR}/generated)
+
+set(BELAY_LIBRARIES "")  # the modules that exist so far, lowest first
+foreach(module IN LISTS BELAY_MODULES)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${module}/*.cc")
+  list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/src/cli/main.cc")
+  if(NOT sources)
+    continue()
+  endif()
+  add_library(belay_${module} STATIC ${sources})
+  # Highest first: the order in which a linker wants static archives.
+  set(above ${BELAY_LIBRARIES})
+  list(REVERSE above)
+  target_link_libraries(belay_${module} PUBLIC belay_includes ${above})
+  target_link_libraries(belay_${module} PRIVATE ${BELAY_DEPS_${module}})
+  list(APPEND BELAY_LIBRARIES belay_${module})
+endforeach()
+list(LENGTH BELAY_LIBRARIES count)
+if(count)
+  list(GET BELAY_LIBRARIES -1 BELAY_WHOLE)  # links everything
+else()
+  set(BELAY_WHOLE belay_includes)
+endif()
+
+file(GLOB main_source CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/main.cc")
+if(main_source AND NOT BELAY_FUZZ)
+  add_executable(belay ${main_source})
+  target_link_libraries(belay PRIVATE ${BELAY_WHOLE} belay_includes)
+endif()

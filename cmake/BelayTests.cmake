@@ -1,0 +1,140 @@
+# Every test there is, in few binaries: one per module, one per kind of cross-module
+# test. Linking is what a third binary per file would cost on two cores.
+
+# The modules whose tests also run under the address sanitizer in ./test: they
+# parse bytes from disk or carry the user's data. The rest has `ctest --preset asan`.
+set(BELAY_SLICE base store ignore git scan)
+
+set(test_environment
+    "BELAY_BIN=${PROJECT_BINARY_DIR}/bin/belay"
+    "BELAY_BUILD_DIR=${PROJECT_BINARY_DIR}"
+    "BELAY_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+
+add_custom_target(slice_tests)  # what ./test builds of the asan preset
+
+function(belay_gtest name library labels)
+  add_executable(${name}_test ${ARGN})
+  # The support library first: it may use anything its user links.
+  target_link_libraries(${name}_test PRIVATE belay_test_pch belay_test_support ${library})
+  target_precompile_headers(${name}_test REUSE_FROM belay_test_pch)
+  foreach(helper IN LISTS BELAY_TEST_HELPERS)
+    add_dependencies(${name}_test ${helper})
+  endforeach()
+  # gtest_discover_tests takes its properties as a flat list: the escapes keep
+  # the two lists in it whole.
+  string(REPLACE ";" "\\;" environment "${test_environment}")
+  string(REPLACE ";" "\\;" label_list "${labels}")
+  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+                       PROPERTIES TIMEOUT 300 LABELS "${label_list}"
+                                  ENVIRONMENT "${environment}")
+endfunction()
+
+find_package(GTest)
+if(GTest_FOUND)
+  include(GoogleTest)
+
+  file(GLOB support_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/*.cc")
+  list(FILTER support_sources EXCLUDE REGEX "_test\\.cc$")
+  if(support_sources)
+    add_library(belay_test_support STATIC ${support_sources})
+    set(scope PUBLIC)
+  else()
+    add_library(belay_test_support INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(belay_test_support ${scope} ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(belay_test_support ${scope} belay_includes GTest::gmock GTest::gtest)
+  if(TARGET belay_base)
+    target_link_libraries(belay_test_support ${scope} belay_base)
+  endif()
+
+  # gtest and gmock take 1.3 s of every test source without this.
+  file(CONFIGURE OUTPUT generated/test_main.cc CONTENT [[
+#include <gmock/gmock.h>
+int main(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
+]])
+  add_library(belay_test_pch OBJECT "${PROJECT_BINARY_DIR}/generated/test_main.cc")
+  target_link_libraries(belay_test_pch PUBLIC GTest::gmock GTest::gtest)
+  target_precompile_headers(belay_test_pch PRIVATE
+    <gtest/gtest.h> <gmock/gmock.h> <algorithm> <cstdint> <functional> <map> <memory>
+    <optional> <span> <string> <string_view> <utility> <vector>)
+
+  # Small programs that tests run (a program to kill, a fault to preload, ...).
+  set(BELAY_TEST_HELPERS "")
+  file(GLOB helper_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/tools/*.cc")
+  foreach(source IN LISTS helper_sources)
+    get_filename_component(helper ${source} NAME_WE)
+    add_executable(${helper} ${source})
+    target_link_libraries(${helper} PRIVATE belay_test_support ${BELAY_WHOLE})
+    list(APPEND BELAY_TEST_HELPERS ${helper})
+  endforeach()
+
+  foreach(module IN LISTS BELAY_MODULES)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${module}/*.cc")
+    if(sources AND TARGET belay_${module})
+      set(labels ${module})
+      if(module IN_LIST BELAY_SLICE)
+        list(APPEND labels slice)
+      endif()
+      belay_gtest(${module} belay_${module} "${labels}" ${sources})
+      if(module IN_LIST BELAY_SLICE)
+        add_dependencies(slice_tests ${module}_test)
+      endif()
+    endif()
+  endforeach()
+  foreach(kind IN ITEMS support crash model hostile)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${kind}/*.cc")
+    if(kind STREQUAL "support")
+      list(FILTER sources INCLUDE REGEX "_test\\.cc$")
+    endif()
+    if(sources)
+      belay_gtest(${kind} ${BELAY_WHOLE} ${kind} ${sources})
+    endif()
+  endforeach()
+else()
+  message(STATUS "GoogleTest is missing: only the script tests are built")
+endif()
+
+# Script tests: exit 0 passed, 77 skipped (the last line says why), else failed.
+function(belay_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "COMMAND;CONFIGURATIONS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  if(arg_CONFIGURATIONS)
+    set(only CONFIGURATIONS ${arg_CONFIGURATIONS})
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_BINARY_DIR} ${only})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
+                       LABELS "${arg_LABEL}" ENVIRONMENT "${test_environment}")
+endfunction()
+
+if(TARGET belay)
+  foreach(kind IN ITEMS cli crash package)
+    file(GLOB scripts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${kind}/*.sh")
+    foreach(script IN LISTS scripts)
+      get_filename_component(name ${script} NAME_WE)
+      belay_script_test(${kind}.${name} LABEL ${kind} COMMAND bash ${script})
+    endforeach()
+  endforeach()
+endif()
+
+belay_script_test(tools.check_includes LABEL tools
+  COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/check_includes.py ${PROJECT_SOURCE_DIR})
+belay_script_test(tools.check_includes_can_fail LABEL tools
+  COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/check_includes.py --self-test)
+
+# Only `ctest --preset all` (-C All) runs these: each takes minutes.
+foreach(preset IN ITEMS asan tsan)
+  belay_script_test(preset.${preset} LABEL slow TIMEOUT 3600 CONFIGURATIONS All
+    COMMAND ${PROJECT_SOURCE_DIR}/tools/test_preset ${preset})
+endforeach()
+foreach(script IN ITEMS package_test fresh_machine_test)
+  belay_script_test(machine.${script} LABEL slow TIMEOUT 3600 CONFIGURATIONS All
+    COMMAND ${PROJECT_SOURCE_DIR}/tools/${script})
+endforeach()
