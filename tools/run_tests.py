@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""What ./test does once the packages are there: stages, their times, one sum.
+
+Each stage is a function that returns a Count. A stage that cannot even be built
+counts as one failed test, so that nothing is lost from the sum.
+"""
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+LOG = BUILD / "log"
+JOBS = str(os.cpu_count() or 2)
+SUM = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+FUZZ_SECONDS = 10  # a target; all of them together stay below FUZZ_TOTAL
+FUZZ_TOTAL = 90
+
+
+@dataclasses.dataclass
+class Count:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    notes: list = dataclasses.field(default_factory=list)  # printed below the stage
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+class StageFailed(Exception):
+    """What a stage needed could not be done; the text says what."""
+
+
+def run(log_name, command, check=True, **options):
+    """Runs a command with its output in build/log; returns (status, output)."""
+    log = LOG / log_name
+    with log.open("w") as out:
+        status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out,
+                                stderr=subprocess.STDOUT, **options).returncode
+    output = log.read_text(errors="replace")
+    if check and status:
+        tail = "\n".join(output.splitlines()[-60:])
+        shown = " ".join(map(str, command))
+        raise StageFailed(f"{tail}\nfailed: {shown} (all of it in {log})")
+    return status, output
+
+
+def build(preset, *targets):
+    cache = BUILD / preset / "CMakeCache.txt"
+    here = f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT}\n"
+    if cache.exists() and here not in cache.read_text():
+        shutil.rmtree(BUILD / preset)  # the clone was moved
+    run(f"{preset}-configure", ["cmake", "--preset", preset])
+    target = ["--target", *targets] if targets else []
+    run(f"{preset}-build", ["cmake", "--build", "--preset", preset, *target])
+
+
+def skip_reason(output):
+    found = re.search(r": Skipped\n(.*?)\n?\[  SKIPPED", output, re.S)
+    lines = (found[1] if found else output).strip().splitlines()
+    return lines[-1].strip() if lines else "no reason given"
+
+
+def ctest(preset):
+    junit = LOG / f"{preset}-junit.xml"
+    junit.unlink(missing_ok=True)
+    status, output = run(f"{preset}-ctest", [
+        "ctest", "--preset", preset, "-j", JOBS, "--output-junit", junit,
+        "--test-output-size-passed", "65536"], check=False)
+    if not junit.exists():
+        raise StageFailed(output[-4000:])
+    count = Count()
+    for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
+        name, text = case.get("name"), case.findtext("system-out") or ""
+        if case.get("status") == "run":
+            count.passed += 1
+        elif case.get("status") in ("notrun", "disabled") and case.find("skipped") is not None:
+            reason = case.find("skipped").get("message") or ""
+            if "SKIP" not in reason and "Disabled" not in reason:  # it could not be started
+                count.failed += 1
+                count.notes.append(f"FAILED {name}: {reason}")
+                continue
+            count.skipped += 1
+            count.notes.append(f"skipped {name}: {skip_reason(text)}")
+        else:
+            count.failed += 1
+            count.notes.append(f"FAILED {name}\n{text.strip()}")
+    if status and not count.failed:
+        raise StageFailed(output[-4000:])
+    return count
+
+
+def release_tests():
+    return ctest("release")
+
+
+def release_build():
+    stamp = BUILD / "stamp"  # as in tools/setup.sh: ./belay need not build again
+    stamp.unlink(missing_ok=True)
+    stamp.touch()
+    build("release")
+    stamp.replace(BUILD / "release/stamp")
+    return Count()
+
+
+def asan_slice():
+    build("asan", "slice_tests")
+    return ctest("slice")
+
+
+def mutant_slice():
+    """tools/mutants ends in the same line as ./test; a mutant that is caught passes."""
+    status, output = run("mutants", [ROOT / "tools/mutants", "--slice"], check=False)
+    sums = SUM.findall(output)
+    if not sums:
+        raise StageFailed(f"{output[-4000:]}\ntools/mutants --slice gave no sum")
+    count = Count(*map(int, sums[-1]))
+    if count.failed or status:
+        count.failed = max(count.failed, 1)
+        count.notes.append(output[-4000:])
+    return count
+
+
+def fuzz_one(name, seconds):
+    corpus = ROOT / "tests/fuzz/corpus" / name
+    artifacts = BUILD / "fuzz-artifacts" / name
+    artifacts.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        if corpus.is_dir():
+            shutil.copytree(corpus, work, dirs_exist_ok=True)
+        status, output = run(name, [
+            BUILD / "fuzz/fuzz" / name, "-seed=1", "-runs=1000000", "-timeout=20",
+            f"-max_total_time={seconds}", f"-artifact_prefix={artifacts}/", work], check=False)
+    return name, status, output
+
+
+def fuzz_slice():
+    names = sorted(p.stem for p in (ROOT / "tests/fuzz").glob("fuzz_*.cc"))
+    build("fuzz", "fuzz_targets")
+    jobs = int(JOBS)
+    seconds = max(2, min(FUZZ_SECONDS, FUZZ_TOTAL * jobs // len(names)))
+    count = Count()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for name, status, output in pool.map(lambda n: fuzz_one(n, seconds), names):
+            if status:
+                count.failed += 1
+                count.notes.append(f"FAILED {name}\n{output[-4000:]}")
+            else:
+                count.passed += 1
+    return count
+
+
+def format_check():
+    run("lint", [ROOT / "tools/lint"])
+    return Count(passed=1)
+
+
+def stages(fast):
+    yield "release build", release_build
+    yield "release tests", release_tests
+    if not fast:
+        yield "asan slice", asan_slice
+        if os.access(ROOT / "tools/mutants", os.X_OK):
+            yield "mutant slice", mutant_slice
+        if any((ROOT / "tests/fuzz").glob("fuzz_*.cc")):
+            yield "fuzz slice", fuzz_slice
+    yield "format", format_check
+
+
+def not_run(fast):
+    if fast:
+        yield "./test", "the sanitizer, mutant and fuzz slices as well"
+    yield "ctest --preset all", "whole asan and tsan builds, both chroot tests below"
+    yield "tools/package_test", "the .deb and the .tar.gz in a bare chroot"
+    yield "tools/fresh_machine_test", "a clone built and tested on a bare Debian 12"
+    yield "tools/lint --tidy", "clang-tidy"
+    if os.access(ROOT / "tools/mutants", os.X_OK):
+        yield "tools/mutants", "every mutant"
+    if (ROOT / "bench").is_dir():
+        yield "bench/", "benchmarks"
+
+
+def main(args):
+    fast = "--fast" in args
+    LOG.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    total = Count()
+    for name, stage in stages(fast):
+        start = time.monotonic()
+        try:
+            count = stage()
+        except StageFailed as failure:
+            count = Count(failed=1, notes=[str(failure)])
+        total.add(count)
+        print(f"{name:<14} {time.monotonic() - start:6.1f} s  {count.passed} passed, "
+              f"{count.failed} failed, {count.skipped} skipped", flush=True)
+        for note in count.notes:
+            print("  " + note.replace("\n", "\n  "), flush=True)
+        if name == "release build" and count.failed:
+            break  # nothing else can say anything new
+    print(f"total          {time.monotonic() - begin:6.1f} s")
+    print("not run here:")
+    for command, what in not_run(fast):
+        print(f"  {command:<26} {what}")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
