@@ -24,6 +24,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wthread-safety)
 endif()
 
+# __FILE__ names the source as git does, and no directory of the machine that built
+# it; the second form is what ccache makes of the first.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
+                    -fmacro-prefix-map=../../=)
+
 if(BELAY_SANITIZE)
   add_compile_options(-fsanitize=${BELAY_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)

@@ -80,22 +80,22 @@ def ctest(preset):
         "--test-output-size-passed", "65536"], check=False)
     if not junit.exists():
         raise StageFailed(output[-4000:])
+    how = dict(re.findall(r"Test +#\d+: (\S+) \.*\*\*\*(.+?)\s+[\d.]+ sec", output))
     count = Count()
     for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
         name, text = case.get("name"), case.findtext("system-out") or ""
+        skipped = case.find("skipped")
         if case.get("status") == "run":
             count.passed += 1
-        elif case.get("status") in ("notrun", "disabled") and case.find("skipped") is not None:
-            reason = case.find("skipped").get("message") or ""
-            if "SKIP" not in reason and "Disabled" not in reason:  # it could not be started
-                count.failed += 1
-                count.notes.append(f"FAILED {name}: {reason}")
-                continue
+        elif case.get("status") == "disabled":
+            count.skipped += 1
+            count.notes.append(f"skipped {name}: disabled")
+        elif skipped is not None and "SKIP_" in skipped.get("message", ""):
             count.skipped += 1
             count.notes.append(f"skipped {name}: {skip_reason(text)}")
-        else:
+        else:  # failed, crashed, timed out, or could not be started
             count.failed += 1
-            count.notes.append(f"FAILED {name}\n{text.strip()}")
+            count.notes.append(f"FAILED {name} ({how.get(name, 'Failed')})\n{text.strip()}")
     if status and not count.failed:
         raise StageFailed(output[-4000:])
     return count
