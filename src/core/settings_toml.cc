@@ -1,0 +1,70 @@
+// The only file that sees toml++: it is header-only and takes seconds to compile.
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_ENABLE_WINDOWS_COMPAT 0
+#define TOML_MAX_NESTED_VALUES 16
+#include <toml++/toml.h>
+
+#include "base/escape.h"
+#include "core/settings_internal.h"
+
+namespace belay {
+
+namespace {
+
+TomlValue Convert(const toml::node& node) {
+  TomlValue value;
+  if (const auto* boolean = node.as_boolean()) {
+    value.type = TomlValue::Type::kBool;
+    value.boolean = boolean->get();
+  } else if (const auto* integer = node.as_integer()) {
+    value.type = TomlValue::Type::kInt;
+    value.integer = integer->get();
+  } else if (const auto* text = node.as_string()) {
+    value.type = TomlValue::Type::kString;
+    value.text = text->get();
+  } else if (const auto* array = node.as_array()) {
+    value.type = TomlValue::Type::kArray;
+    for (const toml::node& item : *array) value.items.push_back(Convert(item));
+  }
+  return value;
+}
+
+void Flatten(const toml::table& table, std::vector<std::string>& path,
+             std::vector<TomlEntry>& out) {
+  for (const auto& [key, node] : table) {
+    path.emplace_back(key.str());
+    if (const toml::table* below = node.as_table()) {
+      Flatten(*below, path, out);
+    } else {
+      out.push_back({path, key.source().begin.line, Convert(node)});
+    }
+    path.pop_back();
+  }
+}
+
+}  // namespace
+
+Result<std::vector<TomlEntry>> FlattenToml(std::string_view text,
+                                           std::string_view name) {
+  // First, so that the parser below never meets what it cannot bear.
+  auto statements = ScanToml(text, name);
+  if (!statements.ok()) return std::move(statements).error();
+
+  toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    std::string what(name);
+    what += ':';
+    what += std::to_string(error.source().begin.line);
+    what += ": not valid TOML: ";
+    what += EscapeForDisplay(error.description());
+    return Error(Errc::kInvalid, std::move(what));
+  }
+  std::vector<TomlEntry> entries;
+  std::vector<std::string> path;
+  Flatten(parsed.table(), path, entries);
+  return entries;
+}
+
+}  // namespace belay
