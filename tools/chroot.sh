@@ -49,8 +49,8 @@ make_base() {
 new_chroot() {
   chroot=$(mktemp -d "$chroot_cache/work.XXXXXX")
   trap 'rm -rf --one-file-system "$chroot"' EXIT
-  chmod 755 "$chroot"
   tar -C "$chroot" -xf "$1"
+  chmod 755 "$chroot"
   cp -L /etc/resolv.conf /etc/hosts "$chroot/etc/" 2>/dev/null || true
 }
 
