@@ -27,6 +27,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -179,6 +180,9 @@ class Fs {
 };
 
 // --- helpers over any Fs ---------------------------------------------------------------
+
+// The error every Fs gives: "operation name: reason", the name escaped for display.
+Error FsError(int sys, std::string_view operation, std::string_view name);
 
 // Reads until `out` is full or the file ends; the count read.
 Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset, std::span<std::byte> out);

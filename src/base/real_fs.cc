@@ -15,8 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/escape.h"
-
 namespace belay {
 
 namespace {
@@ -31,19 +29,12 @@ auto Retry(Call call) -> decltype(call()) {
   }
 }
 
-Error Failed(int sys, std::string_view operation, std::string_view name) {
-  std::string what(operation);
-  what += ' ';
-  what += EscapeForDisplay(name);
-  return SysError(sys, what);
-}
-
 Status Finish(long result, std::string_view operation) {
   if (result < 0) return SysError(static_cast<int>(-result), operation);
   return Ok();
 }
 Status Finish(long result, std::string_view operation, const Name& name) {
-  if (result < 0) return Failed(static_cast<int>(-result), operation, name.bytes());
+  if (result < 0) return FsError(static_cast<int>(-result), operation, name.bytes());
   return Ok();
 }
 
@@ -256,7 +247,7 @@ Result<Fd> RealFs::OpenDir(const AbsPath& path) {
     if (!last && opened >= 0) at.Reset(opened);
     return opened;
   });
-  if (fd < 0) return Failed(-fd, "open", path.bytes());
+  if (fd < 0) return FsError(-fd, "open", path.bytes());
   return Fd(*this, fd);
 }
 
@@ -265,7 +256,7 @@ Result<Fd> RealFs::Open(const Fd& dir, const Name& name, const OpenMode& mode) {
   int fd = flags < 0 ? flags : OpenOrCreate(mode, flags, [&](int f) {
     return OpenComponent(dir.handle(), name.c_str(), f, mode.mode);
   });
-  if (fd < 0) return Failed(-fd, "open", name.bytes());
+  if (fd < 0) return FsError(-fd, "open", name.bytes());
   return Fd(*this, fd);
 }
 
@@ -294,7 +285,7 @@ int RealFs::OpenBeneathShort(int root, const std::string& path, int flags,
 Result<Fd> RealFs::OpenBeneath(const Fd& root, const RelPath& path,
                                const OpenMode& mode) {
   int flags = FlagsFor(mode);
-  if (flags < 0) return Failed(-flags, "open", path.bytes());
+  if (flags < 0) return FsError(-flags, "open", path.bytes());
   Raw at(-1);
   int fd = OpenInPieces(path.bytes(), [&](const std::string& piece, bool last) {
     int from = at.get() < 0 ? root.handle() : at.get();
@@ -307,7 +298,7 @@ Result<Fd> RealFs::OpenBeneath(const Fd& root, const RelPath& path,
     if (opened >= 0) at.Reset(opened);
     return opened;
   });
-  if (fd < 0) return Failed(-fd, "open", path.bytes());
+  if (fd < 0) return FsError(-fd, "open", path.bytes());
   return Fd(*this, fd);
 }
 
@@ -327,7 +318,7 @@ Status RealFs::Close(int handle) {
 Result<AbsPath> RealFs::RealPath(const AbsPath& path) {
   std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                    &std::free);
-  if (real == nullptr) return Failed(errno, "resolve", path.bytes());
+  if (real == nullptr) return FsError(errno, "resolve", path.bytes());
   return AbsPath::Parse(real.get());
 }
 
@@ -379,7 +370,7 @@ Result<FileStat> RealFs::StatAt(const Fd& dir, const Name& name) {
   struct stat st {};
   int result = Retry(
       [&] { return fstatat(dir.handle(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW); });
-  if (result < 0) return Failed(-result, "stat", name.bytes());
+  if (result < 0) return FsError(-result, "stat", name.bytes());
   return ToFileStat(st);
 }
 
@@ -411,7 +402,7 @@ Result<std::string> RealFs::ReadLink(const Fd& dir, const Name& name) {
     ssize_t got = Retry([&] {
       return readlinkat(dir.handle(), name.c_str(), target.data(), target.size());
     });
-    if (got < 0) return Failed(static_cast<int>(-got), "readlink", name.bytes());
+    if (got < 0) return FsError(static_cast<int>(-got), "readlink", name.bytes());
     if (static_cast<size_t>(got) < target.size()) {
       target.resize(static_cast<size_t>(got));
       return target;
@@ -440,7 +431,7 @@ Result<FsInfo> RealFs::Info(const Fd& any) {
 Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
   int made = Retry(
       [&] { return mkdirat(dir.handle(), name.c_str(), static_cast<mode_t>(mode)); });
-  if (made < 0) return Failed(-made, "mkdir", name.bytes());
+  if (made < 0) return FsError(-made, "mkdir", name.bytes());
 
   auto fix = [&] {
     struct stat st {};
@@ -461,7 +452,7 @@ Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
   };
   if (int fixed = fix(); fixed < 0) {
     unlinkat(dir.handle(), name.c_str(), AT_REMOVEDIR);
-    return Failed(-fixed, "mkdir", name.bytes());
+    return FsError(-fixed, "mkdir", name.bytes());
   }
   return Ok();
 }
@@ -479,7 +470,7 @@ Status RealFs::RemoveDir(const Fd& dir, const Name& name) {
 
 Status RealFs::Symlink(const Fd& dir, const Name& name, std::string_view target) {
   if (target.find('\0') != std::string_view::npos)
-    return Failed(EINVAL, "symlink", name.bytes());
+    return FsError(EINVAL, "symlink", name.bytes());
   std::string text(target);
   return Finish(
       Retry([&] { return symlinkat(text.c_str(), dir.handle(), name.c_str()); }),
