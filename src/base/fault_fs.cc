@@ -174,8 +174,7 @@ Result<Fd> FaultFs::Rebind(Result<Fd> fd) {
   return Fd(*this, fd->Release());
 }
 
-// --- the calls
-// -------------------------------------------------------------------------
+// --- the calls -----------------------------------------------------------------------
 
 Result<Fd> FaultFs::OpenDir(const AbsPath& path) {
   return Pass(FsCall::kOpenDir, false, [&] { return Rebind(inner_.OpenDir(path)); });

@@ -7,8 +7,7 @@
 
 namespace belay {
 
-// --- Fd
-// --------------------------------------------------------------------------------
+// --- Fd ------------------------------------------------------------------------------
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   if (this != &other) {
@@ -28,8 +27,14 @@ Status Fd::Close() {
   return fs_->Close(Release());
 }
 
-// --- bytes
-// -----------------------------------------------------------------------------
+Error FsError(int sys, std::string_view operation, std::string_view name) {
+  std::string what(operation);
+  what += ' ';
+  what += EscapeForDisplay(name);
+  return SysError(sys, what);
+}
+
+// --- bytes ---------------------------------------------------------------------------
 
 Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset,
                         std::span<std::byte> out) {
@@ -94,8 +99,7 @@ Status WriteFull(Fs& fs, const Fd& file, uint64_t offset, ByteSpan bytes) {
   return Ok();
 }
 
-// --- ReplaceFile
-// -----------------------------------------------------------------------
+// --- ReplaceFile ---------------------------------------------------------------------
 
 namespace {
 
@@ -174,8 +178,7 @@ Status ReplaceFile(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes,
   return fs.Sync(dir);
 }
 
-// --- paths
-// -----------------------------------------------------------------------------
+// --- paths ---------------------------------------------------------------------------
 
 Result<Parent> OpenParent(Fs& fs, const Fd& root, const RelPath& path) {
   const std::string& bytes = path.bytes();

@@ -2,10 +2,10 @@
 
 // Fs is every system call Belay makes on files: the one door to the operating system.
 //
-// RealFs forwards to the kernel. MemFs keeps a tree in memory, knows what was synced and
-// forgets or tears the rest on Crash(). FaultFs wraps another Fs and fails, shortens,
-// kills or cuts power at call number N. Because nothing else touches files, a test can
-// pull the plug between any two steps of any operation.
+// RealFs forwards to the kernel. MemFs keeps a tree in memory, knows what was synced
+// and forgets or tears the rest on Crash(). FaultFs wraps another Fs and fails,
+// shortens, kills or cuts power at call number N. Because nothing else touches files, a
+// test can pull the plug between any two steps of any operation.
 //
 // Rules of the interface
 //   * One virtual call is one system call (as near as the kernel allows): a fault sweep
@@ -19,8 +19,8 @@
 //   * A handle that fails Sync() must be given up: the kernel may have marked the pages
 //     clean. Callers never retry.
 //
-// Threads: every method may be called from any thread; one handle's Lock state belongs to
-// the open file description, as OFD locks do.
+// Threads: every method may be called from any thread; one handle's Lock state belongs
+// to the open file description, as OFD locks do.
 
 #include <cstdint>
 #include <memory>
@@ -38,8 +38,8 @@ namespace belay {
 
 class Fs;
 
-// An open file or directory. Move-only; the destructor closes silently, so whoever wrote
-// calls Close() and checks.
+// An open file or directory. Move-only; the destructor closes silently, so whoever
+// wrote calls Close() and checks.
 class Fd {
  public:
   Fd() = default;
@@ -65,7 +65,14 @@ class Fd {
   int handle_ = -1;
 };
 
-enum class FileType : uint8_t { kRegular, kDirectory, kSymlink, kFifo, kSocket, kDevice };
+enum class FileType : uint8_t {
+  kRegular,
+  kDirectory,
+  kSymlink,
+  kFifo,
+  kSocket,
+  kDevice
+};
 
 struct FileStat {
   FileType type = FileType::kRegular;
@@ -82,7 +89,7 @@ struct FileStat {
 };
 
 struct DirEntry {
-  std::string name;  // bytes as the kernel gave them; never "." or ".."
+  std::string name;              // bytes as the kernel gave them; never "." or ".."
   std::optional<FileType> type;  // absent when the file system does not say
   uint64_t ino = 0;
 };
@@ -107,7 +114,8 @@ struct OpenMode {
   static OpenMode ReadWrite() { return {.access = Access::kReadWrite}; }
   static OpenMode Directory() { return {.access = Access::kDirectory}; }
   static OpenMode CreateNew(uint32_t mode = 0600) {
-    return {.access = Access::kReadWrite, .create = true, .exclusive = true, .mode = mode};
+    return {
+        .access = Access::kReadWrite, .create = true, .exclusive = true, .mode = mode};
   }
   static OpenMode OpenOrCreate(uint32_t mode = 0600) {
     return {.access = Access::kReadWrite, .create = true, .mode = mode};
@@ -149,7 +157,7 @@ class Fs {
   // --- looking -----------------------------------------------------------------------
   virtual Result<FileStat> Stat(const Fd& file) = 0;
   virtual Result<FileStat> StatAt(const Fd& dir, const Name& name) = 0;  // no follow
-  virtual Result<std::vector<DirEntry>> List(const Fd& dir) = 0;  // in no order
+  virtual Result<std::vector<DirEntry>> List(const Fd& dir) = 0;         // in no order
   virtual Result<std::string> ReadLink(const Fd& dir, const Name& name) = 0;
   virtual Result<FsInfo> Info(const Fd& any) = 0;
 
@@ -179,27 +187,29 @@ class Fs {
   virtual Status Unlock(const Fd& file, uint64_t byte) = 0;
 };
 
-// --- helpers over any Fs ---------------------------------------------------------------
+// --- helpers over any Fs -------------------------------------------------------------
 
 // The error every Fs gives: "operation name: reason", the name escaped for display.
 Error FsError(int sys, std::string_view operation, std::string_view name);
 
 // Reads until `out` is full or the file ends; the count read.
-Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset, std::span<std::byte> out);
+Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset,
+                        std::span<std::byte> out);
 // Reads exactly `out`; a shorter file is kCorrupt ("ends early").
 Status ReadExact(Fs& fs, const Fd& file, uint64_t offset, std::span<std::byte> out);
 // A whole small file; more than `limit` bytes is kInvalid.
 Result<Bytes> ReadSmallFile(Fs& fs, const Fd& dir, const Name& name, size_t limit);
 Status WriteFull(Fs& fs, const Fd& file, uint64_t offset, ByteSpan bytes);
 
-// Replaces `name` in `dir` by `bytes` so that a reader and a power cut see the old or the
-// new content, whole: temporary, write, fsync, rename, fsync of the directory. On failure
-// the old content stays and the temporary is removed; only when the last step, the fsync
-// of the directory, fails is the new content already visible, and may be lost again.
+// Replaces `name` in `dir` by `bytes` so that a reader and a power cut see the old or
+// the new content, whole: temporary, write, fsync, rename, fsync of the directory. On
+// failure the old content stays and the temporary is removed; only when the last step,
+// the fsync of the directory, fails is the new content already visible, and may be lost
+// again.
 //
-// The temporary is "<name>.<0..31>.tmp", locked while its writer lives: two processes may
-// replace the same file at once, and one left behind by a crash is removed by the next
-// replacement of the same name.
+// The temporary is "<name>.<0..31>.tmp", locked while its writer lives: two processes
+// may replace the same file at once, and one left behind by a crash is removed by the
+// next replacement of the same name.
 Status ReplaceFile(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes,
                    uint32_t mode = 0600);
 
@@ -210,8 +220,8 @@ struct Parent {
 };
 Result<Parent> OpenParent(Fs& fs, const Fd& root, const RelPath& path);
 
-// Opens `path`, creating what is missing with `mode` (and only what is missing). What was
-// created is durable: each parent is synced.
+// Opens `path`, creating what is missing with `mode` (and only what is missing). What
+// was created is durable: each parent is synced.
 Result<Fd> MakeDirs(Fs& fs, const AbsPath& path, uint32_t mode);
 
 }  // namespace belay

@@ -57,8 +57,7 @@ Ino MemDisk::NewInode(FileType type, const Meta& meta, int64_t now) {
   return ino;
 }
 
-// --- namespace
-// -------------------------------------------------------------------------
+// --- namespace -----------------------------------------------------------------------
 
 void MemDisk::Assign(Entries Inode::*which, const Assignment& to) {
   Inode* dir = Find(to.dir);
@@ -101,8 +100,7 @@ void MemDisk::SyncDir(Ino dir) {
   unsynced_names_ = std::move(left);
 }
 
-// --- bytes
-// -----------------------------------------------------------------------------
+// --- bytes ---------------------------------------------------------------------------
 
 Bytes& MemDisk::OwnData(Inode& file) {
   if (!file.data_is_own) {
@@ -141,8 +139,7 @@ void MemDisk::SyncData(Inode& node) {
 
 void MemDisk::SyncMeta(Inode& node) { node.durable_meta = node.meta; }
 
-// --- space
-// -----------------------------------------------------------------------------
+// --- space ---------------------------------------------------------------------------
 
 void MemDisk::MaybeRelease(Ino ino) {
   Inode& node = At(ino);
@@ -196,8 +193,7 @@ void MemDisk::Recount() {
   }
 }
 
-// --- the power cut
-// ---------------------------------------------------------------------
+// --- the power cut -------------------------------------------------------------------
 
 namespace {
 

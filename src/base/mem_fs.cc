@@ -75,8 +75,7 @@ MemFs::MemFs(const Options& options, std::unique_ptr<mem::MemDisk> disk, int64_t
     : options_(options), disk_(std::move(disk)), now_ns_(now_ns) {}
 MemFs::~MemFs() = default;
 
-// --- for tests
-// -------------------------------------------------------------------------
+// --- for tests -----------------------------------------------------------------------
 
 void MemFs::Crash(const CrashPolicy& policy) {
   std::lock_guard lock(mutex_);
@@ -142,8 +141,7 @@ Status MemFs::MakeSpecial(const Fd& dir, const Name& name, FileType type,
   return Done(sys, "mknod", name);
 }
 
-// --- shared pieces
-// ---------------------------------------------------------------------
+// --- shared pieces -------------------------------------------------------------------
 
 int MemFs::Handle(const Fd& file, OpenFile*& out) {
   auto it = handles_.find(file.handle());
@@ -235,8 +233,7 @@ bool MemFs::IsAncestor(Ino ancestor, Ino of) {
   return true;
 }
 
-// --- opening
-// ---------------------------------------------------------------------------
+// --- opening -------------------------------------------------------------------------
 
 // Follows symlinks everywhere; `clean` becomes the path without them.
 int MemFs::Walk(std::string_view abs, int depth, std::string& clean, Ino& ino) {
@@ -369,8 +366,7 @@ Status MemFs::Close(int handle) {
   return Ok();
 }
 
-// --- bytes
-// -----------------------------------------------------------------------------
+// --- bytes ---------------------------------------------------------------------------
 
 Result<size_t> MemFs::Read(const Fd& file, uint64_t offset, std::span<std::byte> out) {
   std::lock_guard lock(mutex_);
@@ -452,8 +448,7 @@ Status MemFs::Sync(const Fd& file) {
   return Ok();
 }
 
-// --- looking
-// ---------------------------------------------------------------------------
+// --- looking -------------------------------------------------------------------------
 
 Result<FileStat> MemFs::Stat(const Fd& file) {
   std::lock_guard lock(mutex_);
@@ -511,8 +506,7 @@ Result<FsInfo> MemFs::Info(const Fd& any) {
   return info;
 }
 
-// --- names
-// -----------------------------------------------------------------------------
+// --- names ---------------------------------------------------------------------------
 
 Status MemFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
   std::lock_guard lock(mutex_);
@@ -645,8 +639,7 @@ Status MemFs::Rename(const Fd& from_dir, const Name& from, const Fd& to_dir,
   return Done(sys, "rename", from);
 }
 
-// --- attributes
-// ------------------------------------------------------------------------
+// --- attributes ----------------------------------------------------------------------
 
 Status MemFs::SetMode(const Fd& file, uint32_t mode) {
   std::lock_guard lock(mutex_);
@@ -683,8 +676,7 @@ Status MemFs::SetTimes(const Fd& file, int64_t /*atime_ns*/, int64_t mtime_ns) {
   return Ok();
 }
 
-// --- locks
-// -----------------------------------------------------------------------------
+// --- locks ---------------------------------------------------------------------------
 
 Result<bool> MemFs::TryLock(const Fd& file, uint64_t byte, LockMode mode) {
   std::lock_guard lock(mutex_);

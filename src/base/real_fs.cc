@@ -75,8 +75,8 @@ int Openat2(int dir, const char* path, int flags, uint32_t mode) {
       Retry([&] { return syscall(SYS_openat2, dir, path, &how, sizeof how); }));
 }
 
-// O_NOFOLLOW|O_DIRECTORY on a symlink says ENOTDIR where openat2 says ELOOP; one answer
-// for both, so that callers can tell a symlink from a file.
+// O_NOFOLLOW|O_DIRECTORY on a symlink says ENOTDIR, every other way of meeting one says
+// ELOOP; one answer for all, so that callers can tell a symlink from a file.
 int SymlinkIsLoop(int result, int dir, const char* name) {
   if (result != -ENOTDIR) return result;
   struct stat st {};
@@ -99,7 +99,8 @@ int FlagsFor(const OpenMode& mode) {
     case Access::kDirectory:
       return makes ? -EINVAL : flags | O_RDONLY | O_DIRECTORY;
     case Access::kPath:
-      return makes ? -EINVAL : flags | O_PATH;
+      // openat2 refuses O_PATH with any flag that has no meaning for it.
+      return makes ? -EINVAL : O_PATH | O_NOFOLLOW | O_CLOEXEC;
     case Access::kRead:
       if (mode.truncate) return -EINVAL;
       flags |= O_RDONLY;
@@ -236,8 +237,7 @@ std::string ProcPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 }  // namespace
 
-// --- opening
-// ---------------------------------------------------------------------------
+// --- opening -------------------------------------------------------------------------
 
 Result<Fd> RealFs::OpenDir(const AbsPath& path) {
   Raw at(AT_FDCWD);
@@ -264,7 +264,7 @@ int RealFs::OpenBeneathShort(int root, const std::string& path, int flags,
                              uint32_t mode) const {
   if (options_.use_openat2) {
     int fd = Openat2(root, path.c_str(), flags, mode);
-    if (fd != -ENOSYS) return fd;
+    if (fd != -ENOSYS) return SymlinkIsLoop(fd, root, path.c_str());
   }
   // Each step is relative to a directory we hold, so a rename above us cannot lead us
   // out.
@@ -322,8 +322,7 @@ Result<AbsPath> RealFs::RealPath(const AbsPath& path) {
   return AbsPath::Parse(real.get());
 }
 
-// --- bytes
-// -----------------------------------------------------------------------------
+// --- bytes ---------------------------------------------------------------------------
 
 Result<size_t> RealFs::Read(const Fd& file, uint64_t offset, std::span<std::byte> out) {
   ssize_t got = Retry([&] {
@@ -356,8 +355,7 @@ Status RealFs::Sync(const Fd& file) {
   return Finish(Retry([&] { return fsync(file.handle()); }), "fsync");
 }
 
-// --- looking
-// ---------------------------------------------------------------------------
+// --- looking -------------------------------------------------------------------------
 
 Result<FileStat> RealFs::Stat(const Fd& file) {
   struct stat st {};
@@ -425,8 +423,7 @@ Result<FsInfo> RealFs::Info(const Fd& any) {
   return info;
 }
 
-// --- names
-// -----------------------------------------------------------------------------
+// --- names ---------------------------------------------------------------------------
 
 Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
   int made = Retry(
@@ -498,8 +495,7 @@ Status RealFs::Rename(const Fd& from_dir, const Name& from, const Fd& to_dir,
                 "rename", from);
 }
 
-// --- attributes
-// ------------------------------------------------------------------------
+// --- attributes ----------------------------------------------------------------------
 
 Status RealFs::SetMode(const Fd& file, uint32_t mode) {
   int result = Retry([&] { return fchmod(file.handle(), static_cast<mode_t>(mode)); });
@@ -527,8 +523,7 @@ Status RealFs::SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) {
   return Finish(result, "utimens");
 }
 
-// --- locks
-// -----------------------------------------------------------------------------
+// --- locks ---------------------------------------------------------------------------
 
 namespace {
 int SetLock(const Fd& file, uint64_t byte, short type) {

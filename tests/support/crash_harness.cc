@@ -117,8 +117,7 @@ bool RunFaultPoint(const SweepOptions& options, SweepResult& result, const MemFs
   return run.fired;
 }
 
-// --- kills
-// -----------------------------------------------------------------------------
+// --- kills ---------------------------------------------------------------------------
 
 std::string ReadAll(int fd) {
   std::string all;
