@@ -1,0 +1,85 @@
+#include "base/escape.h"
+
+namespace belay {
+
+size_t DecodeUtf8(std::string_view bytes, char32_t& code_point) {
+  if (bytes.empty()) return 0;
+  auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  unsigned char b = at(0);
+  if (b < 0x80) {
+    code_point = b;
+    return 1;
+  }
+  size_t length = b >= 0xf0 ? 4 : b >= 0xe0 ? 3 : 2;
+  if (b < 0xc2 || b > 0xf4 || bytes.size() < length) return 0;
+  char32_t value = b & (0xffu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) return 0;
+    value = (value << 6) | (at(i) & 0x3f);
+  }
+  if ((length == 3 && value < 0x800) || (length == 4 && value < 0x10000)) return 0;
+  if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) return 0;
+  code_point = value;
+  return length;
+}
+
+bool IsValidUtf8(std::string_view bytes) {
+  char32_t ignored = 0;
+  while (!bytes.empty()) {
+    size_t length = DecodeUtf8(bytes, ignored);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+namespace {
+// Characters that show nothing or change how their neighbours are shown.
+bool IsInvisible(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
+         c == 0x180e || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+         (c >= 0xe0000 && c <= 0xe0fff);
+}
+}  // namespace
+
+std::string EscapeForDisplay(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(bytes.size());
+  while (!bytes.empty()) {
+    char32_t c = 0;
+    size_t length = DecodeUtf8(bytes, c);
+    bool plain = length > 0 && c != '\\' && !IsInvisible(c);
+    if (plain) {
+      out += bytes.substr(0, length);
+      bytes.remove_prefix(length);
+      continue;
+    }
+    if (length == 0) length = 1;
+    for (char raw : bytes.substr(0, length)) {
+      switch (raw) {
+        case '\n':
+          out += "\\n";
+          break;
+        case '\r':
+          out += "\\r";
+          break;
+        case '\t':
+          out += "\\t";
+          break;
+        case '\\':
+          out += "\\\\";
+          break;
+        default:
+          out += "\\x";
+          out += kDigits[static_cast<unsigned char>(raw) >> 4];
+          out += kDigits[static_cast<unsigned char>(raw) & 15];
+      }
+    }
+    bytes.remove_prefix(length);
+  }
+  return out;
+}
+
+}  // namespace belay

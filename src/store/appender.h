@@ -1,0 +1,82 @@
+#pragma once
+
+// Appender puts a prepared batch at the end of the open pack: the one place where the
+// store's files grow.
+//
+// Order (docs/format.md, "Order of writes"), all of it under the append lock:
+//   1. Bytes beyond the flushed mark are checked; a torn end is cut off.
+//   2. A pack that would grow too long is flushed and sealed, another one started.
+//   3. The batch is written in one go, then flushed once. Only now is it acknowledged.
+//   4. Index and tail follow; a kill before or between them costs a later scan, no
+//   data.
+// On any failure the pack is cut back to where it was. A failed flush seals the pack at
+// the flushed mark and is not tried again.
+
+#include "store/store.h"
+
+namespace belay {
+
+// A batch whose body is final: built and hashed before any lock is taken.
+struct PreparedBatch {
+  // Room for the header, then the body; Append() adds the trailer.
+  Bytes bytes = Bytes(kBatchHeaderSize);
+  uint64_t log_offset = 0;  // within the body
+  uint32_t object_count = 0;
+  uint32_t log_count = 0;
+  uint32_t flags = 0;
+  Hash256 body_hash;
+  std::vector<IndexEntry> entries;  // offsets relative to the body
+
+  uint64_t body_length() const { return bytes.size() - kBatchHeaderSize; }
+  void AddObject(const RecordHeader& header, ByteSpan stored);
+  // All objects come before the first record.
+  void AddLog(const LogRecord& record);
+  // Computes the body's hash; nothing may be added afterwards.
+  void Seal();
+
+ private:
+  void AddRecord(const RecordHeader& header, ByteSpan stored);
+};
+
+struct Appended {
+  PackId pack;
+  uint64_t offset = 0;
+  uint64_t end = 0;
+  uint64_t first_seq = 0;
+};
+
+class Appender {
+ public:
+  explicit Appender(Store& store) : store_(store) {}
+
+  // `flush` false: objects ahead of the batch that will make them count.
+  Result<Appended> Append(PreparedBatch& batch, bool flush);
+
+  // The same for callers that hold the append lock (GC's swap).
+  // Seals the open pack as it is, if there is one with anything in it.
+  Status SealOpenPack();
+  // Starts `manifest`'s next pack file; the caller writes the manifest.
+  static Result<PackFile> CreatePack(Store& store, const StoreId& store_id, bool by_gc);
+  // Writes a sealed batch into a pack nobody else knows yet (GC).
+  static Result<uint64_t> WriteBatch(Store& store, const PackFile& file,
+                                     uint64_t offset, PreparedBatch& batch,
+                                     uint64_t first_seq, uint64_t flushed_mark);
+
+ private:
+  struct End {
+    Manifest manifest;
+    std::optional<PackFile> file;
+    uint64_t flushed = 0;
+    uint64_t end = 0;
+    uint64_t next_seq = 1;
+  };
+  // Where the open pack ends, torn bytes cut off; no open pack: file is empty.
+  Result<End> FindEnd();
+  Status Seal(End& at, uint64_t length);
+  Status StartPack(End& at);
+  Status WriteTail(const End& at);
+
+  Store& store_;
+};
+
+}  // namespace belay

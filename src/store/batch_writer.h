@@ -1,0 +1,70 @@
+#pragma once
+
+// BatchWriter collects objects and records and publishes them as one batch.
+//
+// Guarantees
+//   * Commit() returns after the batch would survive a power cut; until then nothing of
+//     it counts. A destroyed, uncommitted writer leaves at most unreferenced objects.
+//   * What was found already stored stays stored until Commit(): the writer holds the
+//     store's `use` lock from its first lookup, and relies only on flushed objects.
+//   * Memory is bounded by StoreOptions::batch_target: beyond it objects go to the pack
+//     ahead of the batch that will make them count.
+//
+// Threads: Put* from any thread at once; Add and Commit from one, after the Puts.
+
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+
+#include "store/appender.h"
+
+namespace belay {
+
+struct BatchStats {
+  uint64_t objects_new = 0;
+  uint64_t objects_known = 0;
+  uint64_t bytes_in = 0;      // content handed in
+  uint64_t bytes_stored = 0;  // bytes the packs grew by
+};
+
+class BatchWriter {
+ public:
+  ~BatchWriter();
+
+  // Content of any length; the id is its SHA-256.
+  Result<ObjectId> PutContent(ByteSpan content);
+  // The same from a source that fills what it is given and answers how much; 0 ends it.
+  using Source = std::function<Result<size_t>(std::span<std::byte>)>;
+  Result<ObjectId> PutStream(const Source& source);
+  // An encoded tree, state or node.
+  Result<ObjectId> PutObject(ObjectType type, ByteSpan encoding);
+  Result<ObjectId> PutTree(const Tree& tree);
+
+  void Add(LogRecord record) { records_.push_back(std::move(record)); }
+
+  struct Published {
+    uint64_t first_seq = 0;  // of the records, in the order they were added
+    BatchStats stats;
+  };
+  // Once. With neither objects nor records there is nothing to do.
+  Result<Published> Commit();
+
+ private:
+  friend class Store;
+  BatchWriter(Store& store, HeldLock use);
+  Result<ObjectId> Put(const ObjectKey& key, ByteSpan raw);
+  Result<bool> Known(const ObjectKey& key);
+
+  Store& store_;
+  HeldLock use_;
+  std::vector<LogRecord> records_;
+  bool committed_ = false;
+
+  std::mutex mutex_;  // guards what follows; never held over IO
+  PreparedBatch pending_;
+  std::unordered_set<ObjectKey> mine_;  // put by this writer, published or pending
+  BatchStats stats_;
+  std::vector<std::unique_ptr<Codec>> codecs_;
+};
+
+}  // namespace belay

@@ -1,0 +1,404 @@
+#include "store/gc.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/mutant.h"
+#include "store/appender.h"
+#include "store/inventory.h"
+
+namespace belay {
+
+namespace {
+
+// Writes copies into packs of its own, which nobody knows until the manifest names
+// them.
+class CopyTarget {
+ public:
+  explicit CopyTarget(Store& store)
+      : store_(store), store_id_(store.manifest().store) {}
+
+  ~CopyTarget() {
+    if (published_) return;
+    for (const Finished& f : packs_)
+      (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(f.file.id()));
+  }
+
+  Status AddObject(const RecordHeader& header, ByteSpan stored) {
+    batch_.AddObject(header, stored);
+    return MaybeWrite();
+  }
+  // Records keep the sequence number they were given.
+  void AddRecord(const LogRecord& record) { logs_.push_back(record); }
+
+  // Everything written and flushed, the directory too.
+  Status Finish() {
+    BELAY_OK(Write());
+    for (Finished& f : packs_)
+      if (!BELAY_MUTANT("gc-skip-copy-flush"))
+        BELAY_OK(store_.fs().SyncData(f.file.fd()));
+    if (!packs_.empty()) BELAY_OK(store_.fs().Sync(store_.packs_dir()));
+    return Ok();
+  }
+
+  std::vector<Manifest::Pack> Listed() const {
+    std::vector<Manifest::Pack> out;
+    for (const Finished& f : packs_) out.push_back({f.file.id(), f.end});
+    return out;
+  }
+  void Published() {
+    published_ = true;
+    for (const Finished& f : packs_)
+      (void)PackIndex::WriteWhole(store_.fs(), store_.packs_dir(), f.file.id(),
+                                  f.entries, f.end);
+  }
+
+ private:
+  struct Finished {
+    PackFile file;
+    uint64_t end = kPackHeaderSize;
+    std::vector<IndexEntry> entries;
+  };
+
+  Status MaybeWrite() {
+    if (batch_.body_length() < store_.options().batch_target) return Ok();
+    return Write();
+  }
+
+  Status Write() {
+    for (const LogRecord& r : logs_) batch_.AddLog(r);
+    logs_.clear();
+    if (batch_.body_length() == 0) return Ok();
+    batch_.flags = BatchHeader::kCopied;
+    batch_.Seal();
+    if (packs_.empty() ||
+        packs_.back().end + batch_.body_length() > store_.options().pack_target) {
+      BELAY_TRY(PackFile file, Appender::CreatePack(store_, store_id_, true));
+      packs_.push_back(Finished{std::move(file), kPackHeaderSize, {}});
+    }
+    Finished& pack = packs_.back();
+    BELAY_TRY(uint64_t end,
+              Appender::WriteBatch(store_, pack.file, pack.end, batch_, 0, 0));
+    for (IndexEntry e : batch_.entries) {
+      e.offset += pack.end + kBatchHeaderSize;
+      pack.entries.push_back(e);
+    }
+    pack.end = end;
+    batch_ = PreparedBatch();
+    return Ok();
+  }
+
+  Store& store_;
+  StoreId store_id_;
+  std::vector<Finished> packs_;
+  PreparedBatch batch_;
+  std::vector<LogRecord> logs_;
+  bool published_ = false;
+};
+
+class Collector {
+ public:
+  Collector(Store& store, const GcOptions& options)
+      : store_(store), options_(options) {}
+
+  Result<GcReport> Run() {
+    BELAY_TRY(HeldLock collector,
+              store_.locks().Acquire(StoreLock::kCollector, LockMode::kExclusive));
+    if (!options_.dry_run) BELAY_OK(RemoveLeftovers());
+    BELAY_OK(Look());
+    report_.packs_before = report_.packs_after = inventory_.packs.size();
+    report_.bytes_before = report_.bytes_after = PackBytes();
+    Choose();
+    if (options_.dry_run || victims_.empty()) return report_;
+
+    if (OpenPackIsVictim()) {
+      // Sealed now, it cannot grow; what it grew by meanwhile is looked at again.
+      BELAY_TRY(HeldLock append,
+                store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+      BELAY_OK(Appender(store_).SealOpenPack());
+      append.Release();
+      BELAY_OK(Look());
+      Choose();
+      if (victims_.empty()) return report_;
+    }
+    CopyTarget target(store_);
+    BELAY_OK(CopyWanted(target));
+    BELAY_OK(target.Finish());
+    BELAY_OK(Swap(target));
+    return report_;
+  }
+
+ private:
+  // Files that no manifest names: nobody creates one without holding `append`.
+  Status RemoveLeftovers() {
+    BELAY_TRY(HeldLock append,
+              store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    BELAY_OK(store_.Refresh());
+    Manifest manifest = store_.manifest();
+    BELAY_TRY(auto entries, store_.fs().List(store_.packs_dir()));
+    for (const DirEntry& e : entries) {
+      std::string_view name = e.name;
+      size_t dot = name.find('.');
+      auto id = Id128::FromText(name.substr(0, dot));
+      if (!id || dot == std::string_view::npos) continue;
+      std::string_view ending = name.substr(dot);
+      bool ours = ending == ".pack" || ending == ".idx" || ending == ".idx.new";
+      if (!ours || (manifest.Find(PackId(*id)) && ending != ".idx.new")) continue;
+      BELAY_OK(store_.fs().Unlink(store_.packs_dir(), Name::Literal(name)));
+      ++report_.leftovers_removed;
+    }
+    return Ok();
+  }
+
+  // What there is and what is wanted, as of now. Packs stay while `use` is held; it is
+  // let go afterwards, so writers are never kept waiting by a long mark.
+  Status Look() {
+    BELAY_TRY(HeldLock use, store_.HoldForReading());
+    BELAY_TRY(inventory_, TakeInventory(store_));
+    log_ = LogView();
+    BELAY_OK(ReadOn(store_, log_));
+    marker_ = std::make_unique<Marker>(store_, inventory_);
+    BELAY_OK(marker_->Mark(log_));
+    return RefuseDamage();
+  }
+
+  Status RefuseDamage() {
+    if (marker_->broken().empty()) return Ok();
+    return Error(Errc::kCorrupt,
+                 "the store is damaged (" + marker_->broken().front().what + ")")
+        .WithHint("belay verify names the checkpoints; nothing was removed");
+  }
+
+  uint64_t PackBytes() const {
+    uint64_t total = 0;
+    for (const PackInventory& p : inventory_.packs) total += p.end;
+    return total;
+  }
+
+  // Packs worth rewriting: too much garbage, or small ones that can become one.
+  void Choose() {
+    victims_.clear();
+    report_.reclaimable = 0;
+    const std::unordered_set<ObjectId> dead_records = DeadRecords();
+    std::unordered_set<ObjectKey> seen;
+    std::vector<PackId> small;
+    const uint64_t small_size = store_.options().pack_target / 8;
+    for (const PackInventory& pack : inventory_.packs) {
+      uint64_t garbage = 0;
+      for (const InventoryItem& item : pack.items) {
+        bool dead = item.key.type == ObjectType::kLog
+                        ? dead_records.contains(item.key.id)
+                        : !seen.insert(item.key).second || !marker_->IsLive(item.key);
+        if (dead) garbage += item.total_length();
+      }
+      report_.reclaimable += garbage;
+      bool worth =
+          garbage > 0 && (options_.everything ||
+                          static_cast<double>(garbage) >=
+                              options_.min_garbage * static_cast<double>(pack.end));
+      if (worth)
+        victims_.insert(pack.listed.id);
+      else if (pack.listed.sealed && pack.end < small_size)
+        small.push_back(pack.listed.id);
+    }
+    if (small.size() >= 4 || (small.size() >= 2 && !victims_.empty()))
+      victims_.insert(small.begin(), small.end());
+  }
+
+  // The ids under which unwanted records lie in packs: a record's hash is taken over
+  // its encoding, whose sequence number is implied (0) or, once copied, explicit.
+  std::unordered_set<ObjectId> DeadRecords() const {
+    std::unordered_set<ObjectId> dead;
+    for (const LogRecord& r : log_.records) {
+      if (log_.IsWanted(r)) continue;
+      for (const ObjectId& id : StoredIds(r)) dead.insert(id);
+    }
+    return dead;
+  }
+  static std::array<ObjectId, 2> StoredIds(LogRecord record) {
+    ObjectId explicit_seq = Sha256::Of(EncodeLogRecord(record));
+    record.seq = 0;
+    return {Sha256::Of(EncodeLogRecord(record)), explicit_seq};
+  }
+
+  bool OpenPackIsVictim() {
+    const Manifest::Pack* open =
+        inventory_.packs.empty() || inventory_.packs.back().listed.sealed
+            ? nullptr
+            : &inventory_.packs.back().listed;
+    return open && victims_.contains(open->id);
+  }
+
+  // Copies what is wanted of the victims and nowhere else. May run twice: the second
+  // time for what became wanted meanwhile.
+  Status CopyWanted(CopyTarget& target) {
+    std::unordered_map<ObjectKey, std::pair<const PackInventory*, uint64_t>> elsewhere;
+    uint64_t total = 0;
+    for (const PackInventory& pack : inventory_.packs) {
+      if (victims_.contains(pack.listed.id)) {
+        total += pack.items.size();
+        continue;
+      }
+      for (const InventoryItem& item : pack.items)
+        if (item.offset < pack.flushed)
+          elsewhere.emplace(item.key, std::make_pair(&pack, item.offset));
+    }
+    uint64_t done = 0;
+    for (const PackInventory& pack : inventory_.packs) {
+      if (!victims_.contains(pack.listed.id)) continue;
+      BELAY_TRY(PackFile file,
+                PackFile::Open(store_.fs(), store_.packs_dir(), pack.listed.id,
+                               store_.manifest().store, OpenMode::Read()));
+      for (const InventoryItem& item : pack.items) {
+        if (options_.progress && ++done % 1024 == 0) options_.progress(done, total);
+        if (item.key.type == ObjectType::kLog || copied_.contains(item.key)) continue;
+        if (!marker_->IsLive(item.key)) {
+          ++report_.objects_removed;
+          continue;
+        }
+        if (auto other = elsewhere.find(item.key); other != elsewhere.end()) {
+          // The other copy must be good before this one goes.
+          if (IsReadable(*other->second.first, other->second.second)) continue;
+        }
+        BELAY_TRY(RecordHeader header, file.HeaderAt(item.offset, pack.end));
+        RecordAt record{item.offset, header};
+        auto checked = file.ReadRecord(record);
+        if (!checked.ok()) {
+          if (checked.error().code != Errc::kCorrupt) return std::move(checked).error();
+          auto other = store_.Get(item.key);  // a later duplicate may be whole
+          if (!other.ok())
+            return Error(Errc::kCorrupt, checked.error().what)
+                .WithHint("belay verify names the checkpoints; nothing was removed");
+          continue;
+        }
+        BELAY_TRY(Bytes stored, file.ReadStored(record));
+        BELAY_OK(target.AddObject(header, stored));
+        copied_.insert(item.key);
+        ++report_.objects_kept;
+      }
+    }
+    return CopyRecords(target);
+  }
+
+  bool IsReadable(const PackInventory& pack, uint64_t offset) {
+    auto file = PackFile::Open(store_.fs(), store_.packs_dir(), pack.listed.id,
+                               store_.manifest().store, OpenMode::Read());
+    if (!file.ok()) return false;
+    auto header = file->HeaderAt(offset, pack.flushed);
+    return header.ok() && file->ReadRecord(RecordAt{offset, *header}).ok();
+  }
+
+  Status CopyRecords(CopyTarget& target) {
+    // Which records stand in a victim, and which names are still used outside.
+    std::unordered_set<ObjectId> outside;
+    for (const PackInventory& pack : inventory_.packs) {
+      if (victims_.contains(pack.listed.id)) continue;
+      for (const InventoryItem& item : pack.items)
+        if (item.key.type == ObjectType::kLog) outside.insert(item.key.id);
+    }
+    auto is_outside = [&](const LogRecord& r) {
+      auto ids = StoredIds(r);
+      return outside.contains(ids[0]) || outside.contains(ids[1]);
+    };
+    std::unordered_set<RecordId> outside_ids;
+    std::vector<const LogRecord*> inside;
+    for (const LogRecord& r : log_.records) {
+      if (is_outside(r))
+        outside_ids.insert(r.id);
+      else
+        inside.push_back(&r);
+    }
+    for (const LogRecord* r : inside) {
+      bool keep = log_.IsWanted(*r);
+      if (r->kind == RecordKind::kDrop) {
+        // A drop stays as long as something it names does.
+        keep = false;
+        for (const RecordId& id : DroppedBy(*r)) keep |= outside_ids.contains(id);
+      }
+      if (!keep) {
+        ++report_.records_removed;
+        continue;
+      }
+      if (!copied_records_.insert(r->id).second) continue;
+      target.AddRecord(*r);
+    }
+    return Ok();
+  }
+
+  Status Swap(CopyTarget& target) {
+    HeldLock gate;
+    HeldLock use;
+    if (!BELAY_MUTANT("gc-without-lock")) {
+      BELAY_TRY(gate, store_.locks().Acquire(StoreLock::kGate, LockMode::kExclusive));
+      BELAY_TRY(use, store_.locks().Acquire(StoreLock::kUse, LockMode::kExclusive));
+    }
+    BELAY_TRY(HeldLock append,
+              store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    if (!BELAY_MUTANT("gc-skip-second-mark")) {
+      // What was published while we copied may need what we were about to leave.
+      size_t known = log_.records.size();
+      BELAY_OK(ReadOn(store_, log_));
+      if (log_.records.size() != known) {
+        BELAY_TRY(Inventory now, TakeInventory(store_));
+        inventory_ = std::move(now);
+        BELAY_OK(marker_->Mark(log_));
+        BELAY_OK(RefuseDamage());
+        report_.objects_removed = report_.records_removed = 0;
+        BELAY_OK(CopyWanted(target));
+        BELAY_OK(target.Finish());
+      }
+    }
+    BELAY_TRY(Manifest manifest, store_.LoadManifest());
+    Manifest next;
+    next.store = manifest.store;
+    next.generation = manifest.generation + 1;
+    next.next_seq = std::max(manifest.next_seq, log_.max_seq + 1);
+    next.packs = target.Listed();
+    for (const Manifest::Pack& p : manifest.packs)
+      if (!victims_.contains(p.id)) next.packs.push_back(p);
+
+    auto unlink_victims = [&] {
+      for (const PackId& id : victims_) {
+        (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(id));
+        (void)store_.fs().Unlink(store_.packs_dir(), PackIndex::FileName(id));
+      }
+    };
+    if (BELAY_MUTANT("gc-unlink-before-manifest")) unlink_victims();
+    Status listed = store_.WriteManifest(next);
+    if (!listed.ok()) {
+      // The rename may have happened: then the new packs are the store's.
+      auto now = store_.LoadManifest();
+      if (!now.ok() || now->generation == next.generation) target.Published();
+      return listed;
+    }
+    target.Published();
+    unlink_victims();
+    BELAY_OK(store_.fs().Sync(store_.packs_dir()));
+    BELAY_OK(store_.Refresh());
+    report_.packs_after = next.packs.size();
+    report_.bytes_after = 0;
+    for (const Manifest::Pack& p : next.packs) {
+      auto stat = store_.fs().StatAt(store_.packs_dir(), PackFile::FileName(p.id));
+      if (stat.ok()) report_.bytes_after += stat->size;
+    }
+    return Ok();
+  }
+
+  Store& store_;
+  const GcOptions& options_;
+  GcReport report_;
+  Inventory inventory_;
+  LogView log_;
+  std::unique_ptr<Marker> marker_;
+  std::unordered_set<PackId> victims_;
+  std::unordered_set<ObjectKey> copied_;
+  std::unordered_set<RecordId> copied_records_;
+};
+
+}  // namespace
+
+Result<GcReport> CollectGarbage(Store& store, const GcOptions& options) {
+  return Collector(store, options).Run();
+}
+
+}  // namespace belay

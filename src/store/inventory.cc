@@ -1,0 +1,127 @@
+#include "store/inventory.h"
+
+#include <algorithm>
+
+namespace belay {
+
+Result<Inventory> TakeInventory(Store& store) {
+  BELAY_OK(store.Refresh());
+  Inventory inventory;
+  for (const Manifest::Pack& listed : store.manifest().packs) {
+    PackInventory pack;
+    pack.listed = listed;
+    auto file = PackFile::Open(store.fs(), store.packs_dir(), listed.id,
+                               store.manifest().store, OpenMode::Read());
+    if (!file.ok()) {
+      Errc code = file.error().code;
+      if (code != Errc::kCorrupt && code != Errc::kNotFound)
+        return std::move(file).error();
+      inventory.packs.push_back(std::move(pack));
+      continue;
+    }
+    BELAY_TRY(pack.end, store.EndOf(listed, *file));
+    pack.flushed = pack.end;
+    if (!listed.sealed) {
+      BELAY_TRY(auto tail, store.LoadTail(listed.id));
+      pack.flushed = tail ? std::min(tail->flushed, pack.end) : 0;
+    }
+    BELAY_TRY(auto records, file->ReadableRecords(kPackHeaderSize, pack.end));
+    for (const RecordAt& r : records)
+      pack.items.push_back({r.header.key(), r.offset, r.header.stored_length});
+    inventory.packs.push_back(std::move(pack));
+  }
+  for (uint32_t p = 0; p < inventory.packs.size(); ++p)
+    for (uint32_t i = 0; i < inventory.packs[p].items.size(); ++i)
+      if (inventory.packs[p].items[i].key.type != ObjectType::kLog)
+        inventory.where.emplace(inventory.packs[p].items[i].key, std::make_pair(p, i));
+  return inventory;
+}
+
+bool LogView::IsWanted(const LogRecord& record) const {
+  if (dropped.contains(record.id)) return false;
+  auto target = AnnotationTarget(record);
+  return !target || !dropped.contains(*target);
+}
+
+Status ReadOn(Store& store, LogView& view) {
+  std::vector<LogRecord> fresh;
+  std::optional<LogPosition> after;
+  if (!view.position.pack.is_zero()) after = view.position;
+  BELAY_TRY(view.position, store.ReadLogHeld(after, [&](const LogRecord& r) -> Status {
+    fresh.push_back(r);
+    return Ok();
+  }));
+  for (const LogRecord& r : fresh) {
+    view.max_seq = std::max(view.max_seq, r.seq);
+    for (const RecordId& id : DroppedBy(r)) view.dropped.insert(id);
+    for (const ObjectKey& key : PurgedBy(r)) {
+      uint64_t& seq = view.purged[key];
+      seq = std::max(seq, r.seq);
+    }
+  }
+  view.records.insert(view.records.end(), std::make_move_iterator(fresh.begin()),
+                      std::make_move_iterator(fresh.end()));
+  auto order = [](const LogRecord& a, const LogRecord& b) {
+    return std::tie(a.seq, a.id) < std::tie(b.seq, b.id);
+  };
+  std::stable_sort(view.records.begin(), view.records.end(), order);
+  // A record may stand in two packs after a repair.
+  auto same = [](const LogRecord& a, const LogRecord& b) {
+    return a.seq == b.seq && a.id == b.id;
+  };
+  view.records.erase(std::unique(view.records.begin(), view.records.end(), same),
+                     view.records.end());
+  return Ok();
+}
+
+Status Marker::Mark(const LogView& view) {
+  // Newest first: what a newer record reaches past a purge is reached before an older
+  // one stops there.
+  for (auto at = view.records.rbegin(); at != view.records.rend(); ++at) {
+    if (!view.IsWanted(*at) || !done_.insert(at->id).second) continue;
+    BELAY_OK(MarkFrom(*at, view.purged));
+  }
+  return Ok();
+}
+
+Status Marker::MarkFrom(const LogRecord& record,
+                        const std::unordered_map<ObjectKey, uint64_t>& purged) {
+  std::vector<ObjectKey> work = record.refs;
+  while (!work.empty()) {
+    ObjectKey key = work.back();
+    work.pop_back();
+    // A file's content is a blob or a chunk list; both carry its hash.
+    if (key.type == ObjectType::kBlob && !inventory_.Has(key) &&
+        inventory_.Has({ObjectType::kChunks, key.id}))
+      key.type = ObjectType::kChunks;
+    auto tombstone = purged.find(key);
+    if (tombstone != purged.end() && record.seq < tombstone->second) continue;
+    if (!live_.insert(key).second) continue;
+    if (!inventory_.Has(key)) {
+      broken_.push_back(
+          {key, ObjectTypeName(key.type) + " " + key.id.hex() + " is missing"});
+      continue;
+    }
+    if (key.type == ObjectType::kBlob) continue;
+    auto bytes = store_.Get(key);
+    if (!bytes.ok()) {
+      Errc code = bytes.error().code;
+      if (code != Errc::kCorrupt && code != Errc::kNotFound && code != Errc::kPurged)
+        return std::move(bytes).error();
+      broken_.push_back({key, bytes.error().what});
+      continue;
+    }
+    auto refs = ReferencesOf(key.type, *bytes);
+    if (!refs.ok()) {
+      broken_.push_back({key, refs.error().what});
+      continue;
+    }
+    for (const ObjectKey& child : *refs) {
+      if (keep_edges_) parents_[child].push_back(key);
+      work.push_back(child);
+    }
+  }
+  return Ok();
+}
+
+}  // namespace belay

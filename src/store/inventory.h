@@ -1,0 +1,93 @@
+#pragma once
+
+// Inventory and Marker: what is in the packs, and what of it is wanted.
+//
+// Neither trusts an index: the inventory is a walk over every record header. A record
+// is wanted unless a later drop names it (or it annotates one that is); an object is
+// wanted when a wanted record leads to it. Objects named by a purge are wanted only
+// through records newer than the purge. Callers hold `use`, so that no pack goes away
+// meanwhile.
+
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "store/store.h"
+
+namespace belay {
+
+struct InventoryItem {
+  ObjectKey key;
+  uint64_t offset = 0;
+  uint32_t stored_length = 0;
+  uint64_t total_length() const { return kRecordHeaderSize + stored_length; }
+};
+
+struct PackInventory {
+  Manifest::Pack listed;
+  uint64_t end = 0;      // as far as it was walked
+  uint64_t flushed = 0;  // what lies beyond this may still be cut off
+  std::vector<InventoryItem> items;
+};
+
+struct Inventory {
+  std::vector<PackInventory> packs;
+  // Where each object is first met: pack number, item number.
+  std::unordered_map<ObjectKey, std::pair<uint32_t, uint32_t>> where;
+
+  bool Has(const ObjectKey& key) const { return where.contains(key); }
+};
+// Damage is passed over; what cannot be read is not in it.
+Result<Inventory> TakeInventory(Store& store);
+
+// The log, sorted by sequence number, each record once.
+struct LogView {
+  std::vector<LogRecord> records;
+  std::unordered_set<RecordId> dropped;
+  std::unordered_map<ObjectKey, uint64_t> purged;  // newest purge's sequence number
+  LogPosition position;
+  uint64_t max_seq = 0;
+
+  bool IsWanted(const LogRecord& record) const;
+};
+// Reads on from view.position. `use` is held.
+Status ReadOn(Store& store, LogView& view);
+
+class Marker {
+ public:
+  Marker(Store& store, const Inventory& inventory)
+      : store_(store), inventory_(inventory) {}
+
+  // Follows everything wanted records of `view` lead to. May be called again after
+  // ReadOn(); what was marked stays marked.
+  Status Mark(const LogView& view);
+  // The objects one record leads to, itself excluded; for accounting.
+  Status MarkFrom(const LogRecord& record,
+                  const std::unordered_map<ObjectKey, uint64_t>& purged);
+
+  bool IsLive(const ObjectKey& key) const { return live_.contains(key); }
+  const std::unordered_set<ObjectKey>& live() const { return live_; }
+
+  struct Broken {
+    ObjectKey key;
+    std::string what;
+  };
+  // Objects that wanted records lead to and that are missing or unreadable.
+  const std::vector<Broken>& broken() const { return broken_; }
+  // parent -> child edges into broken objects' ancestors, when asked for.
+  void KeepEdges() { keep_edges_ = true; }
+  const std::unordered_map<ObjectKey, std::vector<ObjectKey>>& parents() const {
+    return parents_;
+  }
+
+ private:
+  Store& store_;
+  const Inventory& inventory_;
+  std::unordered_set<ObjectKey> live_;
+  std::vector<Broken> broken_;
+  std::unordered_set<RecordId> done_;
+  bool keep_edges_ = false;
+  std::unordered_map<ObjectKey, std::vector<ObjectKey>> parents_;
+};
+
+}  // namespace belay

@@ -1,0 +1,84 @@
+#include "store/locks.h"
+
+#include <algorithm>
+
+namespace belay {
+
+namespace {
+std::string_view Holder(StoreLock which) {
+  switch (which) {
+    case StoreLock::kCollector:
+      return "another belay process is cleaning up the store";
+    case StoreLock::kGate:
+      return "another belay process is about to clean up the store";
+    case StoreLock::kUse:
+      return "another belay process is using the store";
+    case StoreLock::kAppend:
+      return "another belay process is writing to the store";
+    case StoreLock::kCatalog:
+      return "another belay process is updating the catalogue";
+  }
+  return "the store is locked";
+}
+
+Error LocksDoNotWork(Error cause) {
+  return Error(Errc::kUnsupported, cause.sys,
+               "the store's file system has no working locks (" + cause.what + ")")
+      .WithHint("move the store to a local disk: set BELAY_HOME");
+}
+
+constexpr uint64_t kProbeByte = 63;
+}  // namespace
+
+Result<Fd> StoreLocks::OpenFile() {
+  static const Name kFile = Name::Literal("lock");
+  return fs_.Open(dir_, kFile, OpenMode::OpenOrCreate());
+}
+
+Result<std::optional<HeldLock>> StoreLocks::TryAcquire(StoreLock which, LockMode mode) {
+  BELAY_TRY(Fd file, OpenFile());
+  auto got = fs_.TryLock(file, static_cast<uint64_t>(which), mode);
+  if (!got.ok()) {
+    if (got.error().code == Errc::kUnsupported || got.error().code == Errc::kInvalid)
+      return LocksDoNotWork(got.error());
+    return got.error();
+  }
+  if (!*got) return std::optional<HeldLock>();
+  return std::optional<HeldLock>(HeldLock(std::move(file)));
+}
+
+Result<HeldLock> StoreLocks::Acquire(StoreLock which, LockMode mode) {
+  BELAY_TRY(Fd file, OpenFile());
+  const int64_t deadline = clock_.SteadyNanos() + wait_ms_ * 1'000'000;
+  constexpr int64_t kFirstPause = 50'000;  // 50 us: an append takes about a millisecond
+  constexpr int64_t kLongestPause = 5'000'000;
+  for (int64_t pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    auto got = fs_.TryLock(file, static_cast<uint64_t>(which), mode);
+    if (!got.ok()) {
+      if (got.error().code == Errc::kUnsupported || got.error().code == Errc::kInvalid)
+        return LocksDoNotWork(got.error());
+      return got.error();
+    }
+    if (*got) return HeldLock(std::move(file));
+    if (clock_.SteadyNanos() >= deadline)
+      return Error(Errc::kBusy, std::string(Holder(which)))
+          .WithHint("try again in a moment");
+    clock_.SleepNanos(pause);
+  }
+}
+
+Status StoreLocks::Probe() {
+  BELAY_TRY(Fd one, OpenFile());
+  BELAY_TRY(Fd two, OpenFile());
+  auto first = fs_.TryLock(one, kProbeByte, LockMode::kExclusive);
+  if (!first.ok()) return LocksDoNotWork(first.error());
+  if (!*first) return Ok();  // somebody else is probing: so locks exclude
+  auto second = fs_.TryLock(two, kProbeByte, LockMode::kExclusive);
+  if (!second.ok()) return LocksDoNotWork(second.error());
+  if (*second)
+    return LocksDoNotWork(
+        Error(Errc::kUnsupported, "two holders of one exclusive lock"));
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,55 @@
+#pragma once
+
+// The store's locks: bytes of the file `lock`, held by open file description, released
+// by the kernel when the holder dies. Order: as the enumerators; see ARCHITECTURE.md.
+//
+// Waiting polls with growing pauses up to a deadline, because a holder may be stopped
+// and nobody may wait for ever; kBusy then says what was being waited for.
+
+#include "base/clock.h"
+#include "base/fs.h"
+
+namespace belay {
+
+enum class StoreLock : uint64_t {
+  kCollector = 0,
+  kGate = 1,
+  kUse = 2,
+  kAppend = 3,
+  kCatalog = 4,
+};
+
+// A held lock; the destructor releases it.
+class HeldLock {
+ public:
+  HeldLock() = default;
+  explicit HeldLock(Fd file) : file_(std::move(file)) {}
+  bool held() const { return file_.is_open(); }
+  void Release() { file_ = Fd(); }
+
+ private:
+  Fd file_;  // its own open file description: closing it is unlocking it
+};
+
+class StoreLocks {
+ public:
+  // `dir` is the store's directory and must outlive this.
+  StoreLocks(Fs& fs, Clock& clock, const Fd& dir, int64_t wait_ms)
+      : fs_(fs), clock_(clock), dir_(dir), wait_ms_(wait_ms) {}
+
+  Result<HeldLock> Acquire(StoreLock which, LockMode mode);
+  // Not held by anybody else right now? Never waits: nullopt when it is.
+  Result<std::optional<HeldLock>> TryAcquire(StoreLock which, LockMode mode);
+  // Refuses a file system whose locks do nothing: two descriptions must exclude each
+  // other.
+  Status Probe();
+
+ private:
+  Result<Fd> OpenFile();
+  Fs& fs_;
+  Clock& clock_;
+  const Fd& dir_;
+  int64_t wait_ms_;
+};
+
+}  // namespace belay

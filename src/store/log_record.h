@@ -1,0 +1,93 @@
+#pragma once
+
+// Log records: everything Belay knows that is not content. Roots, checkpoints, notes,
+// pins, sessions, turns, operations, drops and purges are all records in batches,
+// ordered by a sequence number given under the append lock. Later kinds need no new
+// format. Layout: docs/format.md, "log record".
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "store/object.h"
+
+namespace belay {
+
+enum class RecordKind : uint16_t {
+  kRoot = 1,
+  kCheckpoint = 2,
+  kAnnotation = 3,
+  kSession = 4,
+  kTurn = 5,
+  kOperation = 6,
+  kDrop = 7,
+  kPurge = 8,
+};
+
+struct LogRecord {
+  RecordKind kind = RecordKind::kRoot;
+  uint64_t seq = 0;  // given when published
+  RecordId id;
+  RootId root;  // zero = none
+  int64_t made_ms = 0;
+  std::vector<ObjectKey> refs;  // objects this record keeps alive
+  Fields fields;
+  bool operator==(const LogRecord&) const = default;
+};
+
+Bytes EncodeLogRecord(const LogRecord& record);
+Result<LogRecord> DecodeLogRecord(ByteSpan bytes);
+
+// --- the kinds the engine writes itself, as values
+// ---------------------------------------
+
+enum class CheckpointKind : uint8_t { kAuto = 0, kManual = 1, kSafety = 2 };
+
+struct Checkpoint {
+  RecordId id;
+  uint64_t seq = 0;
+  RootId root;
+  int64_t made_ms = 0;
+  ObjectId state;
+  CheckpointKind kind = CheckpointKind::kAuto;
+  std::optional<std::string> name, note;
+  std::string description;
+  std::optional<std::string> session, agent, subagent, prompt, message_id;
+  std::optional<std::string> tool_name, tool_use_id;
+  std::optional<uint64_t> turn, message_index;
+  uint64_t files = 0, bytes = 0, added = 0, modified = 0, deleted = 0;
+  uint64_t stored_bytes = 0, took_us = 0;
+  bool partial = false;
+  std::map<std::string, std::string> meta;
+  std::vector<ObjectKey> more_refs;  // kept alive besides the state
+  bool operator==(const Checkpoint&) const = default;
+};
+LogRecord ToRecord(const Checkpoint& checkpoint);
+Result<Checkpoint> ToCheckpoint(const LogRecord& record);
+
+struct Root {
+  RootId id;
+  std::string path;  // bytes of the real path
+};
+// A root's record has the root's id as its own id too, so a later one replaces it.
+LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms);
+Result<Root> ToRoot(const LogRecord& record);
+
+LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
+                   const std::vector<RecordId>& dropped);
+std::vector<RecordId> DroppedBy(const LogRecord& record);  // empty for other kinds
+
+LogRecord MakePurge(const RecordId& id, int64_t made_ms,
+                    const std::vector<ObjectKey>& purged, std::string_view why);
+std::vector<ObjectKey> PurgedBy(const LogRecord& record);  // empty for other kinds
+
+// The record an annotation is about.
+std::optional<RecordId> AnnotationTarget(const LogRecord& record);
+inline constexpr uint64_t kAnnotationTarget = 1, kAnnotationName = 2,
+                          kAnnotationNote = 3, kAnnotationPinned = 4,
+                          kAnnotationHealth = 5, kAnnotationMeta = 6;
+
+}  // namespace belay

@@ -1,0 +1,225 @@
+#include "store/pack_file.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/mutant.h"
+
+namespace belay {
+
+namespace {
+constexpr size_t kReadAhead = size_t{256} << 10;
+
+// A sliding view of a file: At() answers from memory when it can.
+class Window {
+ public:
+  Window(Fs& fs, const Fd& fd, uint64_t end) : fs_(fs), fd_(fd), end_(end) {}
+
+  // Exactly `count` bytes at `offset`; kCorrupt when the file ends before.
+  Result<ByteSpan> At(uint64_t offset, size_t count) {
+    if (offset > end_ || count > end_ - offset)
+      return Error(Errc::kCorrupt, "the pack ends early");
+    if (offset < start_ || offset + count > start_ + buffer_.size()) {
+      size_t want = static_cast<size_t>(
+          std::min<uint64_t>(std::max(count, kReadAhead), end_ - offset));
+      buffer_.resize(want);
+      start_ = offset;
+      auto got = ReadFull(fs_, fd_, offset, buffer_);
+      if (!got.ok()) {
+        buffer_.clear();
+        return std::move(got).error();
+      }
+      buffer_.resize(*got);
+      if (*got < count) return Error(Errc::kCorrupt, "the pack ends early");
+    }
+    return ByteSpan(buffer_).subspan(static_cast<size_t>(offset - start_), count);
+  }
+
+ private:
+  Fs& fs_;
+  const Fd& fd_;
+  uint64_t end_;
+  uint64_t start_ = 0;
+  Bytes buffer_;
+};
+}  // namespace
+
+Name PackFile::FileName(const PackId& id) { return Name::Literal(id.text() + ".pack"); }
+
+Result<PackHeader> PackFile::ReadHeader(Fs& fs, const Fd& file) {
+  std::byte raw[kPackHeaderSize];
+  BELAY_TRY(size_t got, ReadFull(fs, file, 0, raw));
+  return DecodePackHeader(ByteSpan(raw).first(got));
+}
+
+Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
+                                const StoreId& store, const OpenMode& mode) {
+  const Name name = FileName(id);
+  BELAY_TRY(Fd fd, fs.Open(packs_dir, name, mode));
+  auto header = ReadHeader(fs, fd);
+  if (!header.ok()) return Context(std::move(header).error(), name.bytes());
+  if (header->pack != id || header->store != store)
+    return Error(Errc::kCorrupt, name.bytes() + ": belongs to another store or pack");
+  return PackFile(fs, std::move(fd), id);
+}
+
+Result<uint64_t> PackFile::Size() const {
+  BELAY_TRY(FileStat stat, fs_->Stat(fd_));
+  return stat.size;
+}
+
+Result<std::optional<BatchHeader>> PackFile::BatchAt(uint64_t offset,
+                                                     uint64_t limit) const {
+  std::optional<BatchHeader> none;
+  if (offset > limit || limit - offset < kBatchHeaderSize + kBatchTrailerSize)
+    return none;
+  std::byte raw[kBatchHeaderSize];
+  BELAY_TRY(size_t got, ReadFull(*fs_, fd_, offset, raw));
+  auto header = DecodeBatchHeader(ByteSpan(raw).first(got), id_, offset);
+  if (!header || header->total_length() > limit - offset) return none;
+  return header;
+}
+
+Result<bool> PackFile::TrailerIsThere(const BatchHeader& batch) const {
+  std::byte raw[kBatchTrailerSize];
+  BELAY_TRY(size_t got, ReadFull(*fs_, fd_, batch.end() - kBatchTrailerSize, raw));
+  return TrailerMatches(ByteSpan(raw).first(got), Encode(batch), batch.total_length());
+}
+
+Result<bool> PackFile::IsWhole(const BatchHeader& batch) const {
+  if (!BELAY_MUTANT("accept-batch-without-trailer")) {
+    BELAY_TRY(bool trailer, TrailerIsThere(batch));
+    if (!trailer) return false;
+  }
+  if (BELAY_MUTANT("skip-body-hash")) return true;
+  Sha256 hasher;
+  Bytes buffer(static_cast<size_t>(std::min<uint64_t>(batch.body_length, 1 << 20)));
+  for (uint64_t done = 0; done < batch.body_length;) {
+    size_t want = static_cast<size_t>(
+        std::min<uint64_t>(buffer.size(), batch.body_length - done));
+    BELAY_TRY(size_t got, ReadFull(*fs_, fd_, batch.body_offset() + done,
+                                   std::span(buffer).first(want)));
+    if (got != want) return false;
+    hasher.Update(ByteSpan(buffer).first(got));
+    done += got;
+  }
+  return hasher.Finish() == batch.body_hash;
+}
+
+Result<std::optional<BatchHeader>> PackFile::NextBatchAfter(uint64_t from,
+                                                            uint64_t limit) const {
+  Window window(*fs_, fd_, limit);
+  for (uint64_t at = from + 1; at + kBatchHeaderSize + kBatchTrailerSize <= limit;
+       ++at) {
+    BELAY_TRY(ByteSpan first, window.At(at, 4));
+    if (AsText(first) != "BtCh") continue;
+    BELAY_TRY(auto header, BatchAt(at, limit));
+    if (header) return header;
+  }
+  return std::optional<BatchHeader>();
+}
+
+Status PackFile::ForEachBatch(
+    uint64_t from, uint64_t limit,
+    const std::function<Status(const BatchHeader&, bool damaged)>& visit) const {
+  uint64_t expected_seq = 0;
+  for (uint64_t at = from; at < limit;) {
+    BELAY_TRY(auto header, BatchAt(at, limit));
+    if (header) {
+      BELAY_OK(visit(*header, false));
+      if (header->first_seq != 0) expected_seq = header->first_seq + header->log_count;
+      at = header->end();
+      continue;
+    }
+    BELAY_TRY(auto next, NextBatchAfter(at, limit));
+    uint64_t end = next ? next->offset : limit;
+    BatchHeader made_up;
+    made_up.offset = at;
+    made_up.pack = id_;
+    made_up.first_seq = expected_seq;
+    uint64_t fixed = kBatchHeaderSize + kBatchTrailerSize;
+    made_up.body_length = end - at > fixed ? end - at - fixed : 0;
+    BELAY_OK(visit(made_up, true));
+    at = end;
+  }
+  return Ok();
+}
+
+Status PackFile::ForEachRecord(
+    const BatchHeader& batch, Part part,
+    const std::function<Status(const RecordAt&)>& visit) const {
+  const uint64_t body = batch.body_offset();
+  const uint64_t log = body + batch.log_offset;
+  const uint64_t begin = part == Part::kLog ? log : body;
+  const uint64_t end = part == Part::kObjects ? log : body + batch.body_length;
+  Window window(*fs_, fd_, end);
+  for (uint64_t at = begin; at < end;) {
+    auto raw = window.At(at, kRecordHeaderSize);
+    if (!raw.ok()) return std::move(raw).error();
+    auto header = DecodeRecordHeader(*raw);
+    if (!header || header->total_length() > end - at)
+      return Error(Errc::kCorrupt, "record header at " + std::to_string(at) +
+                                       " of pack " + id_.text() + " is damaged");
+    BELAY_OK(visit(RecordAt{at, *header}));
+    at += header->total_length();
+  }
+  return Ok();
+}
+
+Result<std::vector<RecordAt>> PackFile::ReadableRecords(uint64_t from,
+                                                        uint64_t limit) const {
+  std::vector<RecordAt> records;
+  BELAY_OK(ForEachBatch(from, limit, [&](const BatchHeader& b, bool) -> Status {
+    Status walked = ForEachRecord(b, Part::kAll, [&](const RecordAt& r) -> Status {
+      records.push_back(r);
+      return Ok();
+    });
+    if (!walked.ok() && walked.error().code != Errc::kCorrupt) return walked;
+    return Ok();
+  }));
+  return records;
+}
+
+Result<RecordHeader> PackFile::HeaderAt(uint64_t offset, uint64_t limit) const {
+  std::byte raw[kRecordHeaderSize];
+  if (offset < kPackHeaderSize || offset > limit || limit - offset < sizeof raw)
+    return Error(Errc::kCorrupt, "no record there");
+  BELAY_TRY(size_t got, ReadFull(*fs_, fd_, offset, raw));
+  auto header = DecodeRecordHeader(ByteSpan(raw).first(got));
+  if (!header || header->total_length() > limit - offset)
+    return Error(Errc::kCorrupt, "record header at " + std::to_string(offset) +
+                                     " of pack " + id_.text() + " is damaged");
+  return *header;
+}
+
+Result<Bytes> PackFile::ReadStored(const RecordAt& record) const {
+  Bytes stored(record.header.stored_length);
+  BELAY_OK(ReadExact(*fs_, fd_, record.offset + kRecordHeaderSize, stored));
+  return stored;
+}
+
+Result<Bytes> PackFile::ReadRecord(const RecordAt& record) const {
+  BELAY_TRY(Bytes stored, ReadStored(record));
+  auto raw = DecodeRecord(record.header, stored);
+  if (!raw.ok())
+    return Context(std::move(raw).error(),
+                   ObjectTypeName(record.header.type) + " " + record.header.id.hex());
+  return raw;
+}
+
+Result<Bytes> DecodeRecord(const RecordHeader& header, ByteSpan stored) {
+  Codec codec;
+  BELAY_TRY(Bytes raw, codec.Decode(header.codec, stored, header.raw_length));
+  if (header.type == ObjectType::kChunks) {
+    BELAY_OK([&]() -> Status {
+      auto list = DecodeChunks(raw);
+      if (!list.ok()) return std::move(list).error();
+      return Ok();
+    }());
+  } else if (!BELAY_MUTANT("trust-unhashed-read") && Sha256::Of(raw) != header.id) {
+    return Error(Errc::kCorrupt, "content does not match its hash");
+  }
+  return raw;
+}
+
+}  // namespace belay

@@ -1,0 +1,85 @@
+#pragma once
+
+// PackFile reads one pack: batches in order, the records in a batch, one record by
+// offset.
+//
+// It trusts nothing it has not checked: a batch header carries its own check and place,
+// a record header its own check, and an object's bytes are re-hashed before they are
+// handed out. It never writes. Layout: docs/format.md, "Packs".
+//
+// Threads: const methods may be called from any thread.
+
+#include <functional>
+#include <optional>
+
+#include "base/fs.h"
+#include "store/pack_format.h"
+
+namespace belay {
+
+struct RecordAt {
+  uint64_t offset = 0;  // of the record header in the pack
+  RecordHeader header;
+};
+
+class PackFile {
+ public:
+  // kCorrupt when the header is damaged or names another pack or store.
+  static Result<PackFile> Open(Fs& fs, const Fd& packs_dir, const PackId& id,
+                               const StoreId& store, const OpenMode& mode);
+  static Name FileName(const PackId& id);
+  // Any pack's header by name, for repair.
+  static Result<PackHeader> ReadHeader(Fs& fs, const Fd& file);
+
+  const PackId& id() const { return id_; }
+  const Fd& fd() const { return fd_; }
+  Result<uint64_t> Size() const;
+
+  // The batch that begins at `offset` and ends at or before `limit`; empty when there
+  // is no valid header or it would end beyond. The body and trailer are not looked at.
+  Result<std::optional<BatchHeader>> BatchAt(uint64_t offset, uint64_t limit) const;
+  // Header, trailer and the body's hash agree: the batch exists.
+  Result<bool> IsWhole(const BatchHeader& batch) const;
+  // Trailer alone: cheap, for batches that are known to be flushed.
+  Result<bool> TrailerIsThere(const BatchHeader& batch) const;
+  // The next offset after `from` where a valid batch header stands, for getting past a
+  // damaged one. Empty when there is none before `limit`.
+  Result<std::optional<BatchHeader>> NextBatchAfter(uint64_t from,
+                                                    uint64_t limit) const;
+
+  // Walks the batches of [from, limit), which must begin at a batch. Where a header is
+  // damaged, `visit` gets a made-up one (`damaged` true) that spans the bytes up to the
+  // next valid batch, so that its records can still be tried; its counts are unknown
+  // and its first_seq is what the neighbour before implies (0 when there is none).
+  Status ForEachBatch(
+      uint64_t from, uint64_t limit,
+      const std::function<Status(const BatchHeader&, bool damaged)>& visit) const;
+
+  enum class Part { kAll, kObjects, kLog };
+  // Calls `visit` for each record; stops early when it returns an error. A record whose
+  // header is damaged ends the walk with kCorrupt (what was visited stays visited).
+  Status ForEachRecord(const BatchHeader& batch, Part part,
+                       const std::function<Status(const RecordAt&)>& visit) const;
+
+  // Every record header of [from, limit) that can be read; damage is passed over.
+  Result<std::vector<RecordAt>> ReadableRecords(uint64_t from, uint64_t limit) const;
+
+  // The record header at `offset`, or kCorrupt.
+  Result<RecordHeader> HeaderAt(uint64_t offset, uint64_t limit) const;
+  // The record at `offset`, decoded, re-hashed; kCorrupt when it is not what its header
+  // says. (A chunk list's id is its content's: only its own check is verified here.)
+  Result<Bytes> ReadRecord(const RecordAt& record) const;
+  // The stored form as it lies there, unverified, for copying after verification.
+  Result<Bytes> ReadStored(const RecordAt& record) const;
+
+ private:
+  PackFile(Fs& fs, Fd fd, const PackId& id) : fs_(&fs), fd_(std::move(fd)), id_(id) {}
+  Fs* fs_;
+  Fd fd_;
+  PackId id_;
+};
+
+// Decodes and re-hashes a stored form.
+Result<Bytes> DecodeRecord(const RecordHeader& header, ByteSpan stored);
+
+}  // namespace belay

@@ -1,0 +1,104 @@
+#pragma once
+
+// The fixed-size pieces of packs, as values: pack header, batch header and trailer,
+// record header, index header, tail. Encoding and checking only; no file is touched
+// here. Layout: docs/format.md.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "store/codec.h"
+#include "store/object.h"
+
+namespace belay {
+
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr size_t kPackHeaderSize = 64;
+inline constexpr size_t kBatchHeaderSize = 128;
+inline constexpr size_t kBatchTrailerSize = 48;
+inline constexpr size_t kRecordHeaderSize = 48;
+inline constexpr size_t kTailSize = 64;
+
+struct PackHeader {
+  uint32_t version = kFormatVersion;
+  uint32_t flags = 0;  // bit 0: written by GC
+  PackId pack;
+  StoreId store;
+  int64_t created_ms = 0;
+};
+std::array<std::byte, kPackHeaderSize> Encode(const PackHeader& header);
+// kUnsupported for a newer version, kCorrupt otherwise.
+Result<PackHeader> DecodePackHeader(ByteSpan bytes);
+
+struct BatchHeader {
+  static constexpr uint32_t kCopied = 1;
+  uint32_t flags = 0;
+  uint64_t offset = 0;
+  PackId pack;
+  uint64_t body_length = 0;
+  uint64_t log_offset = 0;
+  uint32_t object_count = 0;
+  uint32_t log_count = 0;
+  uint64_t first_seq = 0;
+  int64_t written_ms = 0;
+  Hash256 body_hash;
+  uint64_t flushed_mark = 0;  // bytes before this were flushed when it was written
+
+  uint64_t total_length() const {
+    return kBatchHeaderSize + body_length + kBatchTrailerSize;
+  }
+  uint64_t body_offset() const { return offset + kBatchHeaderSize; }
+  uint64_t end() const { return offset + total_length(); }
+};
+std::array<std::byte, kBatchHeaderSize> Encode(const BatchHeader& header);
+// Empty unless the header is whole, checked, and stands where it says it stands.
+std::optional<BatchHeader> DecodeBatchHeader(ByteSpan bytes, const PackId& pack,
+                                             uint64_t offset);
+std::array<std::byte, kBatchTrailerSize> MakeTrailer(ByteSpan encoded_header,
+                                                     uint64_t total_length);
+bool TrailerMatches(ByteSpan trailer, ByteSpan encoded_header, uint64_t total_length);
+
+struct RecordHeader {
+  ObjectType type = ObjectType::kBlob;
+  CodecId codec = CodecId::kRaw;
+  uint32_t stored_length = 0;
+  uint32_t raw_length = 0;
+  ObjectId id;
+
+  ObjectKey key() const { return {type, id}; }
+  uint64_t total_length() const { return kRecordHeaderSize + stored_length; }
+};
+std::array<std::byte, kRecordHeaderSize> Encode(const RecordHeader& header);
+std::optional<RecordHeader> DecodeRecordHeader(ByteSpan bytes);
+
+struct Tail {
+  PackId pack;
+  uint64_t flushed = 0;
+  uint64_t next_seq = 1;
+};
+std::array<std::byte, kTailSize> Encode(const Tail& tail);
+std::optional<Tail> DecodeTail(ByteSpan bytes);
+
+// The manifest, whole: docs/format.md "manifest".
+struct Manifest {
+  struct Pack {
+    PackId id;
+    std::optional<uint64_t> sealed;  // final length; absent = open
+  };
+  StoreId store;
+  uint64_t generation = 1;
+  uint64_t next_seq = 1;
+  std::vector<Pack> packs;  // oldest first; only the last may be open
+
+  const Pack* open_pack() const {
+    return !packs.empty() && !packs.back().sealed ? &packs.back() : nullptr;
+  }
+  const Pack* Find(const PackId& id) const;
+};
+Bytes EncodeManifest(const Manifest& manifest);
+Result<Manifest> DecodeManifest(ByteSpan bytes);
+
+}  // namespace belay

@@ -1,0 +1,211 @@
+#include "store/repair.h"
+
+#include <algorithm>
+#include <map>
+
+#include "store/appender.h"
+
+namespace belay {
+
+namespace {
+
+class Repairer {
+ public:
+  Repairer(Fs& fs, Clock& clock, Random& random, const AbsPath& dir,
+           const StoreOptions& options)
+      : fs_(fs), clock_(clock), random_(random), dir_(dir), options_(options) {}
+
+  Result<RepairReport> Run() {
+    BELAY_TRY(home_, fs_.OpenDir(dir_));
+    BELAY_TRY(FileStat stat, fs_.Stat(home_));
+    if (stat.uid != options_.uid)
+      return Error(Errc::kRefused, "the store " + dir_.bytes() + " belongs to user " +
+                                       std::to_string(stat.uid));
+    StoreLocks locks(fs_, clock_, home_, options_.lock_wait_ms);
+    std::vector<HeldLock> held;
+    for (StoreLock which : {StoreLock::kCollector, StoreLock::kGate, StoreLock::kUse,
+                            StoreLock::kAppend}) {
+      BELAY_TRY(HeldLock lock, locks.Acquire(which, LockMode::kExclusive));
+      held.push_back(std::move(lock));
+    }
+    BELAY_TRY(packs_dir_,
+              fs_.Open(home_, Name::Literal("packs"), OpenMode::Directory()));
+
+    auto bytes = ReadSmallFile(fs_, home_, Name::Literal("manifest"), size_t{16} << 20);
+    bool lost = !bytes.ok();
+    if (!lost) {
+      auto manifest = DecodeManifest(*bytes);
+      if (manifest.ok())
+        manifest_ = std::move(*manifest);
+      else if (manifest.error().code == Errc::kUnsupported)
+        return std::move(manifest).error();
+      else
+        lost = true;
+    } else if (bytes.error().code != Errc::kNotFound &&
+               bytes.error().code != Errc::kInvalid) {
+      return std::move(bytes).error();
+    }
+    BELAY_OK(lost ? ListFromPacks() : CheckListed());
+    if (changed_)
+      BELAY_OK(ReplaceFile(fs_, home_, Name::Literal("manifest"),
+                           EncodeManifest(manifest_)));
+    BELAY_OK(RebuildIndexes());
+    return std::move(report_);
+  }
+
+ private:
+  void Done(std::string what) { report_.done.push_back(std::move(what)); }
+
+  // The pack's header, put right when only it is damaged: its id is in the file's name
+  // and in every batch.
+  Result<PackHeader> HeaderOf(const PackId& id, const std::optional<StoreId>& store) {
+    BELAY_TRY(Fd file,
+              fs_.Open(packs_dir_, PackFile::FileName(id), OpenMode::ReadWrite()));
+    auto header = PackFile::ReadHeader(fs_, file);
+    if (header.ok() && header->pack == id) return header;
+    if (!header.ok() && header.error().code != Errc::kCorrupt) return header;
+    if (!store) return Error(Errc::kCorrupt, "pack header is damaged");
+    std::byte raw[kBatchHeaderSize];
+    BELAY_TRY(size_t got, ReadFull(fs_, file, kPackHeaderSize, raw));
+    if (!DecodeBatchHeader(ByteSpan(raw).first(got), id, kPackHeaderSize))
+      return Error(Errc::kCorrupt, "pack header is damaged");
+    PackHeader fixed;
+    fixed.pack = id;
+    fixed.store = *store;
+    fixed.created_ms = clock_.WallMillis();
+    BELAY_OK(WriteFull(fs_, file, 0, Encode(fixed)));
+    BELAY_OK(fs_.Sync(file));
+    Done("put back the header of pack " + id.text());
+    return fixed;
+  }
+
+  // The end of the last whole batch, and the highest sequence number met.
+  Result<uint64_t> WholeEnd(const PackFile& file, uint64_t limit) {
+    uint64_t end = kPackHeaderSize;
+    BELAY_OK(file.ForEachBatch(
+        kPackHeaderSize, limit, [&](const BatchHeader& b, bool damaged) -> Status {
+          if (damaged) return Ok();
+          BELAY_TRY(bool trailer, file.TrailerIsThere(b));
+          if (trailer) end = b.end();
+          if (b.first_seq != 0)
+            next_seq_ = std::max(next_seq_, b.first_seq + b.log_count);
+          Status walked = file.ForEachRecord(
+              b, PackFile::Part::kLog, [&](const RecordAt& r) -> Status {
+                if (r.header.type != ObjectType::kLog) return Ok();
+                auto raw = file.ReadRecord(r);
+                if (!raw.ok()) return Ok();
+                auto record = DecodeLogRecord(*raw);
+                if (record.ok()) next_seq_ = std::max(next_seq_, record->seq + 1);
+                return Ok();
+              });
+          if (!walked.ok() && walked.error().code != Errc::kCorrupt) return walked;
+          return Ok();
+        }));
+    return end;
+  }
+
+  // No manifest: every pack of this store counts, oldest first. (One that GC had just
+  // replaced may come back with it; that brings back the unwanted, never loses the
+  // wanted.)
+  Status ListFromPacks() {
+    BELAY_TRY(auto entries, fs_.List(packs_dir_));
+    std::vector<PackId> ids;
+    for (const DirEntry& e : entries) {
+      if (!e.name.ends_with(".pack")) continue;
+      auto id = Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
+      if (id) ids.emplace_back(*id);
+    }
+    // Which store is this? What most packs say.
+    std::map<StoreId, int> votes;
+    for (const PackId& id : ids) {
+      auto header = HeaderOf(id, std::nullopt);
+      if (header.ok()) ++votes[header->store];
+    }
+    StoreId store(random_.NewId());
+    int most = 0;
+    for (const auto& [candidate, count] : votes) {
+      if (count > most) {
+        most = count;
+        store = candidate;
+      }
+    }
+    std::vector<std::pair<int64_t, PackId>> order;
+    for (const PackId& id : ids) {
+      auto header = HeaderOf(id, store);
+      if (!header.ok() || header->store != store) {
+        Done("left out " + PackFile::FileName(id).bytes() + ": it is unreadable");
+        continue;
+      }
+      order.emplace_back(header->created_ms, id);
+    }
+    std::sort(order.begin(), order.end());
+    manifest_ = Manifest();
+    manifest_.store = store;
+    // Unlike any generation before it: caches made under those must not be trusted.
+    manifest_.generation =
+        static_cast<uint64_t>(std::max<int64_t>(clock_.WallMillis(), 1));
+    for (const auto& [created, id] : order) {
+      BELAY_TRY(PackFile file,
+                PackFile::Open(fs_, packs_dir_, id, store, OpenMode::Read()));
+      BELAY_TRY(uint64_t size, file.Size());
+      BELAY_TRY(uint64_t end, WholeEnd(file, size));
+      manifest_.packs.push_back({id, end});
+    }
+    manifest_.next_seq = next_seq_;
+    changed_ = true;
+    Done("made a new manifest from " + std::to_string(manifest_.packs.size()) +
+         " packs");
+    return Ok();
+  }
+
+  Status CheckListed() {
+    for (const Manifest::Pack& p : manifest_.packs) {
+      auto header = HeaderOf(p.id, manifest_.store);
+      if (!header.ok() && header.error().code != Errc::kNotFound &&
+          header.error().code != Errc::kCorrupt)
+        return std::move(header).error();
+      if (!header.ok())
+        Done("pack " + p.id.text() + " cannot be repaired: " + header.error().what);
+    }
+    return Ok();
+  }
+
+  Status RebuildIndexes() {
+    uint64_t rebuilt = 0;
+    for (const Manifest::Pack& p : manifest_.packs) {
+      auto file =
+          PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read());
+      if (!file.ok()) continue;
+      BELAY_TRY(uint64_t size, file->Size());
+      uint64_t limit = std::min(size, p.sealed.value_or(size));
+      BELAY_TRY(uint64_t covered, WholeEnd(*file, limit));
+      BELAY_TRY(auto entries, ObjectsIn(*file, kPackHeaderSize, limit));
+      BELAY_OK(PackIndex::WriteWhole(fs_, packs_dir_, p.id, entries, covered));
+      ++rebuilt;
+    }
+    Done("rebuilt the index of " + std::to_string(rebuilt) +
+         (rebuilt == 1 ? " pack" : " packs"));
+    return Ok();
+  }
+
+  Fs& fs_;
+  Clock& clock_;
+  Random& random_;
+  const AbsPath& dir_;
+  const StoreOptions& options_;
+  Fd home_;
+  Fd packs_dir_;
+  Manifest manifest_;
+  uint64_t next_seq_ = 1;
+  bool changed_ = false;
+  RepairReport report_;
+};
+
+}  // namespace
+
+Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
+                                 const AbsPath& dir, const StoreOptions& options) {
+  return Repairer(fs, clock, random, dir, options).Run();
+}
+
+}  // namespace belay

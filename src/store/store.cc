@@ -1,0 +1,486 @@
+#include "store/store.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/mutant.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+const Name& ManifestName() {
+  static const Name name = Name::Literal("manifest");
+  return name;
+}
+const Name& TailName() {
+  static const Name name = Name::Literal("tail");
+  return name;
+}
+const Name& PacksName() {
+  static const Name name = Name::Literal("packs");
+  return name;
+}
+constexpr size_t kMaxManifest = size_t{16} << 20;
+
+// f_type of file systems whose locks are known to work between processes.
+bool LocksAreKnownToWork(uint64_t magic) {
+  switch (magic) {
+    case 0xef53:      // ext2, ext3, ext4
+    case 0x58465342:  // xfs
+    case 0x9123683e:  // btrfs
+    case 0x01021994:  // tmpfs
+    case 0x794c7630:  // overlayfs
+    case 0x2fc12fc1:  // zfs
+    case 0xf2f52010:  // f2fs
+      return true;
+    default:
+      return false;
+  }
+}
+}  // namespace
+
+Store::Store(Fs& fs, Clock& clock, Random& random, AbsPath path,
+             const StoreOptions& options)
+    : fs_(fs),
+      clock_(clock),
+      random_(random),
+      path_(std::move(path)),
+      options_(options),
+      locks_(fs, clock, dir_, options.lock_wait_ms) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
+                                           const AbsPath& dir,
+                                           const StoreOptions& options, Mode mode) {
+  std::unique_ptr<Store> store(new Store(fs, clock, random, dir, options));
+  auto opened = fs.OpenDir(dir);
+  if (!opened.ok() && opened.error().code == Errc::kNotFound) {
+    if (mode == Mode::kRead)
+      return Error(Errc::kNotFound, "there is no store at " + dir.bytes());
+    opened = MakeDirs(fs, dir, 0700);
+  }
+  if (!opened.ok()) return Context(std::move(opened).error(), "store");
+  store->dir_ = std::move(*opened);
+  BELAY_OK(store->CheckPlace());
+
+  Status ready = store->OpenExisting();
+  if (!ready.ok() && ready.error().code == Errc::kNotFound) {
+    if (mode == Mode::kRead) return std::move(ready).error();
+    ready = store->Create();
+  }
+  BELAY_OK(ready);
+  return store;
+}
+
+// Ours, private, and on a file system where locks exclude.
+Status Store::CheckPlace() {
+  BELAY_TRY(FileStat stat, fs_.Stat(dir_));
+  if (stat.uid != options_.uid)
+    return Error(Errc::kRefused, "the store " + path_.bytes() + " belongs to user " +
+                                     std::to_string(stat.uid) + ", not to you (" +
+                                     std::to_string(options_.uid) + ")")
+        .WithHint("set BELAY_HOME to a directory of your own");
+  if ((stat.mode & 0077) != 0) BELAY_OK(fs_.SetMode(dir_, 0700));
+  BELAY_TRY(FsInfo info, fs_.Info(dir_));
+  if (!LocksAreKnownToWork(info.magic) && !info.read_only) BELAY_OK(locks_.Probe());
+  return Ok();
+}
+
+Status Store::OpenExisting() {
+  auto packs = fs_.Open(dir_, PacksName(), OpenMode::Directory());
+  if (!packs.ok()) {
+    if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
+    auto manifest = fs_.StatAt(dir_, ManifestName());
+    if (manifest.ok())
+      return Error(Errc::kCorrupt, "the store's packs directory is gone")
+          .WithHint("bring back " + path_.bytes() + "/packs from a copy");
+    return Error(Errc::kNotFound, "there is no store at " + path_.bytes());
+  }
+  packs_dir_ = std::move(*packs);
+  auto manifest = LoadManifest();
+  if (!manifest.ok()) {
+    if (manifest.error().code != Errc::kNotFound) return std::move(manifest).error();
+    // A store that was being made has no packs yet; one that lost its manifest has.
+    BELAY_TRY(auto entries, fs_.List(packs_dir_));
+    for (const DirEntry& e : entries)
+      if (e.name.ends_with(".pack"))
+        return Error(Errc::kCorrupt, "the store's manifest is gone")
+            .WithHint("run: belay repair");
+    return std::move(manifest).error();
+  }
+  manifest_ = std::move(*manifest);
+  return Ok();
+}
+
+Status Store::Create() {
+  // Two first users at once: the second finds what the first made.
+  BELAY_TRY(HeldLock lock, locks_.Acquire(StoreLock::kAppend, LockMode::kExclusive));
+  Status ready = OpenExisting();
+  if (ready.ok() || ready.error().code != Errc::kNotFound) return ready;
+  Status made = fs_.MakeDir(dir_, PacksName(), 0700);
+  if (!made.ok() && made.error().code != Errc::kExists) return made;
+  Manifest manifest;
+  manifest.store = StoreId(random_.NewId());
+  BELAY_OK(WriteManifest(manifest));
+  // The store's own name must survive too.
+  BELAY_TRY(Fd parent, fs_.OpenDir(path_.parent()));
+  BELAY_OK(fs_.Sync(parent));
+  return OpenExisting();
+}
+
+Result<Manifest> Store::LoadManifest() {
+  BELAY_TRY(Bytes bytes, ReadSmallFile(fs_, dir_, ManifestName(), kMaxManifest));
+  auto manifest = DecodeManifest(bytes);
+  if (!manifest.ok() && manifest.error().code == Errc::kCorrupt)
+    return Error(Errc::kCorrupt, manifest.error().what).WithHint("run: belay repair");
+  return manifest;
+}
+
+Status Store::WriteManifest(const Manifest& manifest) {
+  BELAY_OK(ReplaceFile(fs_, dir_, ManifestName(), EncodeManifest(manifest)));
+  std::lock_guard guard(mutex_);
+  manifest_ = manifest;
+  return Ok();
+}
+
+Manifest Store::manifest() {
+  std::lock_guard guard(mutex_);
+  return manifest_;
+}
+
+Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
+  auto bytes = ReadSmallFile(fs_, dir_, TailName(), 4096);
+  if (!bytes.ok()) {
+    Errc code = bytes.error().code;
+    if (code == Errc::kNotFound || code == Errc::kInvalid) return std::optional<Tail>();
+    return std::move(bytes).error();
+  }
+  auto tail = DecodeTail(*bytes);
+  if (!tail || tail->pack != pack) return std::optional<Tail>();
+  return tail;
+}
+
+Status Store::Refresh() {
+  BELAY_TRY(Manifest manifest, LoadManifest());
+  std::lock_guard guard(mutex_);
+  const Manifest::Pack* open = manifest.open_pack();
+  for (auto at = packs_.begin(); at != packs_.end();) {
+    // The open pack grows, and the one that was open may have been sealed shorter.
+    const Manifest::Pack* now = manifest.Find(at->first);
+    bool keep = now && now != open && now->sealed == at->second->limit;
+    at = keep ? std::next(at) : packs_.erase(at);
+  }
+  manifest_ = std::move(manifest);
+  deep_.clear();
+  deep_built_ = false;
+  return Ok();
+}
+
+Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) {
+  BELAY_TRY(uint64_t size, file.Size());
+  if (pack.sealed) return std::min(size, *pack.sealed);
+  BELAY_TRY(auto tail, LoadTail(pack.id));
+  uint64_t end = tail ? tail->flushed : kPackHeaderSize;
+  if (size <= end) return size;
+  // Beyond the mark only what is whole; damage that a later flush vouches for is
+  // passed.
+  uint64_t last_whole = end;
+  BELAY_OK(
+      file.ForEachBatch(end, size, [&](const BatchHeader& b, bool damaged) -> Status {
+        if (damaged) return Ok();
+        BELAY_TRY(bool whole, file.IsWhole(b));
+        if (whole && (last_whole == b.offset || b.flushed_mark > last_whole))
+          last_whole = b.end();
+        return Ok();
+      }));
+  return last_whole;
+}
+
+Result<std::shared_ptr<const OpenPack>> Store::Pack(const PackId& id) {
+  Manifest::Pack pack;
+  StoreId store_id;
+  {
+    std::lock_guard guard(mutex_);
+    auto found = packs_.find(id);
+    if (found != packs_.end()) return found->second;
+    const Manifest::Pack* listed = manifest_.Find(id);
+    if (!listed) return Error(Errc::kNotFound, "pack " + id.text() + " is not listed");
+    pack = *listed;
+    store_id = manifest_.store;
+  }
+  auto open = [&]() -> Result<std::shared_ptr<OpenPack>> {
+    BELAY_TRY(PackFile file,
+              PackFile::Open(fs_, packs_dir_, id, store_id, OpenMode::Read()));
+    BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
+    return std::make_shared<OpenPack>(OpenPack{std::move(file), std::move(index), 0});
+  };
+  auto opened = open();
+  if (!opened.ok() && (opened.error().sys == EMFILE || opened.error().sys == ENFILE)) {
+    // Too many packs held open: let all of them go and try once more.
+    std::unordered_map<PackId, std::shared_ptr<const OpenPack>> released;
+    {
+      std::lock_guard guard(mutex_);
+      released.swap(packs_);
+    }
+    released.clear();
+    opened = open();
+  }
+  if (!opened.ok()) return std::move(opened).error();
+  std::shared_ptr<OpenPack> handle = std::move(*opened);
+
+  BELAY_TRY(uint64_t size, handle->file.Size());
+  if (pack.sealed) {
+    handle->limit = std::min(*pack.sealed, size);
+  } else {
+    BELAY_TRY(auto tail, LoadTail(id));
+    if (tail && !BELAY_MUTANT("dedupe-unflushed")) {
+      handle->limit = std::min(tail->flushed, size);
+    } else {
+      BELAY_TRY(handle->limit, EndOf(pack, handle->file));
+    }
+  }
+  uint64_t covered = handle->index.covered();
+  if (covered < handle->limit) {
+    BELAY_TRY(auto entries, ObjectsIn(handle->file, covered, handle->limit));
+    handle->index.AddInMemory(entries, handle->limit);
+  }
+  std::lock_guard guard(mutex_);
+  packs_[id] = handle;
+  return std::shared_ptr<const OpenPack>(std::move(handle));
+}
+
+Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
+  std::vector<Manifest::Pack> packs = manifest().packs;
+  for (auto at = packs.rbegin(); at != packs.rend(); ++at) {
+    auto pack = Pack(at->id);
+    if (!pack.ok()) {
+      // A damaged or missing pack hides its objects; others may still have this one.
+      Errc code = pack.error().code;
+      if (code == Errc::kCorrupt || code == Errc::kNotFound) continue;
+      return std::move(pack).error();
+    }
+    BELAY_TRY(auto offsets, (*pack)->index.Candidates(key));
+    for (uint64_t offset : offsets) {
+      auto header = (*pack)->file.HeaderAt(offset, (*pack)->limit);
+      if (!header.ok()) {
+        if (header.error().code == Errc::kCorrupt) continue;
+        return std::move(header).error();
+      }
+      if (header->key() == key)
+        return std::optional(ObjectLocation{*pack, RecordAt{offset, *header}});
+    }
+  }
+  return std::optional<ObjectLocation>();
+}
+
+Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
+  auto find = [&]() -> std::optional<std::pair<PackId, uint64_t>> {
+    std::lock_guard guard(mutex_);
+    auto at = deep_.find(key);
+    if (at == deep_.end()) return std::nullopt;
+    return at->second;
+  };
+  bool built = false;
+  {
+    std::lock_guard guard(mutex_);
+    built = deep_built_;
+  }
+  if (!built) {
+    std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> all;
+    for (const Manifest::Pack& listed : manifest().packs) {
+      auto pack = Pack(listed.id);
+      if (!pack.ok()) continue;
+      BELAY_TRY(uint64_t end, EndOf(listed, (*pack)->file));
+      BELAY_TRY(auto entries, ObjectsIn((*pack)->file, kPackHeaderSize, end));
+      for (const IndexEntry& e : entries)
+        all.emplace(e.key, std::make_pair(listed.id, e.offset));
+    }
+    std::lock_guard guard(mutex_);
+    deep_ = std::move(all);
+    deep_built_ = true;
+  }
+  auto place = find();
+  if (!place) return std::optional<ObjectLocation>();
+  BELAY_TRY(auto pack, Pack(place->first));
+  BELAY_TRY(uint64_t size, pack->file.Size());
+  BELAY_TRY(RecordHeader header, pack->file.HeaderAt(place->second, size));
+  return std::optional(ObjectLocation{pack, RecordAt{place->second, header}});
+}
+
+Result<bool> Store::IsPurged(const ObjectKey& key) {
+  bool purged = false;
+  BELAY_TRY(LogPosition end,
+            ReadLogHeld(std::nullopt, [&](const LogRecord& record) -> Status {
+              for (const ObjectKey& k : PurgedBy(record)) purged |= k == key;
+              return Ok();
+            }));
+  (void)end;
+  return purged;
+}
+
+Result<Bytes> Store::Get(const ObjectKey& key) {
+  // By the indexes; then with a fresh manifest (GC may have moved it, another process
+  // may have just written it); then by looking at every record there is.
+  std::optional<Error> damage;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (attempt == 1) BELAY_OK(Refresh());
+    BELAY_TRY(auto found, attempt < 2 ? Find(key) : DeepFind(key));
+    if (!found) continue;
+    auto bytes = found->pack->file.ReadRecord(found->record);
+    if (bytes.ok()) return bytes;
+    if (bytes.error().code != Errc::kCorrupt) return bytes;
+    damage = std::move(bytes).error();  // a second copy elsewhere may be whole
+  }
+  if (damage) {
+    // Look for another copy: duplicates exist when writers raced.
+    for (const Manifest::Pack& listed : manifest().packs) {
+      auto pack = Pack(listed.id);
+      if (!pack.ok()) continue;
+      BELAY_TRY(auto offsets, (*pack)->index.Candidates(key));
+      for (uint64_t offset : offsets) {
+        auto header = (*pack)->file.HeaderAt(offset, (*pack)->limit);
+        if (!header.ok() || header->key() != key) continue;
+        auto bytes = (*pack)->file.ReadRecord(RecordAt{offset, *header});
+        if (bytes.ok()) return bytes;
+      }
+    }
+    return *damage;
+  }
+  BELAY_TRY(bool purged, IsPurged(key));
+  std::string name = ObjectTypeName(key.type) + " " + key.id.hex();
+  if (purged) return Error(Errc::kPurged, name + " was purged");
+  return Error(Errc::kNotFound, name + " is not in the store");
+}
+
+Result<Tree> Store::GetTree(const ObjectId& id) {
+  BELAY_TRY(Bytes bytes, Get({ObjectType::kTree, id}));
+  return DecodeTree(bytes);
+}
+Result<State> Store::GetState(const ObjectId& id) {
+  BELAY_TRY(Bytes bytes, Get({ObjectType::kState, id}));
+  return DecodeState(bytes);
+}
+
+Result<bool> Store::HasContent(const ObjectId& id) {
+  BELAY_TRY(auto blob, Find({ObjectType::kBlob, id}));
+  if (blob) return true;
+  BELAY_TRY(auto chunks, Find({ObjectType::kChunks, id}));
+  return chunks.has_value();
+}
+
+Status Store::ReadContent(const ObjectId& id,
+                          const std::function<Status(ByteSpan)>& sink) {
+  // Most content is a blob; the cheap look decides which to ask for in earnest.
+  BELAY_TRY(auto chunked, Find({ObjectType::kChunks, id}));
+  if (!chunked) {
+    auto blob = Get({ObjectType::kBlob, id});
+    if (blob.ok()) return sink(*blob);
+    if (blob.error().code != Errc::kNotFound) return std::move(blob).error();
+  }
+  auto encoded = Get({ObjectType::kChunks, id});
+  if (!encoded.ok()) {
+    if (encoded.error().code == Errc::kNotFound)
+      return Error(Errc::kNotFound, "content " + id.hex() + " is not in the store");
+    return std::move(encoded).error();
+  }
+  BELAY_TRY(ChunkList list, DecodeChunks(*encoded));
+  Sha256 whole;
+  Bytes held;  // one chunk behind, so that the last waits for the verdict
+  for (const Chunk& chunk : list.chunks) {
+    BELAY_TRY(Bytes bytes, Get({ObjectType::kBlob, chunk.id}));
+    if (bytes.size() != chunk.length)
+      return Error(Errc::kCorrupt, "chunk list of " + id.hex() + " is damaged");
+    whole.Update(bytes);
+    if (!held.empty()) BELAY_OK(sink(held));
+    held = std::move(bytes);
+  }
+  if (whole.Finish() != id)
+    return Error(Errc::kCorrupt, "content " + id.hex() + " does not match its hash");
+  return sink(held);
+}
+
+Result<Bytes> Store::ReadContentBytes(const ObjectId& id, uint64_t limit) {
+  Bytes all;
+  BELAY_OK(ReadContent(id, [&](ByteSpan piece) -> Status {
+    if (piece.size() > limit - all.size())
+      return Error(Errc::kInvalid, "content " + id.hex() + " is too long");
+    all.insert(all.end(), piece.begin(), piece.end());
+    return Ok();
+  }));
+  return all;
+}
+
+Result<LogPosition> Store::ReadLog(
+    const std::optional<LogPosition>& after,
+    const std::function<Status(const LogRecord&)>& visit) {
+  BELAY_TRY(HeldLock use, HoldForReading());
+  return ReadLogHeld(after, visit);
+}
+
+Result<HeldLock> Store::HoldForReading() {
+  auto held = locks_.Acquire(StoreLock::kUse, LockMode::kShared);
+  // A store on a read-only disk cannot be collected either.
+  if (!held.ok() && held.error().code == Errc::kRefused) return HeldLock();
+  return held;
+}
+
+Result<LogPosition> Store::ReadLogHeld(
+    const std::optional<LogPosition>& after,
+    const std::function<Status(const LogRecord&)>& visit) {
+  BELAY_OK(Refresh());
+  Manifest m = manifest();
+  LogPosition position;
+  position.generation = m.generation;
+  size_t first = 0;
+  uint64_t from = kPackHeaderSize;
+  if (after && after->generation == m.generation && !after->pack.is_zero()) {
+    for (size_t i = 0; i < m.packs.size(); ++i) {
+      if (m.packs[i].id != after->pack) continue;
+      first = i;
+      from = after->offset;
+    }
+  }
+  for (size_t i = first; i < m.packs.size(); ++i, from = kPackHeaderSize) {
+    const Manifest::Pack& listed = m.packs[i];
+    auto file = PackFile::Open(fs_, packs_dir_, listed.id, m.store, OpenMode::Read());
+    if (!file.ok()) {
+      Errc code = file.error().code;
+      if (code == Errc::kCorrupt || code == Errc::kNotFound) continue;
+      return std::move(file).error();
+    }
+    BELAY_TRY(uint64_t end, EndOf(listed, *file));
+    auto on_batch = [&](const BatchHeader& b, bool) -> Status {
+      uint64_t index = 0;
+      bool visitor_failed = false;  // its errors are not the pack's damage
+      Status walked = file->ForEachRecord(b, PackFile::Part::kLog,
+                                          [&](const RecordAt& r) -> Status {
+                                            if (r.header.type != ObjectType::kLog)
+                                              return Ok();
+                                            uint64_t place = index++;
+                                            auto bytes = file->ReadRecord(r);
+                                            if (!bytes.ok()) {
+                                              if (bytes.error().code == Errc::kCorrupt)
+                                                return Ok();
+                                              return std::move(bytes).error();
+                                            }
+                                            auto record = DecodeLogRecord(*bytes);
+                                            if (!record.ok()) return Ok();
+                                            if (record->seq == 0)
+                                              record->seq = b.first_seq + place;
+                                            Status visited = visit(*record);
+                                            visitor_failed = !visited.ok();
+                                            return visited;
+                                          });
+      if (!walked.ok() && (visitor_failed || walked.error().code != Errc::kCorrupt))
+        return walked;
+      return Ok();
+    };
+    BELAY_OK(file->ForEachBatch(from, end, on_batch));
+    position.pack = listed.id;
+    position.offset = std::max(end, from);
+  }
+  return position;
+}
+
+}  // namespace belay

@@ -1,0 +1,160 @@
+#pragma once
+
+// Store keeps immutable objects under the hash of their content, and a log of records,
+// in append-only packs.
+//
+// Guarantees
+//   * A batch that Commit() acknowledged survives a power cut, whole. One that was not
+//     acknowledged is absent or whole.
+//   * Get() re-hashes what it read: a mismatch is kCorrupt, never data.
+//   * Any number of processes may read, write and collect at once.
+//   * Writing never changes bytes that were acknowledged; only GC, after copying.
+// Layout and order of writes: docs/format.md.
+//
+// Threads: Get, ReadContent, Find, ReadLog may be called from any thread.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/random.h"
+#include "store/locks.h"
+#include "store/log_record.h"
+#include "store/pack_file.h"
+#include "store/pack_index.h"
+
+namespace belay {
+
+struct StoreOptions {
+  uint32_t uid = 0;  // who we are; a store of somebody else is refused
+  int64_t lock_wait_ms = 10'000;
+  // A pack is closed when it would grow beyond this; fewer packs, fewer lookups.
+  uint64_t pack_target = uint64_t{512} << 20;
+  // A writer holding this much goes to disk with what it has, so memory stays flat.
+  uint64_t batch_target = uint64_t{32} << 20;
+};
+
+class BatchWriter;
+
+// One pack as this process knows it.
+struct OpenPack {
+  PackFile file;
+  PackIndex index;
+  uint64_t limit = 0;  // objects beyond this offset may not be relied on
+};
+
+struct ObjectLocation {
+  std::shared_ptr<const OpenPack> pack;
+  RecordAt record;
+};
+
+// Everything before this point of the log has been read. Valid within one generation.
+struct LogPosition {
+  uint64_t generation = 0;
+  PackId pack;          // zero: the beginning
+  uint64_t offset = 0;  // end of the last batch read
+};
+
+class Store {
+ public:
+  enum class Mode { kRead, kWrite };
+  // kWrite creates the store when it is absent; kRead then gives kNotFound.
+  // `fs`, `clock`, `random` must outlive the store.
+  static Result<std::unique_ptr<Store>> Open(Fs& fs, Clock& clock, Random& random,
+                                             const AbsPath& dir,
+                                             const StoreOptions& options, Mode mode);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // --- reading -----------------------------------------------------------------------
+  // kNotFound when it is nowhere, kPurged when it was erased on purpose, kCorrupt when
+  // it is there and damaged. For content (blob or chunks) use ReadContent.
+  Result<Bytes> Get(const ObjectKey& key);
+  Result<Tree> GetTree(const ObjectId& id);
+  Result<State> GetState(const ObjectId& id);
+  // Hands the content to `sink` piece by piece; memory stays flat. The last piece is
+  // handed out only after the whole hash was found right.
+  Status ReadContent(const ObjectId& id, const std::function<Status(ByteSpan)>& sink);
+  Result<Bytes> ReadContentBytes(const ObjectId& id, uint64_t limit);
+  // Where it is, by the indexes alone; empty on a miss (which a damaged index may
+  // cause).
+  Result<std::optional<ObjectLocation>> Find(const ObjectKey& key);
+  Result<bool> HasContent(const ObjectId& id);
+
+  // --- the log -----------------------------------------------------------------------
+  // Records published after `after` (all of them when absent or of another generation),
+  // in pack order; dropped ones are included. Damaged batches are read as far as they
+  // can be and passed over; `belay verify` names them.
+  Result<LogPosition> ReadLog(const std::optional<LogPosition>& after,
+                              const std::function<Status(const LogRecord&)>& visit);
+
+  // --- writing -----------------------------------------------------------------------
+  Result<std::unique_ptr<BatchWriter>> Begin();
+
+  // Keeps packs from being taken away while held: for whoever reads more than one
+  // thing.
+  Result<HeldLock> HoldForReading();
+  // ReadLog for callers that hold `use` in one mode or the other.
+  Result<LogPosition> ReadLogHeld(const std::optional<LogPosition>& after,
+                                  const std::function<Status(const LogRecord&)>& visit);
+
+  // --- for the rest of store/
+  // ----------------------------------------------------------
+  Fs& fs() { return fs_; }
+  Clock& clock() { return clock_; }
+  Random& random() { return random_; }
+  const AbsPath& path() const { return path_; }
+  const StoreOptions& options() const { return options_; }
+  const Fd& dir() const { return dir_; }
+  const Fd& packs_dir() const { return packs_dir_; }
+  StoreLocks& locks() { return locks_; }
+  // The manifest as it is on disk now.
+  Result<Manifest> LoadManifest();
+  Status WriteManifest(const Manifest& manifest);
+  // The manifest this process last loaded.
+  Manifest manifest();
+  // The tail when it is whole and about `pack`.
+  Result<std::optional<Tail>> LoadTail(const PackId& pack);
+  // Reads the manifest again and forgets packs that are gone.
+  Status Refresh();
+  Result<std::shared_ptr<const OpenPack>> Pack(const PackId& id);
+  // How far `pack` reaches: its sealed length, or for the open one the end of the last
+  // whole batch (`whole` hashes everything beyond the flushed mark).
+  Result<uint64_t> EndOf(const Manifest::Pack& pack, const PackFile& file);
+
+ private:
+  friend class Appender;
+  Store(Fs& fs, Clock& clock, Random& random, AbsPath path,
+        const StoreOptions& options);
+  Status OpenExisting();
+  Status Create();
+  Status CheckPlace();
+  Result<std::optional<ObjectLocation>> DeepFind(const ObjectKey& key);
+  Result<bool> IsPurged(const ObjectKey& key);
+
+  Fs& fs_;
+  Clock& clock_;
+  Random& random_;
+  AbsPath path_;
+  StoreOptions options_;
+  Fd dir_;
+  Fd packs_dir_;
+  StoreLocks locks_;
+
+  std::mutex mutex_;  // guards what follows; never held over IO
+  Manifest manifest_;
+  std::unordered_map<PackId, std::shared_ptr<const OpenPack>> packs_;
+  std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> deep_;  // built on a miss
+  bool deep_built_ = false;
+  // Where this process's own last batch ended: no need to check it again.
+  PackId own_pack_;
+  uint64_t own_end_ = 0;
+  uint64_t own_next_seq_ = 0;
+};
+
+}  // namespace belay

@@ -1,0 +1,128 @@
+#include "store/usage.h"
+
+#include "store/inventory.h"
+
+namespace belay {
+
+namespace {
+
+struct Count {
+  uint64_t packs = 0, indexes = 0, other = 0;
+};
+
+Result<uint64_t> AllocatedBelow(Fs& fs, const Fd& dir, Count* split) {
+  BELAY_TRY(FileStat own, fs.Stat(dir));
+  uint64_t total = own.allocated;
+  if (split) split->other += own.allocated;
+  BELAY_TRY(auto entries, fs.List(dir));
+  for (const DirEntry& e : entries) {
+    BELAY_TRY(Name name, Name::Parse(e.name));
+    auto stat = fs.StatAt(dir, name);
+    if (!stat.ok()) {
+      if (stat.error().code == Errc::kNotFound) continue;
+      return std::move(stat).error();
+    }
+    total += stat->allocated;
+    if (!split) continue;
+    if (e.name.ends_with(".pack"))
+      split->packs += stat->allocated;
+    else if (e.name.ends_with(".idx"))
+      split->indexes += stat->allocated;
+    else
+      split->other += stat->allocated;
+  }
+  return total;
+}
+
+}  // namespace
+
+Result<StoreUsage> MeasureUsage(Store& store) {
+  Fs& fs = store.fs();
+  BELAY_TRY(HeldLock use, store.HoldForReading());
+  StoreUsage usage;
+  // The top directory's own listing counts the subdirectories' inodes; count those
+  // once.
+  Count split;
+  BELAY_TRY(uint64_t packs, AllocatedBelow(fs, store.packs_dir(), &split));
+  usage.packs = split.packs;
+  usage.indexes = split.indexes;
+  usage.other = split.other;
+  usage.allocated = packs;
+  BELAY_TRY(FileStat own, fs.Stat(store.dir()));
+  usage.allocated += own.allocated;
+  usage.other += own.allocated;
+  BELAY_TRY(auto entries, fs.List(store.dir()));
+  for (const DirEntry& e : entries) {
+    if (e.name == "packs") continue;
+    BELAY_TRY(Name name, Name::Parse(e.name));
+    auto stat = fs.StatAt(store.dir(), name);
+    if (!stat.ok()) continue;
+    if (stat->type == FileType::kDirectory) {
+      BELAY_TRY(Fd dir, fs.Open(store.dir(), name, OpenMode::Directory()));
+      BELAY_TRY(uint64_t below, AllocatedBelow(fs, dir, nullptr));
+      usage.allocated += below;
+      (e.name == "catalog" ? usage.catalog : usage.other) += below;
+    } else {
+      usage.allocated += stat->allocated;
+      usage.other += stat->allocated;
+    }
+  }
+
+  BELAY_TRY(Inventory inventory, TakeInventory(store));
+  LogView log;
+  BELAY_OK(ReadOn(store, log));
+  Marker marker(store, inventory);
+  BELAY_OK(marker.Mark(log));
+
+  std::unordered_set<ObjectId> dead_records;
+  std::map<RootId, RootUsage> roots;
+  for (const LogRecord& r : log.records) {
+    if (!log.IsWanted(r)) {
+      LogRecord stored = r;
+      dead_records.insert(Sha256::Of(EncodeLogRecord(stored)));
+      stored.seq = 0;
+      dead_records.insert(Sha256::Of(EncodeLogRecord(stored)));
+      continue;
+    }
+    if (r.root.is_zero()) continue;
+    RootUsage& root = roots[r.root];
+    root.root = r.root;
+    if (auto named = ToRoot(r); named.ok()) root.path = named->path;
+    if (r.kind == RecordKind::kCheckpoint) ++root.checkpoints;
+  }
+  // Which roots need each object.
+  std::unordered_map<ObjectKey, std::vector<RootUsage*>> needs;
+  for (auto& [id, root] : roots) {
+    Marker mine(store, inventory);
+    for (auto at = log.records.rbegin(); at != log.records.rend(); ++at)
+      if (at->root == id && log.IsWanted(*at)) BELAY_OK(mine.MarkFrom(*at, log.purged));
+    for (const ObjectKey& key : mine.live()) needs[key].push_back(&root);
+  }
+  std::unordered_set<ObjectKey> seen;
+  for (const PackInventory& pack : inventory.packs) {
+    usage.pack_bytes += pack.end;
+    uint64_t records = 0;
+    for (const InventoryItem& item : pack.items) {
+      const uint64_t length = item.total_length();
+      records += length;
+      bool wanted = item.key.type == ObjectType::kLog
+                        ? !dead_records.contains(item.key.id)
+                        : marker.IsLive(item.key) && seen.insert(item.key).second;
+      if (!wanted) {
+        usage.reclaimable += length;
+        continue;
+      }
+      usage.wanted += length;
+      usage.by_type[ObjectTypeName(item.key.type)] += length;
+      auto need = needs.find(item.key);
+      if (need == needs.end()) continue;
+      for (RootUsage* root : need->second)
+        (need->second.size() == 1 ? root->unique : root->shared) += length;
+    }
+    usage.overhead += pack.end - records;
+  }
+  for (auto& [id, root] : roots) usage.roots.push_back(std::move(root));
+  return usage;
+}
+
+}  // namespace belay

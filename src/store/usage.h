@@ -1,0 +1,36 @@
+#pragma once
+
+// Usage: what the store takes on disk and what for. The parts add up to the whole:
+// every allocated byte of every file is in exactly one of them.
+
+#include <map>
+
+#include "store/store.h"
+
+namespace belay {
+
+struct RootUsage {
+  RootId root;
+  std::string path;     // empty when no record tells
+  uint64_t unique = 0;  // stored bytes only this root's checkpoints need
+  uint64_t shared = 0;  // stored bytes that others need too
+  uint64_t checkpoints = 0;
+};
+
+struct StoreUsage {
+  uint64_t allocated = 0;  // of every file and directory of the store, as du(1) counts
+  uint64_t packs = 0;      // allocated by packs
+  uint64_t indexes = 0;
+  uint64_t catalog = 0;
+  uint64_t other = 0;
+  uint64_t wanted = 0;       // bytes of packs: objects and records that are wanted
+  uint64_t reclaimable = 0;  // bytes of packs: what `belay gc` could free
+  uint64_t overhead = 0;     // bytes of packs: headers and trailers
+  uint64_t pack_bytes = 0;   // wanted + reclaimable + overhead
+  std::map<std::string, uint64_t> by_type;  // wanted bytes
+  std::vector<RootUsage> roots;
+};
+
+Result<StoreUsage> MeasureUsage(Store& store);
+
+}  // namespace belay
