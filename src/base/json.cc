@@ -103,6 +103,12 @@ JsonWriter& JsonWriter::Null() {
   return *this;
 }
 
+JsonWriter& JsonWriter::Raw(std::string_view json) {
+  BeforeValue();
+  out_ += json;
+  return *this;
+}
+
 std::string JsonWriter::Take() {
   BELAY_CHECK(done_ && levels_.empty());
   done_ = false;

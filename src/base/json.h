@@ -31,6 +31,7 @@ class JsonWriter {
   JsonWriter& Double(double value);  // shortest form that reads back as the same number
   JsonWriter& Bool(bool value);
   JsonWriter& Null();
+  JsonWriter& Raw(std::string_view json);  // a value that another writer made
 
   // The document; everything that was begun must have been ended.
   std::string Take();

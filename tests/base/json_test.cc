@@ -58,6 +58,7 @@ TEST(Json, NumbersReadBackAndInfinityIsNull) {
 TEST(Json, TakeLeavesTheWriterReadyForAnotherDocument) {
   JsonWriter json;
   EXPECT_EQ(json.Int(1).Take(), "1");
+  EXPECT_EQ(json.BeginArray().Raw("{}").Raw("1").EndArray().Take(), "[{},1]");
   EXPECT_EQ(json.BeginArray().Int(2).Int(3).EndArray().Take(), "[2,3]");
 }
 

@@ -1,0 +1,185 @@
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "cli/text.h"
+#include "core/settings_table.h"
+
+namespace belay {
+
+namespace {
+
+// One line of the list: a row of the table, or a `tools.<Name>`.
+struct Row {
+  std::string key;
+  const SettingInfo* info = nullptr;
+  bool tool = false;  // the value of a tool
+  SettingSource source = SettingSource::kDefault;
+};
+
+Row RowOf(const Settings& settings, const SettingInfo& info) {
+  auto index = static_cast<size_t>(&info - SettingTable().data());
+  return {
+      .key = std::string(info.key), .info = &info, .source = settings.sources[index]};
+}
+Row RowOf(const std::string& name, const Settings::Tool& tool) {
+  return {.key = StrCat("tools.", name), .tool = tool.enabled, .source = tool.source};
+}
+
+std::string ValueText(const Settings& settings, const Row& row) {
+  if (row.info != nullptr) return SettingText(settings, *row.info);
+  return row.tool ? "true" : "false";
+}
+
+std::vector<Row> AllRows(const Settings& settings) {
+  std::vector<Row> rows;
+  for (const SettingInfo& info : SettingTable()) rows.push_back(RowOf(settings, info));
+  for (const auto& [name, tool] : settings.tools) rows.push_back(RowOf(name, tool));
+  return rows;
+}
+
+Result<Row> FindRow(const Settings& settings, std::string_view key) {
+  if (const SettingInfo* info = FindSetting(key)) return RowOf(settings, *info);
+  if (std::string_view name = ToolNameOfKey(key); !name.empty()) {
+    auto found = settings.tools.find(name);
+    return RowOf(std::string(name),
+                 found == settings.tools.end() ? Settings::Tool() : found->second);
+  }
+  std::string_view nearest = NearestSetting(key);
+  return Error(Errc::kNotFound,
+               StrCat(EscapeForDisplay(key.substr(0, 200)), " is not a setting"))
+      .WithHint(nearest.empty() ? "belay config lists them all"
+                                : StrCat("did you mean ", nearest, "?"));
+}
+
+void ShowJson(Terminal& term, const Settings& settings, const std::vector<Row>& rows) {
+  JsonWriter json;
+  json.BeginObject().Key("settings").BeginArray();
+  for (const Row& row : rows) {
+    json.BeginObject();
+    json.Key("key").String(row.key);
+    json.Key("value");
+    if (row.info != nullptr) {
+      WriteSettingJson(settings, *row.info, json);
+    } else {
+      json.Bool(row.tool);
+    }
+    json.Key("source").String(SettingSourceName(row.source));
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+  term.OutJson(json);
+}
+
+void ShowList(Terminal& term, const Settings& settings, const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    std::string line =
+        StrCat(Pad(Scrub(row.key), 23), Pad(SettingSourceName(row.source), 9),
+               Scrub(ValueText(settings, row)));
+    Style style = row.source == SettingSource::kDefault ? Style::kDim : Style::kPlain;
+    term.Out(StrCat(term.Paint(style, line), "\n"));
+    if (term.verbose() && row.info != nullptr)
+      term.Out(StrCat("    ", row.info->help, "\n"));
+  }
+}
+
+// Where a settings file really is, and the text it holds now.
+struct Target {
+  AbsPath dir;
+  Name name;
+  std::string shown;
+  std::string text;
+  uint32_t dir_mode;
+  uint32_t file_mode;
+};
+
+Name LastName(const AbsPath& path) {
+  return RelPath::Literal(std::string_view(path.bytes()).substr(1)).basename();
+}
+
+Result<Target> FindTarget(CommandContext& ctx, const AbsPath& root) {
+  if (ctx.args.has("--project")) {
+    BELAY_TRY(std::string text, ReadProjectSettings(ctx.fs, root));
+    AbsPath file = root.Join(ProjectSettingsName());
+    return Target{root,
+                  ProjectSettingsName(),
+                  EscapeForDisplay(file.bytes()),
+                  std::move(text),
+                  0755,
+                  0644};
+  }
+  BELAY_TRY(AbsPath file, ctx.env.UserSettingsFile());
+  if (file.is_root()) return Error(Errc::kInvalid, "BELAY_CONFIG: / is not a file");
+  BELAY_TRY(std::string text, ReadUserSettings(ctx.fs, file));
+  std::string shown = EscapeForDisplay(file.bytes());
+  // Through a symlink, so that the link stays and the file it names changes.
+  auto real = ctx.fs.RealPath(file);
+  if (real.ok()) file = std::move(real).value();
+  return Target{file.parent(), LastName(file), shown, std::move(text), 0700, 0600};
+}
+
+Status Write(CommandContext& ctx, const Target& target, const std::string& text) {
+  BELAY_TRY(Fd dir, MakeDirs(ctx.fs, target.dir, target.dir_mode));
+  uint32_t mode = target.file_mode;
+  if (auto stat = ctx.fs.StatAt(dir, target.name); stat.ok()) {
+    if (stat->type != FileType::kRegular)
+      return Error(Errc::kRefused, StrCat(target.shown, ": not a regular file"));
+    mode = stat->mode & 0777;
+  } else if (stat.error().code != Errc::kNotFound) {
+    return std::move(stat).error();
+  }
+  return ReplaceFile(ctx.fs, dir, target.name, AsBytes(text), mode);
+}
+
+ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
+             std::string_view value) {
+  auto target = FindTarget(ctx, root);
+  if (!target.ok()) return ctx.term.Fail(target.error());
+  auto changed =
+      SetInText(target->text, target->shown, key, value, ctx.args.has("--project"));
+  if (!changed.ok()) return ctx.term.Fail(changed.error());
+  if (*changed != target->text) {
+    Status written = Write(ctx, *target, *changed);
+    if (!written.ok()) return ctx.term.Fail(written.error());
+  }
+  auto settings = LoadSettingsFor(ctx, root);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  auto row = FindRow(*settings, key);
+  if (!row.ok()) return ctx.term.Fail(row.error());
+  if (ctx.term.json()) {
+    ShowJson(ctx.term, *settings, {*row});
+    return ExitCode::kOk;
+  }
+  ctx.term.Say(StrCat("Set ", key, " in ", target->shown));
+  if (row->source == SettingSource::kProject && !ctx.args.has("--project"))
+    ctx.term.Warn(
+        StrCat("the project's .belay.toml sets ", key, " too, and comes first"));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+ExitCode CmdConfig(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  if (ctx.args.has("--project") && words.size() < 2)
+    return ctx.term.FailUsage("--project needs a KEY and a VALUE to write");
+  auto root = FindRoot(ctx);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (words.size() == 2) return Set(ctx, root->root, words[0], words[1]);
+
+  auto settings = LoadSettingsFor(ctx, root->root);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  if (words.empty()) {
+    auto show = ctx.term.json() ? ShowJson : ShowList;
+    show(ctx.term, *settings, AllRows(*settings));
+    return ExitCode::kOk;
+  }
+  auto row = FindRow(*settings, words[0]);
+  if (!row.ok()) return ctx.term.Fail(row.error());
+  if (ctx.term.json()) {
+    ShowJson(ctx.term, *settings, {*row});
+  } else {
+    ctx.term.Out(StrCat(Scrub(ValueText(*settings, *row)), "\n"));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

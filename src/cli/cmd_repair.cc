@@ -1,0 +1,7 @@
+#include "cli/commands.h"
+
+namespace belay {
+
+ExitCode CmdRepair(CommandContext& ctx) { return NotInThisVersion(ctx); }
+
+}  // namespace belay

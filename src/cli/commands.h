@@ -1,0 +1,20 @@
+#pragma once
+
+// The commands of this version, one file each: cmd_<name>.cc.
+
+#include "cli/context.h"
+
+namespace belay {
+
+ExitCode CmdCompletions(CommandContext& ctx);
+ExitCode CmdConfig(CommandContext& ctx);
+ExitCode CmdDemo(CommandContext& ctx);
+ExitCode CmdDu(CommandContext& ctx);
+ExitCode CmdGc(CommandContext& ctx);
+ExitCode CmdHelp(CommandContext& ctx);
+ExitCode CmdMan(CommandContext& ctx);
+ExitCode CmdRepair(CommandContext& ctx);
+ExitCode CmdStatus(CommandContext& ctx);
+ExitCode CmdVerify(CommandContext& ctx);
+
+}  // namespace belay

@@ -1,0 +1,120 @@
+#include "cli/environment.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "base/escape.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+size_t Columns() {
+  std::string text = Variable("COLUMNS");
+  size_t columns = 0;
+  auto [end, problem] =
+      std::from_chars(text.data(), text.data() + text.size(), columns);
+  bool whole = problem == std::errc() && end == text.data() + text.size();
+  return whole && columns >= 20 && columns <= 1000 ? columns : 0;
+}
+
+// Where the kernel says we are, for a directory that is gone: "/path (deleted)".
+std::optional<AbsPath> DeletedDirectory() {
+  constexpr std::string_view kMark = " (deleted)";
+  char buffer[PATH_MAX];
+  ssize_t length = readlink("/proc/self/cwd", buffer, sizeof buffer);
+  if (length <= 0) return std::nullopt;
+  std::string_view path(buffer, static_cast<size_t>(length));
+  if (!path.ends_with(kMark)) return std::nullopt;
+  path.remove_suffix(kMark.size());
+  auto parsed = AbsPath::Parse(path);
+  if (!parsed.ok()) return std::nullopt;
+  return std::move(parsed).value();
+}
+
+void FindDirectory(Environment& env) {
+  std::string buffer(PATH_MAX, '\0');
+  while (getcwd(buffer.data(), buffer.size()) == nullptr) {
+    if (errno == ERANGE && buffer.size() < (size_t{1} << 24)) {
+      buffer.resize(buffer.size() * 2);
+      continue;
+    }
+    if (errno == ENOENT) {
+      env.cwd = DeletedDirectory();
+      env.cwd_deleted = env.cwd.has_value();
+    }
+    return;
+  }
+  auto parsed = AbsPath::Parse(buffer.c_str());
+  if (parsed.ok()) env.cwd = std::move(parsed).value();
+}
+
+}  // namespace
+
+Environment ReadEnvironment() {
+  Environment env;
+  env.belay_home = Variable("BELAY_HOME");
+  env.belay_config = Variable("BELAY_CONFIG");
+  env.xdg_data_home = Variable("XDG_DATA_HOME");
+  env.xdg_config_home = Variable("XDG_CONFIG_HOME");
+  env.home = Variable("HOME");
+  env.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";
+  env.columns = Columns();
+  FindDirectory(env);
+  return env;
+}
+
+Result<AbsPath> Environment::Resolve(std::string_view path) const {
+  if (path.starts_with('/')) return AbsPath::Resolve(AbsPath::Literal("/"), path);
+  if (!cwd)
+    return Error(Errc::kNotFound, "the current directory cannot be found")
+        .WithHint("name directories from / on, or change to another directory");
+  return AbsPath::Resolve(*cwd, path);
+}
+
+Result<AbsPath> Environment::HomeDir() const {
+  if (home.starts_with('/')) return AbsPath::Resolve(AbsPath::Literal("/"), home);
+  std::vector<char> buffer(size_t{16} << 10);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
+      found != nullptr && found->pw_dir != nullptr && found->pw_dir[0] == '/')
+    return AbsPath::Resolve(AbsPath::Literal("/"), found->pw_dir);
+  return Error(Errc::kNotFound,
+               "no home directory: HOME is not an absolute path and "
+               "the user database has none")
+      .WithHint("set HOME, or BELAY_HOME and BELAY_CONFIG");
+}
+
+Result<AbsPath> Environment::StoreDir() const {
+  if (!belay_home.empty()) return Resolve(belay_home);
+  // The XDG specification: a relative path is to be ignored.
+  if (xdg_data_home.starts_with('/'))
+    return AbsPath::Resolve(AbsPath::Literal("/"), StrCat(xdg_data_home, "/belay"));
+  BELAY_TRY(AbsPath base, HomeDir());
+  return base.Join(RelPath::Literal(".local/share/belay"));
+}
+
+Result<AbsPath> Environment::UserSettingsFile() const {
+  if (!belay_config.empty()) return Resolve(belay_config);
+  if (xdg_config_home.starts_with('/'))
+    return AbsPath::Resolve(AbsPath::Literal("/"),
+                            StrCat(xdg_config_home, "/belay/config.toml"));
+  BELAY_TRY(AbsPath base, HomeDir());
+  return base.Join(RelPath::Literal(".config/belay/config.toml"));
+}
+
+}  // namespace belay

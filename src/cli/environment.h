@@ -1,0 +1,39 @@
+#pragma once
+
+// Environment: what the process was started with. The only place that reads environment
+// variables, the current directory and the user database; everything below is handed
+// values. An empty variable counts as one that is not set.
+
+#include <optional>
+#include <string>
+
+#include "base/path.h"
+#include "base/result.h"
+
+namespace belay {
+
+struct Environment {
+  std::string belay_home;       // BELAY_HOME
+  std::string belay_config;     // BELAY_CONFIG
+  std::string xdg_data_home;    // XDG_DATA_HOME
+  std::string xdg_config_home;  // XDG_CONFIG_HOME
+  std::string home;             // HOME
+  bool no_color = false;        // NO_COLOR, or a terminal that has none (TERM=dumb)
+  size_t columns = 0;           // COLUMNS; 0: not said
+  // The current directory; when it was deleted, the path it had. Absent when unknown.
+  std::optional<AbsPath> cwd;
+  bool cwd_deleted = false;
+
+  // BELAY_HOME, else $XDG_DATA_HOME/belay, else ~/.local/share/belay.
+  Result<AbsPath> StoreDir() const;
+  // BELAY_CONFIG, else $XDG_CONFIG_HOME/belay/config.toml, else below ~/.config.
+  Result<AbsPath> UserSettingsFile() const;
+  // What a person typed, against the current directory.
+  Result<AbsPath> Resolve(std::string_view path) const;
+  // HOME when it is absolute, else what the user database says.
+  Result<AbsPath> HomeDir() const;
+};
+
+Environment ReadEnvironment();
+
+}  // namespace belay

@@ -1,0 +1,304 @@
+// The command table: conversations, investigations, agents and pages.
+
+#include "cli/command_table.h"
+#include "cli/commands.h"
+
+namespace belay {
+
+namespace {
+
+constexpr PositionalSpec kSession[] = {{.name = "SESSION"}};
+
+// --- conversations
+// ---------------------------------------------------------------------
+
+constexpr std::string_view kSessionsUsage[] = {"sessions [delete ID]"};
+constexpr PositionalSpec kSessionsArgs[] = {{.name = "delete", .optional = true},
+                                            {.name = "ID", .optional = true}};
+constexpr Example kSessionsExamples[] = {
+    {"belay sessions", "the conversations held here"}};
+
+constexpr std::string_view kRewindUsage[] = {"rewind SESSION --to MESSAGE|turn:N"};
+constexpr FlagSpec kRewindFlags[] = {
+    {.name = "--to", .value = "MESSAGE", .help = "a message id, or turn:N"}};
+constexpr Example kRewindExamples[] = {
+    {"belay rewind 4f1c --to turn:3", "the conversation as it was before prompt 3"}};
+
+constexpr std::string_view kForkUsage[] = {"fork REF DIR"};
+constexpr PositionalSpec kForkArgs[] = {{.name = "REF"}, {.name = "DIR"}};
+constexpr Example kForkExamples[] = {
+    {"belay fork turn:3 ../other-way", "try something else from there"}};
+
+constexpr std::string_view kSummarizeUsage[] = {"summarize SESSION --from|--to turn:N"};
+constexpr FlagSpec kSummarizeFlags[] = {
+    {.name = "--from", .value = "TURN", .help = "from this turn on, as turn:N"},
+    {.name = "--to", .value = "TURN", .help = "up to this turn, as turn:N"},
+};
+constexpr Example kSummarizeExamples[] = {
+    {"belay summarize 4f1c --to turn:9", "shorten the beginning of a conversation"}};
+
+constexpr std::string_view kResumeUsage[] = {"resume SESSION"};
+constexpr Example kResumeExamples[] = {
+    {"belay resume 4f1c", "go on with a conversation in its own agent"}};
+
+constexpr CommandSpec kConversations[] = {
+    {.name = "sessions",
+     .summary = "list conversations, or delete one",
+     .usage = kSessionsUsage,
+     .about = "Deleting a session deletes its checkpoints, unless they are pinned or "
+              "shared.",
+     .args = kSessionsArgs,
+     .examples = kSessionsExamples},
+    {.name = "rewind",
+     .summary = "take a conversation back",
+     .usage = kRewindUsage,
+     .about =
+         "Makes a copy of the conversation that ends at the message given; the agent "
+         "resumes from it. The original stays.",
+     .flags = kRewindFlags,
+     .args = kSession,
+     .examples = kRewindExamples},
+    {.name = "fork",
+     .summary = "a checkpoint as a new directory",
+     .usage = kForkUsage,
+     .about =
+         "Writes the files of a checkpoint to DIR and leaves this directory alone.",
+     .args = kForkArgs,
+     .examples = kForkExamples},
+    {.name = "summarize",
+     .summary = "shorten part of a conversation",
+     .usage = kSummarizeUsage,
+     .about = "Replaces a part of the conversation by a summary of it, in a copy.",
+     .flags = kSummarizeFlags,
+     .args = kSession,
+     .examples = kSummarizeExamples},
+    {.name = "resume",
+     .summary = "go on with a conversation",
+     .usage = kResumeUsage,
+     .about = "Starts the session's own agent with that conversation.",
+     .args = kSession,
+     .examples = kResumeExamples},
+};
+
+// --- find out
+// --------------------------------------------------------------------------
+
+constexpr std::string_view kBlameUsage[] = {"blame FILE[:FROM-TO]"};
+constexpr PositionalSpec kBlameArgs[] = {{.name = "FILE"}};
+constexpr Example kBlameExamples[] = {
+    {"belay blame src/app.ts:10-20", "who wrote these lines, in answer to what"}};
+
+constexpr std::string_view kBisectUsage[] = {
+    "bisect [--from REF] [--to REF] -- COMMAND..."};
+constexpr FlagSpec kBisectFlags[] = {
+    {.name = "--from", .value = "REF", .help = "where the command still succeeded"},
+    {.name = "--to", .value = "REF", .help = "where it failed"},
+};
+constexpr Example kBisectExamples[] = {
+    {"belay bisect -- npm test", "which change broke the tests?"}};
+
+constexpr std::string_view kTryUsage[] = {"try REF -- COMMAND..."};
+constexpr PositionalSpec kTryArgs[] = {{.name = "REF"}};
+constexpr Example kTryExamples[] = {
+    {"belay try turn:3 -- make test", "did it work back then?"}};
+
+constexpr std::string_view kRunCheckUsage[] = {"run-check -- COMMAND..."};
+constexpr Example kRunCheckExamples[] = {
+    {"belay run-check -- make test", "remember that this state passes"}};
+
+constexpr std::string_view kWhyUsage[] = {"why PATH...", "why --stdin [-z]"};
+constexpr FlagSpec kWhyFlags[] = {
+    {.name = "--stdin", .help = "read the paths from standard input, one a line"},
+    {.name = "--null", .letter = 'z', .help = "paths end with a NUL byte"},
+};
+constexpr PositionalSpec kWhyArgs[] = {
+    {.name = "PATH", .optional = true, .many = true}};
+constexpr Example kWhyExamples[] = {
+    {"belay why .env dist/app.js", "covered or not, and the rule that decided"}};
+
+constexpr std::string_view kDoctorUsage[] = {"doctor"};
+constexpr Example kDoctorExamples[] = {
+    {"belay doctor", "what is covered here, and what is in the way"}};
+
+constexpr std::string_view kStatsUsage[] = {"stats"};
+constexpr Example kStatsExamples[] = {{"belay stats", "how often, and how fast"}};
+
+constexpr CommandSpec kInvestigate[] = {
+    {.name = "why",
+     .summary = "is a path covered, and by which rule?",
+     .usage = kWhyUsage,
+     .about = "Answers for every path given, whether it exists or not. A path with a "
+              "slash at its end is a directory.",
+     .flags = kWhyFlags,
+     .args = kWhyArgs,
+     .examples = kWhyExamples},
+    {.name = "blame",
+     .summary = "who wrote this line?",
+     .usage = kBlameUsage,
+     .about = "Names the session, turn and tool call that each line comes from.",
+     .args = kBlameArgs,
+     .examples = kBlameExamples},
+    {.name = "bisect",
+     .summary = "which change broke a command?",
+     .usage = kBisectUsage,
+     .about = "Runs the command in scratch copies of states in between until the first "
+              "failing one is found. The directory itself is not touched.",
+     .flags = kBisectFlags,
+     .rest = "COMMAND",
+     .examples = kBisectExamples},
+    {.name = "try",
+     .summary = "run a command in an old state",
+     .usage = kTryUsage,
+     .about = "Runs the command in a scratch copy of one checkpoint.",
+     .args = kTryArgs,
+     .rest = "COMMAND",
+     .examples = kTryExamples},
+    {.name = "run-check",
+     .summary = "record whether a command succeeds",
+     .usage = kRunCheckUsage,
+     .about =
+         "Runs the command and keeps pass or fail with a checkpoint; the newest that "
+         "passed is the REF last-good.",
+     .rest = "COMMAND",
+     .examples = kRunCheckExamples},
+    {.name = "doctor",
+     .summary = "explain what is covered and what is wrong",
+     .usage = kDoctorUsage,
+     .about = "Checks coverage, settings, agents and what the file system can do, and "
+              "repairs settings.",
+     .examples = kDoctorExamples},
+    {.name = "stats",
+     .summary = "figures of your own use",
+     .usage = kStatsUsage,
+     .about =
+         "Success rate of rollbacks, share of sessions that needed one, and how long "
+         "checkpoints and rollbacks take. Local, sent nowhere.",
+     .examples = kStatsExamples},
+};
+
+// --- agents and pages
+// ------------------------------------------------------------------
+
+constexpr PositionalSpec kAgents[] = {
+    {.name = "AGENT", .optional = true, .many = true}};
+
+constexpr std::string_view kInstallUsage[] = {
+    "install AGENT... [--project] [--dry-run] [--trust]", "install --list"};
+constexpr FlagSpec kInstallFlags[] = {
+    {.name = "--project", .help = "for this project only"},
+    {.name = "--dry-run", .help = "show what would be written"},
+    {.name = "--trust", .help = "accept what the agent asks to be trusted"},
+    {.name = "--list", .help = "the agents Belay knows, and which are installed"},
+};
+constexpr Example kInstallExamples[] = {
+    {"belay install claude codex", "checkpoints before and after what they do"}};
+
+constexpr std::string_view kUninstallUsage[] = {"uninstall AGENT..."};
+constexpr PositionalSpec kUninstallArgs[] = {{.name = "AGENT", .many = true}};
+constexpr Example kUninstallExamples[] = {
+    {"belay uninstall codex", "take Belay's hooks out again"}};
+
+constexpr std::string_view kHookUsage[] = {"hook AGENT|generic [EVENT]"};
+constexpr PositionalSpec kHookArgs[] = {{.name = "AGENT"},
+                                        {.name = "EVENT", .optional = true}};
+constexpr Example kHookExamples[] = {
+    {"belay hook claude < event.json", "what the installed hooks run"}};
+
+constexpr std::string_view kRunUsage[] = {"run [--name NAME] -- COMMAND..."};
+constexpr FlagSpec kRunFlags[] = {
+    {.name = "--name", .value = "NAME", .help = "a name for the checkpoint before"}};
+constexpr Example kRunExamples[] = {
+    {"belay run -- ./migrate.sh", "a checkpoint before and after any program"}};
+
+constexpr std::string_view kEventsUsage[] = {"events [--follow] [--since ID]"};
+constexpr FlagSpec kEventsFlags[] = {
+    {.name = "--follow", .help = "wait for more"},
+    {.name = "--since", .value = "ID", .help = "only what came after this event"},
+};
+constexpr Example kEventsExamples[] = {
+    {"belay events --follow", "what happens, a JSON object a line"}};
+
+constexpr std::string_view kServeUsage[] = {"serve [--listen 127.0.0.1:PORT] [--open]"};
+constexpr FlagSpec kServeFlags[] = {
+    {.name = "--listen", .value = "ADDRESS", .help = "where, as 127.0.0.1:PORT"},
+    {.name = "--open", .help = "open the page"},
+};
+constexpr Example kServeExamples[] = {
+    {"belay serve --open", "the timeline in a browser"}};
+
+constexpr std::string_view kUiUsage[] = {"ui"};
+constexpr Example kUiExamples[] = {{"belay ui", "open the page"}};
+constexpr std::string_view kPickUsage[] = {"pick"};
+constexpr Example kPickExamples[] = {
+    {"belay pick", "choose a checkpoint with the keys"}};
+constexpr std::string_view kDemoUsage[] = {"demo"};
+constexpr Example kDemoExamples[] = {
+    {"belay demo", "watch it work on a project made for the purpose"}};
+
+constexpr CommandSpec kAgentCommands[] = {
+    {.name = "install",
+     .summary = "connect coding agents",
+     .usage = kInstallUsage,
+     .about = "Agents: claude codex opencode gemini qwen copilot reasonix cline crush.",
+     .flags = kInstallFlags,
+     .args = kAgents,
+     .examples = kInstallExamples},
+    {.name = "uninstall",
+     .summary = "disconnect coding agents",
+     .usage = kUninstallUsage,
+     .about = "Removes what `belay install` wrote, and nothing else.",
+     .args = kUninstallArgs,
+     .examples = kUninstallExamples},
+    {.name = "hook",
+     .summary = "take one event from an agent",
+     .usage = kHookUsage,
+     .about =
+         "Reads one hook event from standard input. Exits 0 whatever happens, unless "
+         "the setting strict is true: a failing checkpoint does not stop an agent.",
+     .args = kHookArgs,
+     .examples = kHookExamples},
+    {.name = "run",
+     .summary = "run a program between two checkpoints",
+     .usage = kRunUsage,
+     .about = "Makes a checkpoint, runs the program, makes another, and exits with the "
+              "program's exit code.",
+     .flags = kRunFlags,
+     .rest = "COMMAND",
+     .examples = kRunExamples},
+    {.name = "events",
+     .summary = "the event log",
+     .usage = kEventsUsage,
+     .about = "Prints a JSON object a line.",
+     .flags = kEventsFlags,
+     .examples = kEventsExamples},
+    {.name = "serve",
+     .summary = "run the daemon",
+     .usage = kServeUsage,
+     .about = "Serves the API and the page, to this machine only.",
+     .flags = kServeFlags,
+     .examples = kServeExamples},
+    {.name = "ui",
+     .summary = "open the page",
+     .usage = kUiUsage,
+     .about = "Opens the page of the daemon, which is started when needed.",
+     .examples = kUiExamples},
+    {.name = "pick",
+     .summary = "choose a checkpoint in the terminal",
+     .usage = kPickUsage,
+     .about = "The timeline, with preview and rollback by the keys.",
+     .examples = kPickExamples},
+    {.name = "demo",
+     .summary = "watch Belay work",
+     .usage = kDemoUsage,
+     .about = "Does the main job on a scratch project. Nothing of yours is touched.",
+     .examples = kDemoExamples,
+     .run = CmdDemo},
+};
+
+}  // namespace
+
+std::span<const CommandSpec> ConversationCommands() { return kConversations; }
+std::span<const CommandSpec> InvestigateCommands() { return kInvestigate; }
+std::span<const CommandSpec> AgentCommands() { return kAgentCommands; }
+
+}  // namespace belay

@@ -1,0 +1,349 @@
+// The command table: what people use every day.
+
+#include "cli/command_table.h"
+#include "cli/commands.h"
+
+namespace belay {
+
+namespace {
+
+constexpr PositionalSpec kRef[] = {{.name = "REF"}};
+constexpr PositionalSpec kOptionalDir[] = {{.name = "DIR", .optional = true}};
+
+// --- protect
+// ---------------------------------------------------------------------------
+
+constexpr std::string_view kOnUsage[] = {"on [DIR] [--moved-from OLD] [--force]"};
+constexpr FlagSpec kOnFlags[] = {
+    {.name = "--moved-from",
+     .value = "OLD",
+     .help = "the directory was at OLD before; keep its history"},
+    {.name = "--force", .help = "even for a home directory or /"},
+};
+constexpr Example kOnExamples[] = {
+    {"belay on", "protect the current directory"},
+    {"belay on ~/new/app --moved-from ~/app", "go on with the history of a moved one"},
+};
+
+constexpr std::string_view kOffUsage[] = {"off [DIR] [--forget]"};
+constexpr FlagSpec kOffFlags[] = {
+    {.name = "--forget", .help = "delete its history too, after asking"}};
+constexpr Example kOffExamples[] = {
+    {"belay off", "stop protecting the current directory, keep its history"}};
+
+constexpr std::string_view kRootsUsage[] = {"roots"};
+constexpr Example kRootsExamples[] = {
+    {"belay roots", "all protected directories, with last checkpoint and size"}};
+
+constexpr std::string_view kCheckpointUsage[] = {
+    "checkpoint [-m NAME] [--note TEXT] [--session ID] [--message ID] [--meta K=V]..."};
+constexpr FlagSpec kCheckpointFlags[] = {
+    {.name = "--name", .letter = 'm', .value = "NAME", .help = "a name to find it by"},
+    {.name = "--note", .value = "TEXT", .help = "a note to keep with it"},
+    {.name = "--session", .value = "ID", .help = "the session it belongs to"},
+    {.name = "--message", .value = "ID", .help = "the message it belongs to"},
+    {.name = "--meta",
+     .value = "K=V",
+     .help = "a key and value of your own",
+     .repeatable = true},
+};
+constexpr Example kCheckpointExamples[] = {
+    {"belay checkpoint -m before-upgrade", "keep this moment under a name"},
+    {"id=$(belay checkpoint -q)", "in a script: the id alone"},
+};
+
+constexpr CommandSpec kProtect[] = {
+    {.name = "on",
+     .summary = "protect a directory",
+     .usage = kOnUsage,
+     .about = "Registers DIR, or the current directory, as protected. It takes no "
+              "checkpoint yet; agents' hooks and `belay checkpoint` do.",
+     .flags = kOnFlags,
+     .args = kOptionalDir,
+     .examples = kOnExamples},
+    {.name = "off",
+     .summary = "stop protecting a directory",
+     .usage = kOffUsage,
+     .about = "Its history stays, unless --forget is given.",
+     .flags = kOffFlags,
+     .args = kOptionalDir,
+     .examples = kOffExamples},
+    {.name = "roots",
+     .summary = "list the protected directories",
+     .usage = kRootsUsage,
+     .about = "Every protected directory with its last checkpoint, size and state.",
+     .examples = kRootsExamples},
+    {.name = "checkpoint",
+     .summary = "keep the present state",
+     .usage = kCheckpointUsage,
+     .about =
+         "Makes a manual checkpoint, even when nothing changed. Without --session it "
+         "belongs to the session that is active here, if there is one. With -q it "
+         "prints the id alone.",
+     .flags = kCheckpointFlags,
+     .examples = kCheckpointExamples},
+};
+
+// --- look
+// ------------------------------------------------------------------------------
+
+constexpr std::string_view kStatusUsage[] = {"status"};
+constexpr Example kStatusExamples[] = {
+    {"belay status", "is this directory protected, and is all well?"},
+    {"belay status --json --root ~/app", "the same of another directory, for a script"},
+};
+
+constexpr std::string_view kListUsage[] = {
+    "list [--session ID] [--all] [-n N] [--kind auto|manual|safety] [--tools] "
+    "[--graph]"};
+constexpr FlagSpec kListFlags[] = {
+    {.name = "--session", .value = "ID", .help = "only of this session"},
+    {.name = "--all", .help = "also what was taken back"},
+    {.name = "--number", .letter = 'n', .value = "N", .help = "at most N"},
+    {.name = "--kind", .value = "auto|manual|safety", .help = "only of this kind"},
+    {.name = "--tools", .help = "every tool call, not folded into turns"},
+    {.name = "--graph", .help = "draw the history as a tree"},
+};
+constexpr Example kListExamples[] = {
+    {"belay list -n 5", "the five newest checkpoints"},
+    {"belay list --kind manual", "only those you made yourself"},
+};
+
+constexpr std::string_view kShowUsage[] = {"show REF"};
+constexpr Example kShowExamples[] = {{"belay show latest", "all about the newest one"}};
+
+constexpr std::string_view kLsUsage[] = {"ls REF [PATH]"};
+constexpr PositionalSpec kLsArgs[] = {{.name = "REF"},
+                                      {.name = "PATH", .optional = true}};
+constexpr Example kLsExamples[] = {
+    {"belay ls 3 src", "the files below src in the third newest checkpoint"}};
+
+constexpr std::string_view kCatUsage[] = {"cat REF PATH [--reveal]"};
+constexpr FlagSpec kCatFlags[] = {
+    {.name = "--reveal", .help = "show it even if it may hold a secret"}};
+constexpr PositionalSpec kCatArgs[] = {{.name = "REF"}, {.name = "PATH"}};
+constexpr Example kCatExamples[] = {{"belay cat latest src/app.ts > app.ts.before",
+                                     "get one file out of a checkpoint"}};
+
+constexpr std::string_view kDiffUsage[] = {
+    "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] [-- PATH...]"};
+constexpr FlagSpec kDiffFlags[] = {
+    {.name = "--stat", .help = "only how much changed in each file"},
+    {.name = "--name-only", .help = "only the paths"},
+    {.name = "--side-by-side", .help = "old and new next to each other"},
+    {.name = "--word", .help = "mark changed words"},
+};
+constexpr PositionalSpec kDiffArgs[] = {{.name = "A"}, {.name = "B", .optional = true}};
+constexpr Example kDiffExamples[] = {
+    {"belay diff turn:3", "what changed since prompt 3"},
+    {"belay diff 2 1 -- src", "between two checkpoints, below src"},
+};
+
+constexpr std::string_view kLogUsage[] = {"log [-- PATH...]"};
+constexpr Example kLogExamples[] = {
+    {"belay log", "what Belay did here"},
+    {"belay log -- README.md", "who changed this file, and when"},
+};
+
+constexpr std::string_view kSearchUsage[] = {"search WORDS..."};
+constexpr PositionalSpec kWords[] = {{.name = "WORDS", .many = true}};
+constexpr Example kSearchExamples[] = {
+    {"belay search login form", "checkpoints that mention both words"}};
+
+constexpr CommandSpec kLook[] = {
+    {.name = "status",
+     .summary = "is this directory protected?",
+     .usage = kStatusUsage,
+     .about =
+         "Says whether the directory is protected, when its last checkpoint was made, "
+         "and what went wrong lately. Creates nothing.",
+     .examples = kStatusExamples,
+     .run = CmdStatus},
+    {.name = "list",
+     .summary = "list checkpoints, newest first",
+     .usage = kListUsage,
+     .about = "Numbers every checkpoint; other commands take that number as a REF. The "
+              "checkpoints of one turn are folded into one line.",
+     .flags = kListFlags,
+     .examples = kListExamples},
+    {.name = "show",
+     .summary = "everything about one checkpoint",
+     .usage = kShowUsage,
+     .about =
+         "Shows where a checkpoint came from, what changed, and what was left out.",
+     .args = kRef,
+     .examples = kShowExamples},
+    {.name = "ls",
+     .summary = "the files of a checkpoint",
+     .usage = kLsUsage,
+     .about = "Lists the files a checkpoint holds, all or below PATH.",
+     .args = kLsArgs,
+     .examples = kLsExamples},
+    {.name = "cat",
+     .summary = "one file of a checkpoint",
+     .usage = kCatUsage,
+     .about = "Writes the bytes of one file to standard output.",
+     .flags = kCatFlags,
+     .args = kCatArgs,
+     .examples = kCatExamples},
+    {.name = "diff",
+     .summary = "what changed between two states",
+     .usage = kDiffUsage,
+     .about =
+         "Compares A with B, or with the directory as it is now. The output can be "
+         "applied with git apply and patch.",
+     .flags = kDiffFlags,
+     .args = kDiffArgs,
+     .rest = "PATH",
+     .examples = kDiffExamples},
+    {.name = "log",
+     .summary = "what was done, and by whom",
+     .usage = kLogUsage,
+     .about = "Lists rollbacks and other operations; with paths, the changes of those "
+              "paths with their authors.",
+     .rest = "PATH",
+     .examples = kLogExamples},
+    {.name = "search",
+     .summary = "find checkpoints by words",
+     .usage = kSearchUsage,
+     .about = "Looks in names, notes, descriptions, prompts and paths.",
+     .args = kWords,
+     .examples = kSearchExamples},
+};
+
+// --- go back
+// ---------------------------------------------------------------------------
+
+constexpr std::string_view kRollbackUsage[] = {
+    "rollback REF [--code|--chat|--both] [--dry-run] [--yes] [--exact|--keep-outside] "
+    "[--git reset|revert|keep] [--switch] [--git-nested] [--delete-ignored] "
+    "[--external-files] [--skip-damaged] [--preserve-times] [--force] [--hunks N,...] "
+    "[-- PATH...]"};
+constexpr FlagSpec kRollbackFlags[] = {
+    {.name = "--code", .help = "the files (the default)"},
+    {.name = "--chat", .help = "the conversation"},
+    {.name = "--both", .help = "files and conversation"},
+    {.name = "--dry-run", .help = "show the plan, change nothing"},
+    {.name = "--yes", .help = "do not ask"},
+    {.name = "--exact", .help = "take back changes made by others too"},
+    {.name = "--keep-outside", .help = "keep changes made by others"},
+    {.name = "--git", .value = "reset|revert|keep", .help = "what to do with commits"},
+    {.name = "--switch", .help = "go back to the branch of that time"},
+    {.name = "--git-nested", .help = "nested repositories too"},
+    {.name = "--delete-ignored", .help = "remove what only today's rules protect"},
+    {.name = "--external-files", .help = "files outside that an edit tool named"},
+    {.name = "--skip-damaged", .help = "leave out what cannot be read any more"},
+    {.name = "--preserve-times", .help = "give files their old times"},
+    {.name = "--force", .help = "even where a rollback would be refused"},
+    {.name = "--hunks", .value = "N,...", .help = "only these hunks of the diff"},
+};
+constexpr Example kRollbackExamples[] = {
+    {"belay rollback 1 --dry-run", "what would happen?"},
+    {"belay rollback turn:3 --yes", "back to before prompt 3"},
+    {"belay rollback latest -- src/app.ts", "one file only"},
+};
+
+constexpr std::string_view kUndoUsage[] = {"undo [OPERATION] [--exact]"};
+constexpr FlagSpec kUndoFlags[] = {
+    {.name = "--exact", .help = "also where a file changed since"}};
+constexpr PositionalSpec kUndoArgs[] = {{.name = "OPERATION", .optional = true}};
+constexpr Example kUndoExamples[] = {{"belay undo", "take back the last rollback"}};
+
+constexpr std::string_view kRedoUsage[] = {"redo"};
+constexpr Example kRedoExamples[] = {{"belay redo", "take back the last undo"}};
+
+constexpr std::string_view kRevertUsage[] = {
+    "revert turn:N|tool:ID|session:ID|REF..REF [--dry-run] [--yes] "
+    "[--conflict=mark|ours|theirs] [--created keep|delete] [--hunks N,...]"};
+constexpr FlagSpec kRevertFlags[] = {
+    {.name = "--dry-run", .help = "show the plan, change nothing"},
+    {.name = "--yes", .help = "do not ask"},
+    {.name = "--conflict",
+     .value = "mark|ours|theirs",
+     .help = "where later changes overlap"},
+    {.name = "--created", .value = "keep|delete", .help = "files that were new then"},
+    {.name = "--hunks", .value = "N,...", .help = "only these hunks of the diff"},
+};
+constexpr PositionalSpec kRevertArgs[] = {{.name = "CHANGES"}};
+constexpr Example kRevertExamples[] = {
+    {"belay revert turn:4", "take out what prompt 4 did, keep all that came later"}};
+
+constexpr std::string_view kNoteUsage[] = {"note REF TEXT"};
+constexpr PositionalSpec kNoteArgs[] = {{.name = "REF"}, {.name = "TEXT"}};
+constexpr Example kNoteExamples[] = {
+    {"belay note latest 'tests pass here'", "write something down"}};
+
+constexpr std::string_view kPinUsage[] = {"pin REF"};
+constexpr Example kPinExamples[] = {{"belay pin 1", "keep the newest for ever"}};
+constexpr std::string_view kUnpinUsage[] = {"unpin REF"};
+constexpr Example kUnpinExamples[] = {
+    {"belay unpin 1", "let it go when its time comes"}};
+constexpr std::string_view kDeleteUsage[] = {"delete REF"};
+constexpr Example kDeleteExamples[] = {{"belay delete 7", "delete one checkpoint"}};
+
+constexpr CommandSpec kGoBack[] = {
+    {.name = "rollback",
+     .summary = "take the directory back to a checkpoint",
+     .usage = kRollbackUsage,
+     .about =
+         "Shows what would change, asks, and rolls back, all or nothing. What is "
+         "overwritten or deleted is stored first; `belay undo` brings it back. With "
+         "paths only those are touched, and git is left alone.",
+     .flags = kRollbackFlags,
+     .args = kRef,
+     .rest = "PATH",
+     .examples = kRollbackExamples},
+    {.name = "undo",
+     .summary = "take back a rollback",
+     .usage = kUndoUsage,
+     .about = "Steps back over one rollback or revert at a time, without asking.",
+     .flags = kUndoFlags,
+     .args = kUndoArgs,
+     .examples = kUndoExamples},
+    {.name = "redo",
+     .summary = "take back an undo",
+     .usage = kRedoUsage,
+     .about = "Steps forward again after `belay undo`.",
+     .examples = kRedoExamples},
+    {.name = "revert",
+     .summary = "take out some changes, keep all later ones",
+     .usage = kRevertUsage,
+     .about =
+         "Takes the changes of a turn, a tool call, a session or a range out of the "
+         "present files and keeps everything else.",
+     .flags = kRevertFlags,
+     .args = kRevertArgs,
+     .examples = kRevertExamples},
+    {.name = "note",
+     .summary = "write a note on a checkpoint",
+     .usage = kNoteUsage,
+     .about = "The note is shown in lists and found by `belay search`.",
+     .args = kNoteArgs,
+     .examples = kNoteExamples},
+    {.name = "pin",
+     .summary = "keep a checkpoint for ever",
+     .usage = kPinUsage,
+     .about = "A pinned checkpoint is never pruned.",
+     .args = kRef,
+     .examples = kPinExamples},
+    {.name = "unpin",
+     .summary = "release a pinned checkpoint",
+     .usage = kUnpinUsage,
+     .about = "The checkpoint may be pruned again.",
+     .args = kRef,
+     .examples = kUnpinExamples},
+    {.name = "delete",
+     .summary = "delete a checkpoint",
+     .usage = kDeleteUsage,
+     .about = "Its space comes back with the next `belay gc`.",
+     .args = kRef,
+     .examples = kDeleteExamples},
+};
+
+}  // namespace
+
+std::span<const CommandSpec> ProtectCommands() { return kProtect; }
+std::span<const CommandSpec> LookCommands() { return kLook; }
+std::span<const CommandSpec> GoBackCommands() { return kGoBack; }
+
+}  // namespace belay

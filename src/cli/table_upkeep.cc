@@ -1,0 +1,176 @@
+// The command table: upkeep of the store, and settings.
+
+#include "cli/command_table.h"
+#include "cli/commands.h"
+
+namespace belay {
+
+namespace {
+
+// --- upkeep
+// ----------------------------------------------------------------------------
+
+constexpr std::string_view kPruneUsage[] = {"prune [--dry-run]"};
+constexpr FlagSpec kPruneFlags[] = {
+    {.name = "--dry-run", .help = "show what would go, delete nothing"}};
+constexpr Example kPruneExamples[] = {
+    {"belay prune --dry-run", "which checkpoints are past their time?"}};
+
+constexpr std::string_view kGcUsage[] = {"gc"};
+constexpr Example kGcExamples[] = {
+    {"belay gc", "give back what nothing needs any more"}};
+
+constexpr std::string_view kDuUsage[] = {"du"};
+constexpr Example kDuExamples[] = {{"belay du", "how much disk does the store take?"}};
+
+constexpr std::string_view kVerifyUsage[] = {"verify [--read-data]"};
+constexpr FlagSpec kVerifyFlags[] = {
+    {.name = "--read-data",
+     .help = "read and check every byte, not only the structure"}};
+constexpr Example kVerifyExamples[] = {
+    {"belay verify --read-data", "is everything that was stored still whole?"}};
+
+constexpr std::string_view kRepairUsage[] = {"repair"};
+constexpr Example kRepairExamples[] = {
+    {"belay repair", "after `belay verify` found something"}};
+
+constexpr std::string_view kPurgeUsage[] = {"purge PATH|--session ID [--everywhere]"};
+constexpr FlagSpec kPurgeFlags[] = {
+    {.name = "--session", .value = "ID", .help = "everything of this session"},
+    {.name = "--everywhere", .help = "in every protected directory"},
+};
+constexpr PositionalSpec kPurgeArgs[] = {{.name = "PATH", .optional = true}};
+constexpr Example kPurgeExamples[] = {
+    {"belay purge .env", "erase every stored version of a file"}};
+
+constexpr std::string_view kExportUsage[] = {
+    "export REF... [--session ID] -o FILE", "export --git NAME REF",
+    "export --notes [--session ID] [--format json|md]"};
+constexpr FlagSpec kExportFlags[] = {
+    {.name = "--output", .letter = 'o', .value = "FILE", .help = "the file to write"},
+    {.name = "--session", .value = "ID", .help = "everything of this session"},
+    {.name = "--git", .value = "NAME", .help = "as a git commit on branch NAME"},
+    {.name = "--notes", .help = "names and notes only"},
+    {.name = "--format", .value = "json|md", .help = "of the notes"},
+};
+constexpr PositionalSpec kExportArgs[] = {
+    {.name = "REF", .optional = true, .many = true}};
+constexpr Example kExportExamples[] = {
+    {"belay export latest -o state.belay", "take a checkpoint elsewhere"},
+    {"belay export --git rescue turn:3", "look at one with git"},
+};
+
+constexpr std::string_view kImportUsage[] = {"import FILE", "import --git REV"};
+constexpr FlagSpec kImportFlags[] = {
+    {.name = "--git", .value = "REV", .help = "a git commit as a checkpoint"}};
+constexpr PositionalSpec kImportArgs[] = {{.name = "FILE", .optional = true}};
+constexpr Example kImportExamples[] = {
+    {"belay import state.belay", "bring checkpoints in"}};
+
+constexpr CommandSpec kUpkeep[] = {
+    {.name = "verify",
+     .summary = "check that the store is whole",
+     .usage = kVerifyUsage,
+     .about = "Changes nothing. Exits 3 when something is damaged, and says what.",
+     .flags = kVerifyFlags,
+     .examples = kVerifyExamples,
+     .run = CmdVerify},
+    {.name = "repair",
+     .summary = "put right what can be put right",
+     .usage = kRepairUsage,
+     .about = "Rebuilds the index and sets damaged parts aside. Whole checkpoints are "
+              "never given up.",
+     .examples = kRepairExamples,
+     .run = CmdRepair},
+    {.name = "du",
+     .summary = "how much disk the store takes",
+     .usage = kDuUsage,
+     .about = "Honest figures: allocated disk, what shares it, what could go.",
+     .examples = kDuExamples,
+     .run = CmdDu},
+    {.name = "gc",
+     .summary = "give back unused space",
+     .usage = kGcUsage,
+     .about = "Removes content that no checkpoint and no undo needs any more.",
+     .examples = kGcExamples,
+     .run = CmdGc},
+    {.name = "prune",
+     .summary = "delete checkpoints past their time",
+     .usage = kPruneUsage,
+     .about =
+         "Follows the settings below retention. Manual and pinned checkpoints, and "
+         "each session's first and newest, stay.",
+     .flags = kPruneFlags,
+     .examples = kPruneExamples},
+    {.name = "purge",
+     .summary = "erase a file or a session for good",
+     .usage = kPurgeUsage,
+     .about = "For secrets that should not have been stored. Cannot be undone.",
+     .flags = kPurgeFlags,
+     .args = kPurgeArgs,
+     .examples = kPurgeExamples},
+    {.name = "export",
+     .summary = "take checkpoints elsewhere",
+     .usage = kExportUsage,
+     .about = "Writes checkpoints to one file, or one as a git commit, or the notes. "
+              "Secrets are left out.",
+     .flags = kExportFlags,
+     .args = kExportArgs,
+     .examples = kExportExamples},
+    {.name = "import",
+     .summary = "bring checkpoints in",
+     .usage = kImportUsage,
+     .about = "Reads what `belay export` wrote, or a git commit.",
+     .flags = kImportFlags,
+     .args = kImportArgs,
+     .examples = kImportExamples},
+};
+
+// --- settings
+// --------------------------------------------------------------------------
+
+constexpr std::string_view kConfigUsage[] = {"config [KEY [VALUE]] [--project]"};
+constexpr FlagSpec kConfigFlags[] = {
+    {.name = "--project", .help = "write to .belay.toml of the project"}};
+constexpr PositionalSpec kConfigArgs[] = {{.name = "KEY", .optional = true},
+                                          {.name = "VALUE", .optional = true}};
+constexpr Example kConfigExamples[] = {
+    {"belay config", "every setting, its value and where it comes from"},
+    {"belay config store.cap 20GiB", "change one for yourself"},
+    {"belay config exclude '[\"*.iso\", \"tmp/\"]' --project",
+     "change one for a project"},
+};
+
+constexpr std::string_view kCompletionsUsage[] = {"completions bash|zsh|fish"};
+constexpr PositionalSpec kCompletionsArgs[] = {{.name = "bash|zsh|fish"}};
+constexpr Example kCompletionsExamples[] = {
+    {"source <(belay completions bash)", "in this shell"},
+    {"belay completions fish > ~/.config/fish/completions/belay.fish", "for good"},
+};
+
+constexpr CommandSpec kSettings[] = {
+    {.name = "config",
+     .summary = "show and change settings",
+     .usage = kConfigUsage,
+     .about =
+         "Without a KEY lists all settings. With a VALUE writes it to your own "
+         "settings file, or to the project's; comments and order stay as they are.",
+     .flags = kConfigFlags,
+     .args = kConfigArgs,
+     .examples = kConfigExamples,
+     .run = CmdConfig},
+    {.name = "completions",
+     .summary = "completions for your shell",
+     .usage = kCompletionsUsage,
+     .about = "Prints a script for the shell named.",
+     .args = kCompletionsArgs,
+     .examples = kCompletionsExamples,
+     .run = CmdCompletions},
+};
+
+}  // namespace
+
+std::span<const CommandSpec> UpkeepCommands() { return kUpkeep; }
+std::span<const CommandSpec> SettingCommands() { return kSettings; }
+
+}  // namespace belay

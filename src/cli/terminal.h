@@ -1,0 +1,100 @@
+#pragma once
+
+// Terminal: everything the program says, and what it exits with.
+//
+// Guarantees
+//   * With --json standard output holds one JSON document and nothing else; a failure
+//   is
+//     {"error":{"code":...,"message":...,"hint":...}} there. Messages go to standard
+//     error.
+//   * Output is checked: a full device or a failed write is an error exit. A reader
+//   that
+//     went away (EPIPE) is not: the rest is dropped and the exit code stays.
+//   * What Say, Warn and Fail print holds no control character, whatever names it was
+//     composed of.
+//
+// Threads: one.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/exit_code.h"
+
+namespace belay {
+
+struct TerminalOptions {
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  bool no_color = false;
+  size_t columns = 0;  // 0: ask the terminal
+};
+
+enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow };
+
+class Terminal {
+ public:
+  // Takes the descriptors 1 and 2 as they are.
+  explicit Terminal(const TerminalOptions& options);
+
+  bool json() const { return options_.json; }
+  bool quiet() const { return options_.quiet; }
+  bool verbose() const { return options_.verbose; }
+  bool out_is_terminal() const { return out_tty_; }
+  size_t width() const { return width_; }
+
+  // "belay status": what messages start with.
+  void SetName(std::string name) { name_ = std::move(name); }
+
+  void SetVerbosity(bool quiet, bool verbose) {
+    options_.quiet = quiet;
+    options_.verbose = verbose;
+  }
+
+  // Data for standard output, byte for byte. Kept back until the end with --json.
+  void Out(std::string_view bytes);
+  void OutJson(JsonWriter& json);
+  // Text that is the answer itself: as it is, or {"key":"text"} with --json.
+  void OutText(std::string_view key, std::string_view text);
+  // `text` in a style, where standard output is a terminal that shows it.
+  std::string Paint(Style style, std::string_view text) const;
+
+  void Say(std::string_view line);     // not with -q; on standard error with --json
+  void Detail(std::string_view line);  // only with -v, on standard error
+  void Warn(std::string_view line);    // always, on standard error
+
+  // Reports the failure; the exit code that fits it.
+  ExitCode Fail(const Error& error);
+  ExitCode FailUsage(std::string_view message, std::string_view hint = {});
+  // "belay rollback: not in this version yet"
+  ExitCode NotYet(std::string_view what);
+
+  // Writes what is kept back. The exit code of the program.
+  ExitCode Finish(ExitCode code);
+
+ private:
+  void Report(std::string_view code, std::string_view line, std::string_view message,
+              std::string_view hint);
+  void Flush();
+  void Error2(std::string_view line);
+
+  TerminalOptions options_;
+  bool out_tty_ = false;
+  bool out_color_ = false;
+  bool err_color_ = false;
+  size_t width_ = 80;
+  std::string name_ = "belay";
+  std::string out_;
+  int out_errno_ = 0;
+};
+
+ExitCode ExitCodeFor(Errc code);
+
+// Fills the descriptors 0, 1 and 2 when they are closed, so that no file of ours gets
+// their number and a message lands in it. Reading or writing them then fails.
+void HoldStandardDescriptors();
+
+}  // namespace belay

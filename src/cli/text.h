@@ -1,0 +1,29 @@
+#pragma once
+
+// Small helpers for text that people read.
+
+#include <string>
+#include <string_view>
+
+namespace belay {
+
+template <class... Parts>
+std::string StrCat(const Parts&... parts) {
+  std::string out;
+  (out.append(std::string_view(parts)), ...);
+  return out;
+}
+
+// Makes composed text safe for a terminal: what EscapeForDisplay would escape is
+// escaped, except the backslash, which names escaped earlier already hold.
+std::string Scrub(std::string_view text);
+
+// Breaks `text` at blanks so that no line is longer than `width`; every line but the
+// first starts with `indent` blanks. `column` is where the first line starts. A word
+// that is too long stands alone. Blanks within [brackets] are not broken at.
+std::string Wrap(std::string_view text, size_t column, size_t indent, size_t width);
+
+// `text` and blanks up to `width` characters.
+std::string Pad(std::string_view text, size_t width);
+
+}  // namespace belay
