@@ -24,7 +24,7 @@ struct GcOptions {
   // Rewrite every pack that holds anything unwanted, however little (purge).
   bool everything = false;
   bool dry_run = false;
-  std::function<void(uint64_t done, uint64_t total)> progress;
+  std::function<void(uint64_t done, uint64_t total)> progress = {};
 };
 
 struct GcReport {

@@ -15,7 +15,7 @@ namespace belay {
 
 struct VerifyOptions {
   bool read_data = false;
-  std::function<void(uint64_t done, uint64_t total)> progress;  // bytes of packs
+  std::function<void(uint64_t done, uint64_t total)> progress = {};  // bytes of packs
 };
 
 struct HitCheckpoint {
