@@ -1,0 +1,110 @@
+# What the program is started with: odd HOME, closed and full output, a deleted directory.
+. "$(dirname "$0")/lib.bash"
+real=$(pwd -P)
+
+# --- HOME ---
+mkdir -p "$HOME/.config/belay"
+echo 'notice = true' >"$HOME/.config/belay/config.toml"
+run config notice; expect_rc 0; expect_out "true
+"
+# Unset, empty or relative: the user database answers, or a clear error does.
+for odd in unset empty relative; do
+  (
+    case $odd in unset) unset HOME ;; empty) HOME= ;; relative) HOME=here ;; esac
+    "$BELAY_BIN" --version >/dev/null || exit 9
+    "$BELAY_BIN" status >/dev/null || exit 8
+    "$BELAY_BIN" config notice >"$scratch/out" 2>"$scratch/err"
+  )
+  rc=$?
+  [ $rc = 0 ] || { [ $rc = 1 ] && grep -q HOME "$scratch/err"; } ||
+    fail "HOME $odd: exit $rc, $(cat "$scratch/err")"
+done
+[ ! -e here ] || fail "a relative HOME was used"
+
+# --- where the settings are ---
+mkdir -p "$scratch/xdg/belay"
+echo 'granularity = "turn"' >"$scratch/xdg/belay/config.toml"
+XDG_CONFIG_HOME=$scratch/xdg run config granularity; expect_out "turn
+"
+XDG_CONFIG_HOME=relative run config granularity; expect_out "tool
+"
+XDG_CONFIG_HOME= run config granularity; expect_out "tool
+"
+echo 'granularity = "session"' >mine.toml
+BELAY_CONFIG=mine.toml run config granularity; expect_out "session
+"
+BELAY_CONFIG=$real/mine.toml run config granularity; expect_out "session
+"
+BELAY_CONFIG= run config granularity; expect_out "tool
+"
+BELAY_CONFIG=/dev/null run config granularity; expect_out "tool
+"
+BELAY_CONFIG=/dev/zero run config granularity; expect_rc 1; expect_in_err "larger than"
+BELAY_CONFIG=$scratch run config granularity; expect_rc 1; expect_in_err "not a regular"
+
+# A relative BELAY_HOME is no trouble, and is not created by looking.
+BELAY_HOME=store run status; expect_rc 0
+[ ! -e store ] || fail "status created the store"
+
+# --- output ---
+if [ -w /dev/full ]; then
+  for words in "--version" "--help" "status" "status --json" "config" "completions bash"; do
+    "$BELAY_BIN" $words >/dev/full 2>"$scratch/err"; rc=$?
+    [ $rc != 0 ] || fail "$words on a full device: exit 0"
+    grep -q "standard output" "$scratch/err" || fail "$words on a full device: silence"
+  done
+fi
+"$BELAY_BIN" status >&- 2>"$scratch/err" && fail "a closed output: exit 0"
+"$BELAY_BIN" status 2>&- >"$scratch/out" || fail "a closed standard error"
+"$BELAY_BIN" status <&- >"$scratch/out" || fail "a closed standard input"
+# All three closed, and a file written: no message may land in it.
+"$BELAY_BIN" config notice false <&- >&- 2>&-
+[ "$(cat "$HOME/.config/belay/config.toml")" = "notice = false" ] ||
+  fail "settings: $(cat "$HOME/.config/belay/config.toml")"
+"$BELAY_BIN" config nothing 2>/dev/full; [ $? = 1 ] || fail "full standard error"
+
+# A reader that goes away is no failure, and nothing is said.
+(trap '' PIPE; "$BELAY_BIN" completions bash 2>"$scratch/err"; echo $? >"$scratch/code") | true
+[ "$(cat "$scratch/code")" = 0 ] || fail "broken pipe: exit $(cat "$scratch/code")"
+[ ! -s "$scratch/err" ] || fail "broken pipe: $(cat "$scratch/err")"
+
+# --- colours: only on a terminal, not with NO_COLOR ---
+run status; [[ $out == *$'\e'* ]] && fail "colours in a file"
+python3 - "$BELAY_BIN" <<'PY' || fail "colours on a terminal"
+import os, pty, sys
+def on_terminal(extra):
+    pid, master = pty.fork()
+    if pid == 0:
+        os.environ.update({"TERM": "xterm", **extra})
+        os.execv(sys.argv[1], [sys.argv[1], "status"])
+    text = b""
+    while True:
+        try:
+            piece = os.read(master, 4096)
+        except OSError:
+            break
+        if not piece: break
+        text += piece
+    os.waitpid(pid, 0)
+    return text
+assert b"\x1b[" in on_terminal({}), "none on a terminal"
+assert b"\x1b[" in on_terminal({"NO_COLOR": ""}), "an empty NO_COLOR counts as unset"
+assert b"\x1b" not in on_terminal({"NO_COLOR": "1"}), "NO_COLOR is not honoured"
+assert b"\x1b" not in on_terminal({"TERM": "dumb"}), "a dumb terminal"
+PY
+
+# --- a directory that is gone ---
+mkdir gone; cd gone; rmdir "$scratch/work/gone"
+run --version; expect_rc 0
+run status; expect_rc 1; expect_in_err "$real/gone"
+run status --json; expect_rc 1; expect_py "d['error']['code'] == 'not_found'"
+run status --root "$scratch"; expect_rc 0
+run config notice --root "$scratch"; expect_rc 0
+cd "$scratch/work" || exit 1
+
+# --- no memory to speak of, and a file size limit of nothing ---
+(ulimit -f 0; "$BELAY_BIN" config notice true >/dev/null 2>"$scratch/err"); rc=$?
+[ $rc = 5 ] || fail "file size limit: exit $rc: $(cat "$scratch/err")"
+[ "$(cat "$HOME/.config/belay/config.toml")" = "notice = false" ] || fail "torn settings"
+[ "$(ls -A "$HOME/.config/belay")" = config.toml ] || fail "a temporary was left behind"
+finish

@@ -1,0 +1,30 @@
+# `belay status` of a directory that is not protected. It creates nothing.
+. "$(dirname "$0")/lib.bash"
+
+real=$(pwd -P)
+run status; expect_rc 0; expect_silent_err
+expect_in_out "not protected: $real"
+run status --json; expect_rc 0; expect_silent_err
+expect_out "{\"root\":\"$real\",\"protected\":false,\"last\":null,\"recovered\":null,\"watching\":false,\"failures\":[]}
+"
+run --json status; expect_py "d['protected'] is False"
+run status -q; expect_rc 0; expect_in_out "not protected"
+
+mkdir sub; ln -s sub link
+run status --root sub --json; expect_py "d['root'] == '$real/sub'"
+run status --root=link --json; expect_py "d['root'] == '$real/sub'"
+run status --root sub/../sub// --json; expect_py "d['root'] == '$real/sub'"
+run status --root / --json; expect_py "d['root'] == '/'"
+run status --root absent; expect_rc 1; expect_in_err "no such directory"
+: >file; run status --root file; expect_rc 1
+
+# Names that are not text, or that a terminal would obey.
+mkdir $'odd\xff' $'red\e[31m'
+run status --root $'odd\xff' --json; expect_json
+expect_py "d['root']['bytes']"
+run status --root $'red\e[31m'; expect_in_out 'red\x1b[31m'
+[[ $out == *$'\e'* ]] && fail "an escape sequence reached the terminal"
+run status --root $'red\e[31m' --json; expect_py "d['root'].endswith('red\\x1b[31m')"
+
+[ -z "$(ls -A "$HOME")" ] || fail "status created something in HOME"
+finish
