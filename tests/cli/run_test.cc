@@ -1,0 +1,173 @@
+// Whole commands over file systems that fail.
+
+#include "cli/run.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cerrno>
+
+#include "base/fault_fs.h"
+#include "base/mem_fs.h"
+#include "cli/environment.h"
+
+namespace belay {
+namespace {
+
+constexpr char kOld[] = "# mine\nnotice = false\n";
+constexpr char kNew[] = "# mine\nnotice = true\n";
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+};
+
+class RunTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("BELAY_CONFIG", "/home/me/.config/belay/config.toml", 1);
+  }
+  void TearDown() override { unsetenv("BELAY_CONFIG"); }
+
+  static std::unique_ptr<MemFs> Disk(bool with_settings) {
+    auto fs = std::make_unique<MemFs>();
+    EXPECT_TRUE(MakeDirs(*fs, AbsPath::Literal("/home/me"), 0755).ok());
+    EXPECT_TRUE(MakeDirs(*fs, AbsPath::Literal("/project"), 0755).ok());
+    if (with_settings) {
+      Fd dir = MakeDirs(*fs, AbsPath::Literal("/home/me/.config/belay"), 0700).value();
+      EXPECT_TRUE(
+          ReplaceFile(*fs, dir, Name::Literal("config.toml"), AsBytes(kOld), 0600)
+              .ok());
+    }
+    return fs;
+  }
+
+  static Outcome Run(Fs& fs, std::vector<std::string> words) {
+    words.insert(words.begin(), "belay");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Outcome outcome;
+    outcome.code = RunCli(fs, static_cast<int>(argv.size()), argv.data());
+    testing::internal::GetCapturedStderr();
+    outcome.out = testing::internal::GetCapturedStdout();
+    return outcome;
+  }
+
+  static Outcome Set(Fs& fs) {
+    return Run(fs, {"config", "notice", "true", "--root", "/project", "-q"});
+  }
+
+  // The settings file, or "" when there is none.
+  static std::string Held(Fs& fs) {
+    auto dir = fs.OpenDir(AbsPath::Literal("/home/me/.config/belay"));
+    if (!dir.ok()) return "";
+    auto bytes = ReadSmallFile(fs, *dir, Name::Literal("config.toml"), 1 << 20);
+    return bytes.ok() ? std::string(AsText(*bytes)) : "";
+  }
+};
+
+TEST_F(RunTest, ConfigWritesThroughTheFsItWasGiven) {
+  auto disk = Disk(true);
+  EXPECT_EQ(Set(*disk).code, 0);
+  EXPECT_EQ(Held(*disk), kNew);
+  EXPECT_EQ(disk->open_handles(), 0u);
+}
+
+TEST_F(RunTest, StatusOnlyLooks) {
+  auto disk = Disk(false);
+  std::string before = disk->TreeText();
+  FaultFs fs(*disk);
+  Outcome outcome = Run(fs, {"status", "--root", "/project", "--json"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out,
+            "{\"root\":\"/project\",\"protected\":false,\"last\":null,"
+            "\"recovered\":null,\"watching\":false,\"failures\":[]}\n");
+  EXPECT_EQ(disk->TreeText(), before);
+}
+
+TEST_F(RunTest, EveryFailedCallLeavesTheOldSettingsOrTheNew) {
+  for (bool existing : {true, false}) {
+    for (int sys : {EIO, ENOSPC, EACCES}) {
+      for (uint64_t at = 1;; ++at) {
+        ASSERT_LT(at, 200u);
+        auto disk = Disk(existing);
+        std::string before = Held(*disk);
+        bool fired = false;
+        int code = 0;
+        {
+          FaultFs fs(*disk, Fault::Errno(at, sys));
+          code = Set(fs).code;
+          fired = fs.fired();
+          std::string after = Held(*disk);
+          std::string fresh = existing ? kNew : "notice = true\n";
+          ASSERT_TRUE(after == before || after == fresh) << fs.Where() << ": " << after;
+          if (code == 0) {
+            ASSERT_EQ(after, fresh) << fs.Where();
+          }
+          ASSERT_TRUE(code == 0 || code == 1 || code == 5)
+              << fs.Where() << ": " << code;
+        }
+        EXPECT_EQ(disk->open_handles(), 0u) << at;
+        if (!fired) {
+          EXPECT_EQ(code, 0);
+          break;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(RunTest, EveryPowerCutLeavesTheOldSettingsOrTheNew) {
+  for (uint64_t at = 1;; ++at) {
+    ASSERT_LT(at, 200u);
+    auto disk = Disk(true);
+    FaultFs fs(*disk, Fault::PowerCut(at));
+    int code = Set(fs).code;
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      auto after = disk->Clone();
+      after->Crash(seed == 0 ? CrashPolicy::DropUnsynced() : CrashPolicy::Tear(seed));
+      std::string held = Held(*after);
+      ASSERT_TRUE(held == kOld || held == kNew)
+          << fs.Where() << " seed " << seed << held;
+      if (code == 0) {
+        ASSERT_EQ(held, kNew) << fs.Where() << " seed " << seed;
+      }
+    }
+    if (!fs.fired()) break;
+  }
+}
+
+TEST(Environment, PlacesFollowTheVariablesInOrder) {
+  Environment env;
+  env.cwd = AbsPath::Literal("/work");
+  env.home = "/home/me";
+  auto store = [&] { return env.StoreDir().value().bytes(); };
+  auto file = [&] { return env.UserSettingsFile().value().bytes(); };
+  EXPECT_EQ(store(), "/home/me/.local/share/belay");
+  EXPECT_EQ(file(), "/home/me/.config/belay/config.toml");
+  env.xdg_data_home = "relative";
+  env.xdg_config_home = "relative";
+  EXPECT_EQ(store(), "/home/me/.local/share/belay");
+  EXPECT_EQ(file(), "/home/me/.config/belay/config.toml");
+  env.xdg_data_home = "/data/";
+  env.xdg_config_home = "/config//x";
+  EXPECT_EQ(store(), "/data/belay");
+  EXPECT_EQ(file(), "/config/x/belay/config.toml");
+  env.belay_home = "../store";
+  env.belay_config = "my.toml";
+  EXPECT_EQ(store(), "/store");
+  EXPECT_EQ(file(), "/work/my.toml");
+  env.belay_home = "/s";
+  EXPECT_EQ(store(), "/s");
+}
+
+TEST(Environment, WithoutADirectoryOnlyAbsolutePathsResolve) {
+  Environment env;
+  EXPECT_EQ(env.Resolve("/a/../b").value().bytes(), "/b");
+  EXPECT_EQ(env.Resolve("b").error().code, Errc::kNotFound);
+}
+
+}  // namespace
+}  // namespace belay
