@@ -1,0 +1,515 @@
+#include "store/catalog.h"
+
+#include <algorithm>
+
+#include "store/catalog_internal.h"
+
+namespace belay {
+
+namespace {
+
+constexpr const char* kDbFile = "catalog.db";
+constexpr const char* kNewFile = "catalog.new";
+
+const Name& DirName() {
+  static const Name name = Name::Literal("catalog");
+  return name;
+}
+const Name& DbName() {
+  static const Name name = Name::Literal(kDbFile);
+  return name;
+}
+const Name& WalName() {
+  static const Name name = Name::Literal("catalog.db-wal");
+  return name;
+}
+const Name& NewName() {
+  static const Name name = Name::Literal(kNewFile);
+  return name;
+}
+const Name& ChangesName() {
+  static const Name name = Name::Literal("changes");
+  return name;
+}
+
+// The store's log. What stands before a position is the trailer of a batch, which holds
+// a hash over all of it.
+class StoreLog final : public LogSource {
+ public:
+  explicit StoreLog(Store& store) : store_(store) {}
+
+  Result<HeldLock> Hold() override { return store_.HoldForReading(); }
+
+  Result<LogPosition> Read(
+      const std::optional<LogPosition>& after,
+      const std::function<Status(const LogRecord&)>& visit) override {
+    return store_.ReadLogHeld(after, visit);
+  }
+
+  Result<std::optional<Hash256>> Mark(const LogPosition& position) override {
+    std::optional<Hash256> none;
+    if (position.pack.is_zero()) return std::optional(Hash256());
+    Manifest manifest = store_.manifest();
+    const Manifest::Pack* pack = manifest.Find(position.pack);
+    // Bytes beyond the end of a sealed pack do not exist.
+    if (!pack || (pack->sealed && position.offset > *pack->sealed)) return none;
+    auto file = store_.fs().Open(store_.packs_dir(), PackFile::FileName(pack->id),
+                                 OpenMode::Read());
+    if (!file.ok()) {
+      if (file.error().code == Errc::kNotFound) return none;
+      return std::move(file).error();
+    }
+    std::array<std::byte, kBatchTrailerSize> before;
+    if (position.offset < before.size()) return none;
+    BELAY_TRY(size_t got,
+              ReadFull(store_.fs(), *file, position.offset - before.size(), before));
+    if (got != before.size()) return none;
+    return std::optional(Sha256::Of(before));
+  }
+
+ private:
+  Store& store_;
+};
+
+// The file is at fault, not the question and not the log: ask without it.
+bool IsTrouble(Errc code) {
+  switch (code) {
+    case Errc::kNoSpace:
+    case Errc::kRefused:
+    case Errc::kUnsupported:
+    case Errc::kConflict:
+    case Errc::kIo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Damaged, of another version, or not there.
+bool IsWorthless(Errc code) {
+  return code == Errc::kCorrupt || code == Errc::kNotFound;
+}
+
+Status Remove(Fs& fs, const Fd& dir, const Name& name) {
+  Status done = fs.Unlink(dir, name);
+  if (!done.ok() && done.error().code == Errc::kNotFound) return Ok();
+  return done;
+}
+
+}  // namespace
+
+struct Catalog::Impl {
+  Impl(const CatalogPlace& p, std::unique_ptr<LogSource> l, const CatalogOptions& o)
+      : place(p), log(std::move(l)), options(o) {}
+
+  // While it lives SQLite may write.
+  class Writing {
+   public:
+    explicit Writing(Impl& impl) : impl_(impl) {
+      if (impl_.vfs) impl_.vfs->AllowWrites(true);
+    }
+    ~Writing() {
+      if (impl_.vfs) impl_.vfs->AllowWrites(false);
+    }
+
+   private:
+    Impl& impl_;
+  };
+
+  // All below are called with the log held and the `catalog` lock; the first three with
+  // either mode, the rest with it exclusive.
+  Status Prepare();
+  Result<uint64_t> Changes();
+  Result<bool> Connect();  // false: there is nothing to connect to, build it
+  Status AboutToWrite();
+  Status Update();
+  Status BuildNew();
+  Status WriteNew();
+  Status MoveIntoPlace();
+  void MoveLongWal();
+  void GiveUp();
+
+  // Runs `ask` on a database that holds everything published so far.
+  template <class Answer>
+  Result<Answer> Read(const std::function<Result<Answer>(CatalogDb&)>& ask);
+  template <class Answer>
+  Result<Answer> ReadFile(const std::function<Result<Answer>(CatalogDb&)>& ask);
+  template <class Answer>
+  Result<Answer> ReadMemory(const std::function<Result<Answer>(CatalogDb&)>& ask);
+
+  CatalogPlace place;
+  std::unique_ptr<LogSource> log;
+  CatalogOptions options;
+
+  Fd dir;
+  Fd changes;
+  std::unique_ptr<SqliteFs> vfs;
+  std::unique_ptr<CatalogDb> db;  // good while `changes` says `seen`
+  uint64_t seen = 0;
+  std::unique_ptr<CatalogDb> memory;  // instead of db, when there is trouble
+  std::optional<Error> trouble;
+};
+
+Status Catalog::Impl::Prepare() {
+  if (vfs) return Ok();
+  auto opened = place.fs.Open(place.store_dir, DirName(), OpenMode::Directory());
+  if (!opened.ok() && opened.error().code == Errc::kNotFound) {
+    Status made = place.fs.MakeDir(place.store_dir, DirName(), 0700);
+    if (!made.ok() && made.error().code != Errc::kExists) return made;
+    opened = place.fs.Open(place.store_dir, DirName(), OpenMode::Directory());
+  }
+  if (!opened.ok()) return std::move(opened).error();
+  BELAY_TRY(changes, place.fs.Open(*opened, ChangesName(), OpenMode::OpenOrCreate()));
+  dir = std::move(*opened);
+  BELAY_TRY(vfs, SqliteFs::Register(place.fs, place.clock, place.random, dir));
+  return Ok();
+}
+
+Result<uint64_t> Catalog::Impl::Changes() {
+  std::array<std::byte, 8> bytes{};
+  BELAY_TRY(size_t got, ReadFull(place.fs, changes, 0, bytes));
+  return got == bytes.size() ? LoadU64(bytes.data()) : 0;  // just created: none yet
+}
+
+Result<bool> Catalog::Impl::Connect() {
+  BELAY_OK(Prepare());
+  BELAY_TRY(uint64_t now, Changes());
+  if (db && now == seen) return true;
+  db.reset();
+  seen = now;
+  auto opened = CatalogDb::Open(*vfs, kDbFile);
+  if (opened.ok()) {
+    db = std::move(*opened);
+    return true;
+  }
+  if (IsWorthless(opened.error().code)) return false;
+  return std::move(opened).error();
+}
+
+// Others must notice before there is anything to notice. Not flushed: a power cut ends
+// whoever had the files open.
+Status Catalog::Impl::AboutToWrite() {
+  std::array<std::byte, 8> bytes;
+  StoreU64(bytes.data(), seen + 1);
+  BELAY_OK(WriteFull(place.fs, changes, 0, bytes));
+  ++seen;
+  return Ok();
+}
+
+Status Catalog::Impl::Update() {
+  Status prepared = Prepare();
+  if (!prepared.ok()) return prepared;
+  Writing writing(*this);
+  BELAY_TRY(bool there, Connect());
+  if (!there) return BuildNew();
+  auto freshness = db->Compare(*log);
+  if (!freshness.ok()) {
+    db.reset();
+    if (freshness.error().code == Errc::kCorrupt) return BuildNew();
+    return std::move(freshness).error();
+  }
+  if (*freshness == CatalogDb::Freshness::kCurrent) return Ok();
+  if (*freshness == CatalogDb::Freshness::kForeign) return BuildNew();
+  BELAY_OK(AboutToWrite());
+  Status caught_up = db->CatchUp(*log);
+  if (caught_up.ok()) {
+    MoveLongWal();
+    return Ok();
+  }
+  GiveUp();
+  Errc code = caught_up.error().code;
+  if (code == Errc::kCorrupt || code == Errc::kConflict) return BuildNew();
+  return caught_up;
+}
+
+// A failure costs nothing now: the WAL is as good as the file.
+void Catalog::Impl::MoveLongWal() {
+  auto stat = place.fs.StatAt(dir, WalName());
+  if (!stat.ok() || stat->size <= options.checkpoint_wal_bytes) return;
+  if (!db->MoveWal().ok()) GiveUp();
+}
+
+// After a failure the connection is not used again, and neither are files whose flush
+// failed: the kernel may have dropped the pages, and would not say so twice.
+void Catalog::Impl::GiveUp() {
+  db.reset();
+  if (!vfs->flush_failed()) return;
+  (void)Remove(place.fs, dir, DbName());
+  vfs.reset();
+  changes = Fd();
+  dir = Fd();
+}
+
+Status Catalog::Impl::BuildNew() {
+  Status prepared = Prepare();  // GiveUp() may have closed everything
+  if (!prepared.ok()) return prepared;
+  Writing writing(*this);
+  db.reset();
+  BELAY_OK(AboutToWrite());
+  Status built = WriteNew();
+  if (built.ok()) built = MoveIntoPlace();
+  if (!built.ok()) {
+    (void)Remove(place.fs, dir, NewName());
+    GiveUp();
+    return built;
+  }
+  auto opened = CatalogDb::Open(*vfs, kDbFile);
+  if (!opened.ok()) return std::move(opened).error();
+  db = std::move(*opened);
+  return Ok();
+}
+
+Status Catalog::Impl::WriteNew() {
+  BELAY_OK(Remove(place.fs, dir, NewName()));  // of somebody who was interrupted
+  {
+    BELAY_TRY(auto fresh, CatalogDb::Create(*vfs, kNewFile, options.page_size));
+    BELAY_OK(fresh->CatchUp(*log));
+    BELAY_OK(fresh->Finish());
+  }
+  BELAY_TRY(Fd file, place.fs.Open(dir, NewName(), OpenMode::ReadWrite()));
+  BELAY_OK(place.fs.Sync(file));
+  return file.Close();
+}
+
+// A database beside the WAL of another one would be read together with it, and a
+// database that lost its WAL in the middle of a checkpoint is damaged without a sign.
+// So each step is durable before the next:
+// 1. the old file goes, 2. its WAL goes, 3. the new file gets the name.
+// Between them there is no file, and the next question builds one.
+Status Catalog::Impl::MoveIntoPlace() {
+  auto wal = place.fs.StatAt(dir, WalName());
+  if (wal.ok()) {
+    BELAY_OK(Remove(place.fs, dir, DbName()));
+    BELAY_OK(place.fs.Sync(dir));
+    BELAY_OK(Remove(place.fs, dir, WalName()));
+    BELAY_OK(place.fs.Sync(dir));
+  } else if (wal.error().code != Errc::kNotFound) {
+    return std::move(wal).error();
+  }
+  BELAY_OK(place.fs.Rename(dir, NewName(), dir, DbName(), RenameHow::kReplace));
+  return place.fs.Sync(dir);
+}
+
+template <class Answer>
+Result<Answer> Catalog::Impl::ReadFile(
+    const std::function<Result<Answer>(CatalogDb&)>& ask) {
+  {
+    BELAY_TRY(HeldLock lock,
+              place.locks.Acquire(StoreLock::kCatalog, LockMode::kShared));
+    BELAY_TRY(bool there, Connect());
+    if (there) {
+      auto freshness = db->Compare(*log);
+      if (freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent)
+        return ask(*db);
+      if (!freshness.ok()) {
+        db.reset();
+        if (freshness.error().code != Errc::kCorrupt)
+          return std::move(freshness).error();
+      }
+    }
+  }
+  BELAY_TRY(HeldLock lock,
+            place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
+  BELAY_OK(Update());
+  return ask(*db);
+}
+
+template <class Answer>
+Result<Answer> Catalog::Impl::ReadMemory(
+    const std::function<Result<Answer>(CatalogDb&)>& ask) {
+  if (memory) {
+    auto freshness = memory->Compare(*log);
+    bool behind = freshness.ok() && *freshness == CatalogDb::Freshness::kBehind;
+    bool current = freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent;
+    if (behind) current = memory->CatchUp(*log).ok();
+    if (!current) memory.reset();
+  }
+  if (!memory) {
+    BELAY_TRY(auto fresh, CatalogDb::InMemory());
+    BELAY_OK(fresh->CatchUp(*log));
+    memory = std::move(fresh);
+  }
+  return ask(*memory);
+}
+
+template <class Answer>
+Result<Answer> Catalog::Impl::Read(
+    const std::function<Result<Answer>(CatalogDb&)>& ask) {
+  BELAY_TRY(HeldLock held, log->Hold());
+  auto answer = ReadFile(ask);
+  trouble.reset();
+  if (answer.ok() || !IsTrouble(answer.error().code)) {
+    memory.reset();
+    return answer;
+  }
+  db.reset();
+  trouble = answer.error();
+  return ReadMemory(ask);
+}
+
+// --- Catalog
+// -------------------------------------------------------------------------------
+
+Catalog::Catalog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Catalog::~Catalog() = default;
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(Store& store,
+                                               const CatalogOptions& options) {
+  return Open({store.fs(), store.clock(), store.random(), store.locks(), store.dir()},
+              std::make_unique<StoreLog>(store), options);
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::Open(const CatalogPlace& place,
+                                               std::unique_ptr<LogSource> log,
+                                               const CatalogOptions& options) {
+  return std::unique_ptr<Catalog>(
+      new Catalog(std::make_unique<Impl>(place, std::move(log), options)));
+}
+
+const std::optional<Error>& Catalog::trouble() const { return impl_->trouble; }
+
+Status Catalog::CatchUp() {
+  BELAY_TRY(HeldLock held, impl_->log->Hold());
+  BELAY_TRY(HeldLock lock,
+            impl_->place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
+  return impl_->Update();
+}
+
+Status Catalog::Rebuild() {
+  BELAY_TRY(HeldLock held, impl_->log->Hold());
+  BELAY_TRY(HeldLock lock,
+            impl_->place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
+  BELAY_OK(impl_->Prepare());
+  BELAY_TRY(impl_->seen, impl_->Changes());
+  return impl_->BuildNew();
+}
+
+Result<std::vector<std::string>> Catalog::Check() {
+  Impl& my = *impl_;
+  BELAY_TRY(HeldLock held, my.log->Hold());
+  BELAY_TRY(HeldLock lock,
+            my.place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
+  BELAY_OK(my.Prepare());
+  BELAY_TRY(my.seen, my.Changes());
+  my.db.reset();  // the files, not what we remember of them
+  std::vector<std::string> problems;
+
+  auto opened = CatalogDb::Open(*my.vfs, kDbFile);
+  if (!opened.ok()) {
+    if (opened.error().code == Errc::kNotFound) return problems;
+    if (opened.error().code != Errc::kCorrupt) return std::move(opened).error();
+    problems.push_back(opened.error().what);
+    return problems;
+  }
+  CatalogDb& file = **opened;
+  BELAY_TRY(problems, file.CheckStructure());
+  BELAY_TRY(auto truth, CatalogDb::InMemory());
+  BELAY_OK(truth->CatchUp(*my.log));
+
+  // Bring the file to where the truth is, then compare; somebody may publish meanwhile.
+  Impl::Writing writing(my);
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    auto freshness = file.Compare(*my.log);
+    if (freshness.ok() && *freshness == CatalogDb::Freshness::kForeign) {
+      problems.push_back("catalogue: it was built from another log");
+      return problems;
+    }
+    Status done = freshness.ok() ? Ok() : Status(freshness.error());
+    if (freshness.ok() && *freshness == CatalogDb::Freshness::kBehind) {
+      BELAY_OK(my.AboutToWrite());
+      done = file.CatchUp(*my.log);
+    }
+    if (!done.ok()) {
+      if (done.error().code != Errc::kCorrupt) return std::move(done).error();
+      problems.push_back(done.error().what);
+      return problems;
+    }
+    BELAY_TRY(auto truth_is, truth->Compare(*my.log));
+    if (truth_is == CatalogDb::Freshness::kCurrent) {
+      BELAY_TRY(auto differences, file.CompareRows(*truth));
+      problems.insert(problems.end(), differences.begin(), differences.end());
+      return problems;
+    }
+    BELAY_OK(truth->CatchUp(*my.log));
+  }
+  return Error(Errc::kBusy, "catalogue: others keep writing while it is checked");
+}
+
+Result<std::vector<CatalogEntry>> Catalog::ListCheckpoints(
+    const CheckpointFilter& filter) {
+  return impl_->Read<std::vector<CatalogEntry>>(
+      [&](CatalogDb& db) { return db.ListCheckpoints(filter); });
+}
+
+Result<std::optional<CatalogEntry>> Catalog::LastCheckpoint(const RootId& root) {
+  CheckpointFilter filter;
+  filter.root = root;
+  filter.limit = 1;
+  BELAY_TRY(auto found, ListCheckpoints(filter));
+  if (found.empty()) return std::optional<CatalogEntry>();
+  return std::optional(std::move(found[0]));
+}
+
+Result<uint64_t> Catalog::Count(const std::optional<RootId>& root) {
+  return impl_->Read<uint64_t>([&](CatalogDb& db) { return db.Count(root); });
+}
+
+Result<NamedCheckpoint> Catalog::FindByName(const std::optional<RootId>& root,
+                                            std::string_view name) {
+  return impl_->Read<NamedCheckpoint>(
+      [&](CatalogDb& db) { return db.FindByName(root, name); });
+}
+
+Result<CatalogEntry> Catalog::FindById(const std::optional<RootId>& root,
+                                       std::string_view id_or_prefix) {
+  return impl_->Read<CatalogEntry>(
+      [&](CatalogDb& db) { return db.FindById(root, id_or_prefix); });
+}
+
+Result<NamedCheckpoint> Catalog::Find(const std::optional<RootId>& root,
+                                      std::string_view ref) {
+  return impl_->Read<NamedCheckpoint>([&](CatalogDb& db) -> Result<NamedCheckpoint> {
+    auto named = db.FindByName(root, ref);
+    if (named.ok() || named.error().code != Errc::kNotFound) return named;
+    BELAY_TRY(CatalogEntry entry, db.FindById(root, ref));
+    return NamedCheckpoint{std::move(entry), 0};
+  });
+}
+
+Result<std::vector<CatalogEntry>> Catalog::Search(const std::optional<RootId>& root,
+                                                  std::string_view words,
+                                                  size_t limit) {
+  return impl_->Read<std::vector<CatalogEntry>>(
+      [&](CatalogDb& db) { return db.Search(root, words, limit); });
+}
+
+Result<std::vector<RootEntry>> Catalog::Roots() {
+  return impl_->Read<std::vector<RootEntry>>([](CatalogDb& db) { return db.Roots(); });
+}
+
+Result<std::optional<RootEntry>> Catalog::InnermostRoot(const AbsPath& path) {
+  BELAY_TRY(auto roots, Roots());
+  std::optional<RootEntry> best;
+  for (RootEntry& entry : roots) {
+    auto at = AbsPath::Parse(entry.root.path);
+    if (!at.ok() || !path.IsWithin(*at)) continue;
+    // Roots that hold one path are prefixes of it: the longest is the deepest.
+    if (!best || entry.root.path.size() > best->root.path.size() ||
+        (entry.root.path == best->root.path && entry.seq > best->seq))
+      best = std::move(entry);
+  }
+  return best;
+}
+
+Result<std::vector<LogRecord>> Catalog::ListRecords(const RecordFilter& filter) {
+  return impl_->Read<std::vector<LogRecord>>(
+      [&](CatalogDb& db) { return db.ListRecords(filter); });
+}
+
+Result<std::vector<LogRecord>> Catalog::Annotations(const RecordId& target) {
+  return impl_->Read<std::vector<LogRecord>>(
+      [&](CatalogDb& db) { return db.Annotations(target); });
+}
+
+}  // namespace belay

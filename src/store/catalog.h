@@ -1,0 +1,184 @@
+#pragma once
+
+// Catalog answers questions about the log quickly: lists, lookups, full text. It is an
+// index over the packs in SQLite (catalog/catalog.db), never the only copy of anything.
+//
+// Guarantees
+//   * An answer holds everything published before the question was asked. Whoever asks
+//     brings the index up to date first; publishing a batch does not touch it.
+//   * Every record handed out was checked against its row's check, and what a row says
+//     beside it against the record: a mismatch is kCorrupt with a hint, never an
+//     answer. A row that is missing only Check() can notice.
+//   * Killed or without power at any instruction, the next question is answered the
+//   same:
+//     from the index, brought up to date, or from one built anew.
+//   * An index that cannot be opened, written or built (full disk, read-only, EIO) does
+//     not stop anybody: the questions are then answered from one in memory, and
+//     trouble() says why. CatchUp() and Rebuild() report the failure itself.
+//
+// What is built anew without asking: a missing, damaged or unknown file, one of another
+// generation, and one whose log lost what had been read of it (a batch that was written
+// and never flushed, before a power cut). A new one is written beside the old one and
+// renamed over it.
+//
+// Layout: docs/format.md, "catalog/"; the schema is in catalog_db.cc. Rows are dropped
+// with secure_delete on, but FTS5 forgets words only when it merges: purge calls
+// Rebuild().
+//
+// Processes: the store's `catalog` lock, shared to read and exclusive to write.
+// SQLite's own locks and its shared memory are not used, and 3.40 may lose a WAL that
+// two connections checkpoint at once. A connection is therefore alone with its files
+// and would not notice another writer: catalog/changes holds a number that every writer
+// raises before it writes; who finds it raised opens the files again. Nothing here may
+// be called while holding `use` exclusively.
+//
+// Threads: one at a time. Two threads take two Catalogs, as two processes do.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/store.h"
+
+namespace belay {
+
+// The log a catalogue is an index of: the store's, or a test's.
+class LogSource {
+ public:
+  virtual ~LogSource() = default;
+  // Keeps packs from being taken away; held around the calls below. Comes before the
+  // `catalog` lock.
+  virtual Result<HeldLock> Hold() = 0;
+  // As Store::ReadLogHeld.
+  virtual Result<LogPosition> Read(
+      const std::optional<LogPosition>& after,
+      const std::function<Status(const LogRecord&)>& visit) = 0;
+  // A hash of what stands in the pack right before `position`: another one, or none,
+  // means that what was read up to there is no longer what the log holds. Looks at the
+  // packs as the last Read() found them.
+  virtual Result<std::optional<Hash256>> Mark(const LogPosition& position) = 0;
+};
+
+enum class Health : uint8_t { kPass = 1, kFail = 2 };
+
+// A checkpoint as it stands now: name, note and meta are what the latest annotations
+// made of them (an empty name or note takes it away).
+struct CatalogEntry {
+  Checkpoint checkpoint;
+  bool pinned = false;
+  std::optional<Health> health;
+  bool operator==(const CatalogEntry&) const = default;
+};
+
+struct CheckpointFilter {
+  std::optional<RootId> root = {};
+  std::optional<std::string> session = {};
+  std::optional<CheckpointKind> kind = {};
+  std::optional<uint64_t> turn = {};
+  std::optional<std::string> tool_use_id = {};
+  std::optional<ObjectId> state = {};
+  std::optional<int64_t> made_until_ms = {};  // made then or before
+  std::optional<uint64_t> before_seq = {};    // to go on after the last one of a page
+  size_t limit = SIZE_MAX;
+};
+
+struct RecordFilter {
+  RecordKind kind = RecordKind::kOperation;
+  std::optional<RootId> root = {};
+  std::optional<uint64_t> before_seq = {};
+  size_t limit = SIZE_MAX;
+};
+
+struct NamedCheckpoint {
+  CatalogEntry entry;
+  size_t others = 0;  // older ones with the same name
+};
+
+struct RootEntry {
+  Root root;
+  RecordId record;
+  uint64_t seq = 0;
+  int64_t made_ms = 0;
+};
+
+struct CatalogOptions {
+  uint64_t checkpoint_wal_bytes = uint64_t{1} << 20;  // move a longer WAL into the file
+  int page_size = 4096;                               // of a file built anew
+};
+
+// What a catalogue works with; all of it must outlive the catalogue.
+struct CatalogPlace {
+  Fs& fs;
+  Clock& clock;
+  Random& random;
+  StoreLocks& locks;
+  const Fd& store_dir;
+};
+
+class CatalogDb;
+
+class Catalog {
+ public:
+  // Touches no file yet. `store` must outlive the catalogue.
+  static Result<std::unique_ptr<Catalog>> Open(Store& store,
+                                               const CatalogOptions& options = {});
+  static Result<std::unique_ptr<Catalog>> Open(const CatalogPlace& place,
+                                               std::unique_ptr<LogSource> log,
+                                               const CatalogOptions& options = {});
+  ~Catalog();
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
+
+  // --- upkeep ------------------------------------------------------------------------
+  // Brings the file up to date. Questions do that themselves; a daemon may do it early.
+  Status CatchUp();
+  // Builds the file anew from the packs, whatever it holds.
+  Status Rebuild();
+  // Everything that is wrong with the file, in words; empty when nothing is. Changes
+  // nothing but what CatchUp() does. A file that is not there yet is not wrong.
+  Result<std::vector<std::string>> Check();
+  // Why the last question was answered without the file; empty when it was not.
+  const std::optional<Error>& trouble() const;
+
+  // --- questions ---------------------------------------------------------------------
+  // Newest first.
+  Result<std::vector<CatalogEntry>> ListCheckpoints(const CheckpointFilter& filter);
+  Result<std::optional<CatalogEntry>> LastCheckpoint(const RootId& root);
+  Result<uint64_t> Count(const std::optional<RootId>& root);
+
+  // The newest checkpoint with exactly this name.
+  Result<NamedCheckpoint> FindByName(const std::optional<RootId>& root,
+                                     std::string_view name);
+  // By id, or the beginning of one (at least 4 characters). kInvalid when several begin
+  // so; the text names some of them.
+  Result<CatalogEntry> FindById(const std::optional<RootId>& root,
+                                std::string_view id_or_prefix);
+  // A name, else an id or prefix: the tail of the order that cli.md gives for REF.
+  Result<NamedCheckpoint> Find(const std::optional<RootId>& root, std::string_view ref);
+
+  // Checkpoints whose name, note, description or prompt have all the words, the last of
+  // which may be unfinished; newest first. Anything may stand in `words`.
+  Result<std::vector<CatalogEntry>> Search(const std::optional<RootId>& root,
+                                           std::string_view words, size_t limit);
+
+  // The latest record of each root, by path.
+  Result<std::vector<RootEntry>> Roots();
+  // The root that holds `path` and is deepest; empty when none does.
+  Result<std::optional<RootEntry>> InnermostRoot(const AbsPath& path);
+
+  // Records of any kind that were not dropped, newest first.
+  Result<std::vector<LogRecord>> ListRecords(const RecordFilter& filter);
+  // The annotations of one record, oldest first: what goes when the record goes.
+  Result<std::vector<LogRecord>> Annotations(const RecordId& target);
+
+ private:
+  struct Impl;
+  explicit Catalog(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace belay

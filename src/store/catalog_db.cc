@@ -1,0 +1,555 @@
+#include <sqlite3.h>
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "store/catalog_internal.h"
+
+namespace belay {
+
+namespace {
+
+// Raised whenever the schema, or what is put into it, changes: files with another one
+// are built anew.
+constexpr int64_t kSchemaVersion = 1;
+
+// records: every record that was not dropped; the payload is its encoding, and the rest
+// of the row repeats parts of it for SQLite to look for. checkpoints, annotations,
+// search: what is derived from records, for the same reason. `name` and the full text
+// are as the annotations left them. drops: ids of dropped records, with the highest
+// sequence number of a drop.
+constexpr const char* kSchema = R"sql(
+CREATE TABLE meta(key INTEGER PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE records(
+  seq INTEGER PRIMARY KEY, id BLOB NOT NULL, kind INTEGER NOT NULL, root BLOB NOT NULL,
+  made_ms INTEGER NOT NULL, payload BLOB NOT NULL, row_check INTEGER NOT NULL);
+CREATE INDEX records_id ON records(id);
+CREATE INDEX records_kind ON records(kind, root, seq);
+CREATE TABLE checkpoints(
+  seq INTEGER PRIMARY KEY, root BLOB NOT NULL, kind INTEGER NOT NULL,
+  made_ms INTEGER NOT NULL, state BLOB NOT NULL, session BLOB, turn INTEGER,
+  tool_use_id BLOB, name BLOB);
+CREATE INDEX checkpoints_root ON checkpoints(root, seq);
+CREATE INDEX checkpoints_session ON checkpoints(session, seq)
+  WHERE session IS NOT NULL;
+CREATE INDEX checkpoints_name ON checkpoints(name, seq) WHERE name IS NOT NULL;
+CREATE TABLE annotations(target BLOB NOT NULL, seq INTEGER NOT NULL,
+  PRIMARY KEY(target, seq)) WITHOUT ROWID;
+CREATE TABLE drops(id BLOB PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE search USING fts5(name, note, description, prompt,
+  tokenize='unicode61 remove_diacritics 2');
+)sql";
+
+// Rows of `meta`.
+constexpr int64_t kMetaPlace = 1, kMetaSchemaHash = 2;
+
+// SQLite's integers are signed.
+constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
+
+int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
+uint64_t Unsigned(int64_t value) { return static_cast<uint64_t>(value); }
+
+// Full text wants UTF-8 without NUL; other bytes separate words.
+std::string ForSearch(const std::optional<std::string>& text) {
+  std::string out;
+  if (!text) return out;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    char32_t code_point = 0;
+    size_t length = DecodeUtf8(rest, code_point);
+    if (length == 0 || code_point == 0) {
+      out += ' ';
+      length = 1;
+    } else {
+      out += rest.substr(0, length);
+    }
+    rest.remove_prefix(length);
+  }
+  return out;
+}
+
+Bytes EncodePlace(const CatalogDb::Place& place) {
+  Bytes out;
+  ByteWriter w(out);
+  w.U64(place.position.generation);
+  w.Raw(place.position.pack.span());
+  w.U64(place.position.offset);
+  w.Raw(place.mark.span());
+  w.U64(Check64(out));
+  return out;
+}
+
+std::optional<CatalogDb::Place> DecodePlace(ByteSpan bytes) {
+  constexpr size_t kLength = 8 + 16 + 8 + 32;
+  if (bytes.size() != kLength + 8) return std::nullopt;
+  ByteReader r(bytes);
+  CatalogDb::Place place;
+  place.position.generation = r.U64();
+  place.position.pack = PackId(Id128::FromSpan(r.Raw(16)));
+  place.position.offset = r.U64();
+  place.mark = Hash256::FromSpan(r.Raw(32));
+  if (r.U64() != Check64(bytes.first(kLength))) return std::nullopt;
+  return place;
+}
+
+// The catalogue has no code of its own to run: whatever a damaged file asks for is
+// refused.
+void Harden(sqlite3* db) {
+  constexpr int kOn[] = {SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE};
+  constexpr int kOff[] = {SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+                          SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW,
+                          SQLITE_DBCONFIG_DQS_DDL, SQLITE_DBCONFIG_DQS_DML};
+  for (int option : kOn) sqlite3_db_config(db, option, 1, nullptr);
+  for (int option : kOff) sqlite3_db_config(db, option, 0, nullptr);
+}
+
+}  // namespace
+
+Error CatalogDamaged(std::string_view why) {
+  return Error(Errc::kCorrupt, "catalogue: " + std::string(why))
+      .WithHint("run: belay repair");
+}
+
+// --- Statement
+// ---------------------------------------------------------------------------
+
+Statement::Statement(Statement&& other) noexcept
+    : db_(other.db_), stmt_(std::exchange(other.stmt_, nullptr)), next_(other.next_) {}
+
+Statement& Statement::operator=(Statement&& other) noexcept {
+  std::swap(db_, other.db_);
+  std::swap(stmt_, other.stmt_);
+  std::swap(next_, other.next_);
+  return *this;
+}
+
+Statement::~Statement() { sqlite3_finalize(stmt_); }
+
+Statement& Statement::Start() {
+  sqlite3_reset(stmt_);
+  sqlite3_clear_bindings(stmt_);
+  next_ = 1;
+  return *this;
+}
+
+// Binding fails only without memory, or by our mistake; the statement then lacks a
+// value that every column requires, or finds nothing.
+Statement& Statement::Bind(int64_t value) {
+  BELAY_CHECK(sqlite3_bind_int64(stmt_, next_++, value) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::Bind(ByteSpan blob) {
+  // A null pointer would bind NULL, not an empty blob.
+  int rc = blob.empty() ? sqlite3_bind_zeroblob(stmt_, next_++, 0)
+                        : sqlite3_bind_blob64(stmt_, next_++, blob.data(), blob.size(),
+                                              SQLITE_TRANSIENT);
+  if (rc == SQLITE_NOMEM) throw std::bad_alloc();
+  BELAY_CHECK(rc == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::BindText(std::string_view text) {
+  const char* data = text.empty() ? "" : text.data();
+  int rc = sqlite3_bind_text64(stmt_, next_++, data, text.size(), SQLITE_TRANSIENT,
+                               SQLITE_UTF8);
+  if (rc == SQLITE_NOMEM) throw std::bad_alloc();
+  BELAY_CHECK(rc == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::BindNull() {
+  ++next_;
+  return *this;
+}
+
+Result<bool> Statement::Step() {
+  int rc = sqlite3_step(stmt_);
+  if (rc == SQLITE_ROW) return true;
+  if (rc == SQLITE_DONE) {
+    sqlite3_reset(stmt_);
+    return false;
+  }
+  Error error = db_->LastError("query");
+  sqlite3_reset(stmt_);
+  return error;
+}
+
+Status Statement::Run() {
+  for (;;) {
+    BELAY_TRY(bool row, Step());
+    if (!row) return Ok();
+  }
+}
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(stmt_, column); }
+
+ByteSpan Statement::Blob(int column) const {
+  const void* data = sqlite3_column_blob(stmt_, column);
+  return {
+      static_cast<const std::byte*>(data),
+      data == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column))};
+}
+
+std::string_view Statement::Text(int column) const {
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(stmt_, column));
+  if (data == nullptr) return {};
+  return {data, static_cast<size_t>(sqlite3_column_bytes(stmt_, column))};
+}
+
+int Statement::columns() const { return sqlite3_column_count(stmt_); }
+
+std::string Statement::Show(int column) const {
+  switch (sqlite3_column_type(stmt_, column)) {
+    case SQLITE_NULL:
+      return "null";
+    case SQLITE_INTEGER:
+      return std::to_string(Int(column));
+    case SQLITE_TEXT:
+      return "'" + std::string(Text(column)) + "'";
+    case SQLITE_BLOB:
+      return ToHex(Blob(column));
+    default:
+      return "a float";  // nothing of ours
+  }
+}
+
+// --- the connection
+// ----------------------------------------------------------------------
+
+CatalogDb::~CatalogDb() {
+  statements_.clear();
+  sqlite3_close(db_);
+}
+
+Error CatalogDb::LastError(std::string_view doing) {
+  int code = sqlite3_extended_errcode(db_);
+  std::string text = "catalogue: " + std::string(doing) + ": " + sqlite3_errmsg(db_);
+  std::optional<Error> cause = vfs_ != nullptr ? vfs_->TakeError() : std::nullopt;
+  switch (code & 0xff) {
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_FULL:
+    case SQLITE_READONLY:
+      if (cause) return Context(std::move(*cause), "catalogue");
+      return Error((code & 0xff) == SQLITE_FULL ? Errc::kNoSpace : Errc::kIo, text);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Error(Errc::kBusy, text);
+    case SQLITE_NOMEM:
+      return Error(Errc::kIo, text);
+    default:
+      // Our statements are fixed: whatever else SQLite does not like is in the file.
+      return CatalogDamaged(std::string(doing) + ": " + sqlite3_errmsg(db_));
+  }
+}
+
+Status CatalogDb::Execute(const char* sql) {
+  if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return Ok();
+  return LastError("statement");
+}
+
+Result<Statement*> CatalogDb::Prepare(std::string_view sql) {
+  auto known = statements_.find(sql);
+  if (known == statements_.end()) {
+    sqlite3_stmt* raw = nullptr;
+    int rc = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),
+                                SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
+    Statement made(*this, raw);
+    if (rc != SQLITE_OK) return LastError("prepare");
+    known = statements_.emplace(std::string(sql), std::move(made)).first;
+  }
+  return &known->second.Start();
+}
+
+Result<std::unique_ptr<CatalogDb>> CatalogDb::Connect(const char* file, SqliteFs* vfs,
+                                                      bool create) {
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  if (create) flags |= SQLITE_OPEN_CREATE;
+  sqlite3* raw = nullptr;
+  int rc = sqlite3_open_v2(file, &raw, flags, vfs != nullptr ? vfs->name() : nullptr);
+  if (raw == nullptr) return Error(Errc::kIo, "catalogue: SQLite does not start");
+  std::unique_ptr<CatalogDb> db(new CatalogDb(raw, vfs));
+  if (rc != SQLITE_OK) return db->LastError("open");
+  Harden(raw);
+  // Exclusive before the first look at the file: then the WAL's index is on the heap.
+  BELAY_OK(
+      db->Execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY;"
+                  "PRAGMA cell_size_check=ON; PRAGMA secure_delete=ON"));
+  return db;
+}
+
+Result<std::unique_ptr<CatalogDb>> CatalogDb::InMemory() {
+  BELAY_TRY(auto db, Connect(":memory:", nullptr, true));
+  BELAY_OK(db->CreateSchema());
+  return db;
+}
+
+Result<std::unique_ptr<CatalogDb>> CatalogDb::Create(SqliteFs& vfs, const char* file,
+                                                     int page_size) {
+  BELAY_TRY(auto db, Connect(file, &vfs, true));
+  // No journal and no flushes: until it is finished and renamed the file is nothing.
+  std::string set = "PRAGMA page_size=" + std::to_string(page_size) +
+                    "; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF";
+  BELAY_OK(db->Execute(set.c_str()));
+  BELAY_OK(db->CreateSchema());
+  return db;
+}
+
+Status CatalogDb::Finish() {
+  statements_.clear();  // an open statement would keep the mode from changing
+  BELAY_TRY(Statement * mode, Prepare("PRAGMA journal_mode=WAL"));
+  BELAY_TRY(bool row, mode->Step());
+  if (!row || mode->Text(0) != "wal")
+    return Error(Errc::kUnsupported, "catalogue: SQLite refuses its WAL mode");
+  mode->Start();
+  return Ok();
+}
+
+Result<std::unique_ptr<CatalogDb>> CatalogDb::Open(SqliteFs& vfs, const char* file) {
+  BELAY_TRY(auto db, Connect(file, &vfs, false));
+  BELAY_OK(db->Execute("PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"));
+  int persist = 1;
+  sqlite3_file_control(db->db_, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
+  BELAY_OK(db->CheckSchema());
+  return db;
+}
+
+Status CatalogDb::MoveWal() {
+  int rc = sqlite3_wal_checkpoint_v2(db_, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                     nullptr);
+  if (rc != SQLITE_OK) return LastError("checkpoint");
+  return Ok();
+}
+
+// --- schema
+// ------------------------------------------------------------------------------
+
+Result<Hash256> CatalogDb::SchemaHash() {
+  BELAY_TRY(Statement * rows,
+            Prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema "
+                    "ORDER BY rowid"));
+  Sha256 hash;
+  for (;;) {
+    BELAY_TRY(bool row, rows->Step());
+    if (!row) return hash.Finish();
+    for (int i = 0; i < rows->columns(); ++i) {
+      hash.Update(AsBytes(rows->Show(i)));
+      hash.Update(AsBytes("\n"));
+    }
+  }
+}
+
+Status CatalogDb::CreateSchema() {
+  BELAY_OK(Execute("BEGIN IMMEDIATE"));
+  BELAY_OK(Execute(kSchema));
+  std::string version = "PRAGMA user_version=" + std::to_string(kSchemaVersion);
+  BELAY_OK(Execute(version.c_str()));
+  BELAY_TRY(Hash256 hash, SchemaHash());
+  BELAY_TRY(Statement * put, Prepare("INSERT INTO meta VALUES(?, ?)"));
+  BELAY_OK(put->Bind(kMetaSchemaHash).Bind(hash.span()).Run());
+  return Execute("COMMIT");
+}
+
+Status CatalogDb::CheckSchema() {
+  BELAY_TRY(Statement * version, Prepare("PRAGMA user_version"));
+  BELAY_TRY(bool row, version->Step());
+  if (!row || version->Int(0) != kSchemaVersion)
+    return CatalogDamaged("unknown version");
+  version->Start();
+  BELAY_TRY(Hash256 hash, SchemaHash());
+  BELAY_TRY(Statement * stored, Prepare("SELECT value FROM meta WHERE key=?"));
+  stored->Bind(kMetaSchemaHash);
+  BELAY_TRY(row, stored->Step());
+  bool same = row && std::ranges::equal(stored->Blob(0), hash.span());
+  stored->Start();
+  if (!same) return CatalogDamaged("the tables are not the ones we made");
+  return Ok();
+}
+
+// --- how far it is
+// -------------------------------------------------------------------------
+
+Result<std::optional<CatalogDb::Place>> CatalogDb::Stored() {
+  BELAY_TRY(Statement * get, Prepare("SELECT value FROM meta WHERE key=?"));
+  get->Bind(kMetaPlace);
+  BELAY_TRY(bool row, get->Step());
+  if (!row) return std::optional<Place>();
+  auto place = DecodePlace(get->Blob(0));
+  get->Start();
+  if (!place) return CatalogDamaged("its position does not match its check");
+  return place;
+}
+
+Status CatalogDb::StorePlace(const Place& place) {
+  BELAY_TRY(Statement * put, Prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)"));
+  return put->Bind(kMetaPlace).Bind(EncodePlace(place)).Run();
+}
+
+Result<CatalogDb::Freshness> CatalogDb::Compare(LogSource& log) {
+  BELAY_TRY(auto stored, Stored());
+  if (!stored) return Freshness::kBehind;
+  bool more = false;
+  auto end = log.Read(stored->position, [&more](const LogRecord&) -> Status {
+    more = true;
+    return Error(Errc::kExists, "there is more");  // one is enough to know
+  });
+  if (more) return Freshness::kBehind;
+  if (!end.ok()) return std::move(end).error();
+  if (end->generation != stored->position.generation) return Freshness::kForeign;
+  BELAY_TRY(auto mark, log.Mark(stored->position));
+  return mark == stored->mark ? Freshness::kCurrent : Freshness::kForeign;
+}
+
+Status CatalogDb::CatchUp(LogSource& log) {
+  BELAY_OK(Execute("BEGIN IMMEDIATE"));
+  auto work = [&]() -> Status {
+    BELAY_TRY(auto stored, Stored());
+    std::optional<LogPosition> after;
+    if (stored) after = stored->position;
+    BELAY_TRY(LogPosition end,
+              log.Read(after, [this](const LogRecord& r) { return Apply(r); }));
+    // Looked at after reading: what had been read before may have been cut off while we
+    // read on.
+    if (stored) {
+      BELAY_TRY(auto before, log.Mark(stored->position));
+      if (end.generation != stored->position.generation || before != stored->mark)
+        return Error(Errc::kConflict, "catalogue: the log is another one now");
+    }
+    BELAY_TRY(auto mark, log.Mark(end));
+    if (!mark) return Error(Errc::kConflict, "catalogue: the log changed meanwhile");
+    BELAY_OK(StorePlace({end, *mark}));
+    return Execute("COMMIT");
+  };
+  Status done = work();
+  if (!done.ok()) (void)Execute("ROLLBACK");  // closing would do the same
+  return done;
+}
+
+// --- what a record changes
+// -----------------------------------------------------------------
+
+Result<bool> CatalogDb::IsDropped(const LogRecord& record) {
+  BELAY_TRY(Statement * get, Prepare("SELECT seq FROM drops WHERE id=?"));
+  get->Bind(record.id.span());
+  BELAY_TRY(bool row, get->Step());
+  bool dropped = row && Unsigned(get->Int(0)) > record.seq;
+  get->Start();
+  return dropped;
+}
+
+Status CatalogDb::Apply(const LogRecord& record) {
+  if (record.seq == 0 || record.seq > kMaxSeq) return Ok();  // no writer gives these
+  if (record.kind == RecordKind::kDrop) BELAY_OK(ApplyDrop(record));
+  BELAY_TRY(bool dropped, IsDropped(record));
+  if (dropped) return Ok();
+
+  Bytes payload = EncodeLogRecord(record);
+  BELAY_TRY(Statement * get, Prepare("SELECT payload FROM records WHERE seq=?"));
+  get->Bind(Signed(record.seq));
+  BELAY_TRY(bool there, get->Step());
+  if (there) {
+    ByteSpan old = get->Blob(0);
+    bool stays = !std::ranges::lexicographical_compare(old, payload);
+    get->Start();
+    if (stays) return Ok();  // nearly always: the same record, copied
+    BELAY_OK(Remove(record.seq));
+  }
+  return Insert(record, payload);
+}
+
+Status CatalogDb::ApplyDrop(const LogRecord& record) {
+  for (const RecordId& id : DroppedBy(record)) {
+    BELAY_TRY(Statement * put,
+              Prepare("INSERT INTO drops VALUES(?, ?) ON CONFLICT(id) DO UPDATE "
+                      "SET seq=max(seq, excluded.seq)"));
+    BELAY_OK(put->Bind(id.span()).Bind(Signed(record.seq)).Run());
+    BELAY_TRY(Statement * find,
+              Prepare("SELECT seq FROM records WHERE id=? AND seq<?"));
+    BELAY_TRY(auto gone, Sequences(find->Bind(id.span()).Bind(Signed(record.seq))));
+    for (uint64_t seq : gone) BELAY_OK(Remove(seq));
+  }
+  return Ok();
+}
+
+Status CatalogDb::Insert(const LogRecord& record, ByteSpan payload) {
+  BELAY_TRY(Statement * put,
+            Prepare("INSERT INTO records VALUES(?, ?, ?, ?, ?, ?, ?)"));
+  BELAY_OK(put->Bind(Signed(record.seq))
+               .Bind(record.id.span())
+               .Bind(static_cast<int64_t>(record.kind))
+               .Bind(record.root.span())
+               .Bind(record.made_ms)
+               .Bind(payload)
+               .Bind(Signed(RowCheck(record.seq, record.id, payload)))
+               .Run());
+  if (record.kind == RecordKind::kCheckpoint) return IndexCheckpoint(record);
+  auto target = AnnotationTarget(record);
+  if (!target) return Ok();
+  BELAY_TRY(Statement * note, Prepare("INSERT INTO annotations VALUES(?, ?)"));
+  BELAY_OK(note->Bind(target->span()).Bind(Signed(record.seq)).Run());
+  return Reindex(*target);
+}
+
+Status CatalogDb::Remove(uint64_t seq) {
+  BELAY_TRY(LogRecord record, Load(seq));
+  BELAY_TRY(Statement * drop, Prepare("DELETE FROM records WHERE seq=?"));
+  BELAY_OK(drop->Bind(Signed(seq)).Run());
+  if (record.kind == RecordKind::kCheckpoint) return UnindexCheckpoint(seq);
+  auto target = AnnotationTarget(record);
+  if (!target) return Ok();
+  BELAY_TRY(Statement * note,
+            Prepare("DELETE FROM annotations WHERE target=? AND seq=?"));
+  BELAY_OK(note->Bind(target->span()).Bind(Signed(seq)).Run());
+  return Reindex(*target);
+}
+
+Status CatalogDb::IndexCheckpoint(const LogRecord& record) {
+  // A kind of checkpoint that we do not know yet stays a record and nothing more.
+  if (!ToCheckpoint(record).ok()) return Ok();
+  BELAY_TRY(CatalogEntry entry, ToEntry(record));
+  const Checkpoint& c = entry.checkpoint;
+  BELAY_TRY(Statement * put,
+            Prepare("INSERT INTO checkpoints VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  auto text = [put](const std::optional<std::string>& value) {
+    value ? put->Bind(AsBytes(*value)) : put->BindNull();
+  };
+  put->Bind(Signed(c.seq)).Bind(c.root.span()).Bind(static_cast<int64_t>(c.kind));
+  put->Bind(c.made_ms).Bind(c.state.span());
+  text(c.session);
+  c.turn ? put->Bind(Signed(*c.turn)) : put->BindNull();
+  text(c.tool_use_id);
+  text(c.name);
+  BELAY_OK(put->Run());
+
+  BELAY_TRY(Statement * words,
+            Prepare("INSERT INTO search(rowid, name, note, description, prompt) "
+                    "VALUES(?, ?, ?, ?, ?)"));
+  return words->Bind(Signed(c.seq))
+      .BindText(ForSearch(c.name))
+      .BindText(ForSearch(c.note))
+      .BindText(ForSearch(c.description))
+      .BindText(ForSearch(c.prompt))
+      .Run();
+}
+
+Status CatalogDb::UnindexCheckpoint(uint64_t seq) {
+  BELAY_TRY(Statement * row, Prepare("DELETE FROM checkpoints WHERE seq=?"));
+  BELAY_OK(row->Bind(Signed(seq)).Run());
+  BELAY_TRY(Statement * words, Prepare("DELETE FROM search WHERE rowid=?"));
+  return words->Bind(Signed(seq)).Run();
+}
+
+Status CatalogDb::Reindex(const RecordId& id) {
+  BELAY_TRY(Statement * find, Prepare("SELECT seq FROM records WHERE id=? AND kind=?"));
+  BELAY_TRY(auto found, Sequences(find->Bind(id.span()).Bind(
+                            static_cast<int64_t>(RecordKind::kCheckpoint))));
+  for (uint64_t seq : found) {
+    BELAY_TRY(LogRecord record, Load(seq));
+    BELAY_OK(UnindexCheckpoint(seq));
+    BELAY_OK(IndexCheckpoint(record));
+  }
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,152 @@
+#pragma once
+
+// The catalogue's database, on disk or in memory: schema, what a record changes,
+// queries. No locks and no files here: catalog.cc decides what is opened when.
+//
+// The content depends on which records were applied, not on their order: GC may copy an
+// older record behind a newer one. A record is gone when a drop with a higher sequence
+// number names its id, whichever came first (a drop itself cannot be taken back). Of
+// two different records with one sequence number, which only a damaged log has, the one
+// whose encoding is greater stays.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/catalog.h"
+#include "store/sqlite_fs.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace belay {
+
+// A damaged catalogue: kCorrupt, and what to do about it.
+Error CatalogDamaged(std::string_view why);
+
+// What a row of `records` carries as its check.
+uint64_t RowCheck(uint64_t seq, const RecordId& id, ByteSpan payload);
+
+// A prepared statement. Bind*() fill the parameters from left to right.
+class Statement {
+ public:
+  Statement() = default;
+  Statement(CatalogDb& db, sqlite3_stmt* statement) : db_(&db), stmt_(statement) {}
+  Statement(Statement&& other) noexcept;
+  Statement& operator=(Statement&& other) noexcept;
+  ~Statement();
+
+  Statement& Start();  // forgets rows and parameters
+  Statement& Bind(int64_t value);
+  Statement& Bind(ByteSpan blob);
+  Statement& BindText(std::string_view text);
+  Statement& BindNull();
+  // True when there is a row.
+  Result<bool> Step();
+  // For what gives no rows.
+  Status Run();
+
+  // Of the present row. Views last until the next Step().
+  int64_t Int(int column) const;
+  ByteSpan Blob(int column) const;
+  std::string_view Text(int column) const;
+  int columns() const;
+  // Type and value, so that two rows can be compared.
+  std::string Show(int column) const;
+
+ private:
+  CatalogDb* db_ = nullptr;
+  sqlite3_stmt* stmt_ = nullptr;
+  int next_ = 1;
+};
+
+class CatalogDb {
+ public:
+  // An empty one, with the schema, that is gone with the object.
+  static Result<std::unique_ptr<CatalogDb>> InMemory();
+  // The file as it is. kNotFound when there is none; kCorrupt when it is damaged or of
+  // another version. `vfs` must outlive the result.
+  static Result<std::unique_ptr<CatalogDb>> Open(SqliteFs& vfs, const char* file);
+  // A new file with the schema, not safe against crashes until it is finished.
+  static Result<std::unique_ptr<CatalogDb>> Create(SqliteFs& vfs, const char* file,
+                                                   int page_size);
+  ~CatalogDb();
+
+  enum class Freshness { kCurrent, kBehind, kForeign };
+  // Compares with the log; kForeign: not built from this log as it is now.
+  Result<Freshness> Compare(LogSource& log);
+  // Applies what is new, in one transaction. kConflict when it would be kForeign. On
+  // any failure nothing is changed, and the object should be given up.
+  Status CatchUp(LogSource& log);
+  // The last step of Create(): from here on the file is in WAL mode.
+  Status Finish();
+  // Moves the WAL into the file and empties it.
+  Status MoveWal();
+  // Position and mark as stored.
+  struct Place {
+    LogPosition position;
+    Hash256 mark;
+  };
+  Result<std::optional<Place>> Stored();
+
+  // --- questions; see Catalog
+  // ----------------------------------------------------------
+  Result<std::vector<CatalogEntry>> ListCheckpoints(const CheckpointFilter& filter);
+  Result<uint64_t> Count(const std::optional<RootId>& root);
+  Result<NamedCheckpoint> FindByName(const std::optional<RootId>& root,
+                                     std::string_view name);
+  Result<CatalogEntry> FindById(const std::optional<RootId>& root,
+                                std::string_view id_or_prefix);
+  Result<std::vector<CatalogEntry>> Search(const std::optional<RootId>& root,
+                                           std::string_view words, size_t limit);
+  Result<std::vector<RootEntry>> Roots();
+  Result<std::vector<LogRecord>> ListRecords(const RecordFilter& filter);
+  Result<std::vector<LogRecord>> Annotations(const RecordId& target);
+
+  // What SQLite itself finds wrong: tables, indexes, full text.
+  Result<std::vector<std::string>> CheckStructure();
+  // Where this one's rows differ from `truth`'s.
+  Result<std::vector<std::string>> CompareRows(CatalogDb& truth);
+
+  // The statement for `sql`, prepared once.
+  Result<Statement*> Prepare(std::string_view sql);
+  Status Execute(const char* sql);
+  // The error of the last call on this connection.
+  Error LastError(std::string_view doing);
+
+ private:
+  CatalogDb(sqlite3* db, SqliteFs* vfs) : db_(db), vfs_(vfs) {}
+  static Result<std::unique_ptr<CatalogDb>> Connect(const char* file, SqliteFs* vfs,
+                                                    bool create);
+  Status CreateSchema();
+  Status CheckSchema();
+  Result<Hash256> SchemaHash();
+
+  Status Apply(const LogRecord& record);
+  Status ApplyDrop(const LogRecord& record);
+  Result<bool> IsDropped(const LogRecord& record);
+  Status Insert(const LogRecord& record, ByteSpan payload);
+  Status Remove(uint64_t seq);
+  Status IndexCheckpoint(const LogRecord& record);
+  Status UnindexCheckpoint(uint64_t seq);
+  Status Reindex(const RecordId& id);
+  Status StorePlace(const Place& place);
+
+  // A record by sequence number, checked; kCorrupt when it is not there.
+  Result<LogRecord> Load(uint64_t seq);
+  // The record and what annotations make of it.
+  Result<CatalogEntry> LoadEntry(uint64_t seq);
+  Result<CatalogEntry> ToEntry(const LogRecord& record);
+  // First column of every row, then the statement is free again.
+  static Result<std::vector<uint64_t>> Sequences(Statement& statement);
+
+  sqlite3* db_;
+  SqliteFs* vfs_;  // null in memory
+  std::map<std::string, Statement, std::less<>> statements_;
+};
+
+}  // namespace belay

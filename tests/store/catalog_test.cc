@@ -1,0 +1,555 @@
+#include "store/catalog.h"
+
+#include <cerrno>
+
+#include "base/fault_fs.h"
+#include "catalog_fixture.h"
+#include "support/crash_harness.h"
+
+namespace belay::test {
+namespace {
+
+// --- a reference: the same answers from a plain list
+// -----------------------------------
+
+struct Model {
+  explicit Model(const LogContent& log) {
+    std::map<RecordId, uint64_t> drops;
+    for (const LogRecord& r : log.records)
+      for (const RecordId& id : DroppedBy(r)) drops[id] = std::max(drops[id], r.seq);
+    for (const LogRecord& r : log.records) {
+      auto drop = drops.find(r.id);
+      if (drop == drops.end() || drop->second < r.seq) live[r.seq] = r;
+    }
+  }
+  std::vector<CatalogEntry> Checkpoints() const {
+    std::vector<CatalogEntry> out;
+    for (const auto& [seq, record] : live) {
+      if (record.kind != RecordKind::kCheckpoint) continue;
+      CatalogEntry e;
+      e.checkpoint = ToCheckpoint(record).value();
+      for (const auto& [at, note] : live) {
+        if (AnnotationTarget(note) != record.id) continue;
+        auto text = [&](uint64_t tag, std::optional<std::string>& value) {
+          auto by = note.fields.Text(tag);
+          if (by) value = by->empty() ? std::nullopt : by;
+        };
+        text(kAnnotationName, e.checkpoint.name);
+        text(kAnnotationNote, e.checkpoint.note);
+        if (auto pin = note.fields.Number(kAnnotationPinned)) e.pinned = *pin != 0;
+        if (auto health = note.fields.Number(kAnnotationHealth)) {
+          e.health.reset();
+          if (*health == 1) e.health = Health::kPass;
+          if (*health == 2) e.health = Health::kFail;
+        }
+        for (ByteSpan raw : note.fields.All(kAnnotationMeta)) {
+          ByteReader r(raw);
+          Fields pair = Fields::Decode(r).value();
+          e.checkpoint.meta[*pair.Text(1)] = *pair.Text(2);
+        }
+      }
+      out.insert(out.begin(), e);
+    }
+    return out;
+  }
+  std::map<uint64_t, LogRecord> live;
+};
+
+class CatalogTest : public ::testing::Test {
+ protected:
+  CatalogTest() { log_.pack = PackId(random_.NewId()); }
+  void SetUp() override { Reopen(); }
+  void Reopen() {
+    catalog_.reset();
+    auto opened = world_.Open(log_);
+    ASSERT_OK(opened);
+    catalog_ = std::move(*opened);
+  }
+  RecordId Add(LogRecord record) {
+    log_.records.push_back(std::move(record));
+    return log_.records.back().id;
+  }
+  uint64_t NextSeq() const { return log_.records.size() + 1; }
+  RecordId AddCheckpoint(std::string_view name, std::string_view description = "") {
+    return Add(CheckpointRecord(random_, NextSeq(), root_, name, description));
+  }
+  RecordId AddNote(const RecordId& target, uint64_t tag, std::string_view text) {
+    LogRecord note = AnnotationRecord(random_, NextSeq(), target);
+    note.fields.Add(tag, text);
+    return Add(std::move(note));
+  }
+  RecordId AddDrop(const std::vector<RecordId>& ids) {
+    return Add(DropRecord(random_, NextSeq(), ids));
+  }
+  std::vector<std::string> Names(const Result<std::vector<CatalogEntry>>& list) {
+    EXPECT_TRUE(list.ok()) << list.error().what;
+    std::vector<std::string> out;
+    if (list.ok())
+      for (const CatalogEntry& e : *list)
+        out.push_back(e.checkpoint.name.value_or("-"));
+    return out;
+  }
+  std::vector<std::string> All() { return Names(catalog_->ListCheckpoints({})); }
+  std::vector<std::string> Search(std::string_view words) {
+    return Names(catalog_->Search({}, words, 100));
+  }
+  void ExpectSound() {
+    auto problems = catalog_->Check();
+    ASSERT_OK(problems);
+    for (const std::string& p : *problems) ADD_FAILURE() << p;
+  }
+  using List = std::vector<std::string>;
+
+  MemFs disk_;
+  SeededRandom random_{1};
+  RootId root_{random_.NewId()};
+  LogContent log_;
+  CatalogWorld world_{disk_};
+  std::unique_ptr<Catalog> catalog_;
+};
+
+TEST_F(CatalogTest, EmptyLogHasNoAnswersAndNoProblems) {
+  EXPECT_EQ(All(), List{});
+  EXPECT_EQ(catalog_->Count({}).value(), 0u);
+  EXPECT_FALSE(catalog_->LastCheckpoint(root_).value().has_value());
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, ListsWhatWasPublishedSinceTheLastQuestion) {
+  AddCheckpoint("one");
+  EXPECT_EQ(All(), (List{"one"}));
+  AddCheckpoint("two");
+  EXPECT_EQ(All(), (List{"two", "one"}));
+  Reopen();
+  EXPECT_EQ(All(), (List{"two", "one"}));
+  EXPECT_FALSE(catalog_->trouble().has_value());
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, SeesWhatAnotherProcessWrote) {
+  AddCheckpoint("one");
+  auto other = world_.Open(log_);
+  ASSERT_OK(other);
+  for (int i = 0; i < 5; ++i) {
+    AddCheckpoint("more");
+    EXPECT_EQ(All().size(), log_.records.size());
+    AddCheckpoint("more");
+    EXPECT_EQ(Names((*other)->ListCheckpoints({})).size(), log_.records.size());
+    EXPECT_EQ(All().size(), log_.records.size());
+    if (i == 2) ASSERT_OK((*other)->Rebuild());
+  }
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, PagesThroughAList) {
+  for (int i = 1; i <= 5; ++i) AddCheckpoint(std::to_string(i));
+  CheckpointFilter filter;
+  filter.limit = 2;
+  EXPECT_EQ(Names(catalog_->ListCheckpoints(filter)), (List{"5", "4"}));
+  filter.before_seq = 4;
+  EXPECT_EQ(Names(catalog_->ListCheckpoints(filter)), (List{"3", "2"}));
+  filter.before_seq = 2;
+  EXPECT_EQ(Names(catalog_->ListCheckpoints(filter)), (List{"1"}));
+}
+
+TEST_F(CatalogTest, DroppedCheckpointIsInNoAnswer) {
+  AddCheckpoint("keep", "words");
+  RecordId gone = AddCheckpoint("gone", "words");
+  EXPECT_EQ(Search("words"), (List{"gone", "keep"}));
+  AddDrop({gone});
+  EXPECT_EQ(All(), (List{"keep"}));
+  EXPECT_EQ(Search("words"), (List{"keep"}));
+  EXPECT_EQ(catalog_->FindByName({}, "gone").error().code, Errc::kNotFound);
+  EXPECT_EQ(catalog_->FindById({}, gone.text()).error().code, Errc::kNotFound);
+  EXPECT_EQ(catalog_->Count({}).value(), 1u);
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, DropWorksOnRecordsThatComeLaterInThePacks) {
+  LogRecord late = CheckpointRecord(random_, 1, root_, "late");
+  log_.records.push_back(DropRecord(random_, 2, {late.id}));
+  EXPECT_EQ(All(), List{});
+  log_.records.push_back(late);
+  EXPECT_EQ(All(), List{});
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, LatestAnnotationCountsAndItsDropBringsTheOneBeforeBack) {
+  RecordId id = AddCheckpoint("first", "text");
+  AddNote(id, kAnnotationName, "second");
+  RecordId last = AddNote(id, kAnnotationName, "third");
+  EXPECT_EQ(All(), (List{"third"}));
+  EXPECT_EQ(Search("third"), (List{"third"}));
+  EXPECT_EQ(Search("second"), List{});
+  EXPECT_EQ(catalog_->FindByName({}, "third").value().entry.checkpoint.id, id);
+  EXPECT_EQ(catalog_->FindByName({}, "first").error().code, Errc::kNotFound);
+  AddDrop({last});
+  EXPECT_EQ(All(), (List{"second"}));
+  EXPECT_EQ(Search("second"), (List{"second"}));
+  AddNote(id, kAnnotationName, "");
+  EXPECT_EQ(All(), (List{"-"}));
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, PinAndHealthFollowTheLatestAnnotation) {
+  RecordId id = AddCheckpoint("a");
+  LogRecord note = AnnotationRecord(random_, NextSeq(), id);
+  note.fields.AddNumber(kAnnotationPinned, 1);
+  note.fields.AddNumber(kAnnotationHealth, 2);
+  Add(note);
+  auto entry = catalog_->FindById({}, id.text());
+  ASSERT_OK(entry);
+  EXPECT_TRUE(entry->pinned);
+  EXPECT_EQ(entry->health, Health::kFail);
+  note = AnnotationRecord(random_, NextSeq(), id);
+  note.fields.AddNumber(kAnnotationPinned, 0);
+  Add(note);
+  entry = catalog_->FindById({}, id.text());
+  ASSERT_OK(entry);
+  EXPECT_FALSE(entry->pinned);
+  EXPECT_EQ(entry->health, Health::kFail);
+}
+
+TEST_F(CatalogTest, NewestOfOneNameIsFoundAndTheOthersCounted) {
+  AddCheckpoint("same");
+  RecordId newest = AddCheckpoint("same");
+  auto found = catalog_->Find({}, "same");
+  ASSERT_OK(found);
+  EXPECT_EQ(found->entry.checkpoint.id, newest);
+  EXPECT_EQ(found->others, 1u);
+  EXPECT_EQ(catalog_->FindByName(RootId(random_.NewId()), "same").error().code,
+            Errc::kNotFound);
+}
+
+TEST_F(CatalogTest, NameIsTriedBeforeId) {
+  RecordId one = AddCheckpoint("one");
+  RecordId two = AddCheckpoint(one.text().substr(0, 8));
+  EXPECT_EQ(catalog_->Find({}, one.text().substr(0, 8))->entry.checkpoint.id, two);
+  EXPECT_EQ(catalog_->Find({}, one.text())->entry.checkpoint.id, one);
+}
+
+TEST_F(CatalogTest, PrefixMustBeLongEnoughAndFitOne) {
+  // Two ids that differ in the last of 16 bytes, so in the last characters only.
+  LogRecord one = CheckpointRecord(random_, 1, root_, "one");
+  LogRecord two = CheckpointRecord(random_, 2, root_, "two");
+  two.id = one.id;
+  one.id.bytes[15] = std::byte{0x11};
+  two.id.bytes[15] = std::byte{0x2f};
+  log_.records = {one, two};
+  std::string text = one.id.text();
+  for (size_t length = 0; length <= text.size(); ++length) {
+    SCOPED_TRACE(length);
+    auto found = catalog_->FindById({}, text.substr(0, length));
+    bool shared = two.id.text().starts_with(text.substr(0, length));
+    if (length < 4) {
+      EXPECT_EQ(found.error().code, Errc::kNotFound);
+    } else if (shared) {
+      EXPECT_EQ(found.error().code, Errc::kInvalid);
+      EXPECT_NE(found.error().what.find(two.id.text()), std::string::npos);
+    } else {
+      ASSERT_OK(found);
+      EXPECT_EQ(found->checkpoint.id, one.id);
+    }
+  }
+  for (const char* bad : {"", "abc", "1234", "llll", "ABCD", "abcd efg", "zzzzz"})
+    EXPECT_EQ(catalog_->FindById({}, bad).error().code, Errc::kNotFound) << bad;
+  EXPECT_EQ(catalog_->FindById({}, text + "a").error().code, Errc::kNotFound);
+}
+
+TEST_F(CatalogTest, InnermostRootIsTheDeepestThatHoldsThePath) {
+  RootId outer(random_.NewId()), inner(random_.NewId()), moved(random_.NewId());
+  Add(RootRecord(1, outer, "/home/u"));
+  Add(RootRecord(2, inner, "/home/u/work"));
+  Add(RootRecord(3, moved, "/home/u/work/old"));
+  Add(RootRecord(4, moved, "/srv/new"));
+  auto at = [&](std::string_view path) {
+    auto found = catalog_->InnermostRoot(AbsPath::Literal(path));
+    EXPECT_TRUE(found.ok());
+    return *found ? (*found)->root.path : std::string("none");
+  };
+  EXPECT_EQ(at("/home/u"), "/home/u");
+  EXPECT_EQ(at("/home/u/work/old/x"), "/home/u/work");
+  EXPECT_EQ(at("/home/u/workshop"), "/home/u");
+  EXPECT_EQ(at("/srv/new/y"), "/srv/new");
+  EXPECT_EQ(at("/srv"), "none");
+  EXPECT_EQ(catalog_->Roots()->size(), 3u);
+  // Dropping a root, then protecting it again under the same id.
+  Add(DropRecord(random_, 5, {RecordId(inner)}));
+  EXPECT_EQ(at("/home/u/work/x"), "/home/u");
+  Add(RootRecord(6, inner, "/home/u/work"));
+  EXPECT_EQ(at("/home/u/work/x"), "/home/u/work");
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, SearchFindsWordsOfNameNoteDescriptionAndPrompt) {
+  Checkpoint c = ToCheckpoint(CheckpointRecord(random_, 1, root_, "Release")).value();
+  c.note = "before the naïve refactoring";
+  c.description = "before Bash: rm -rf build";
+  c.prompt = "please rename src/app_main.ts";
+  Add(ToRecord(c));
+  for (const char* words : {"release", "REL", "naive refact", "rm -rf", "app_main.ts",
+                            "src", "bash please", "buil"})
+    EXPECT_EQ(Search(words), (List{"Release"})) << words;
+  for (const char* words : {"ease", "releas refactoring", "nothing", "rm release2"})
+    EXPECT_EQ(Search(words), List{}) << words;
+  EXPECT_EQ(Names(catalog_->Search(RootId(random_.NewId()), "release", 9)), List{});
+  EXPECT_EQ(Names(catalog_->Search(root_, "release", 9)), (List{"Release"}));
+}
+
+TEST_F(CatalogTest, SearchTakesAnythingAsWords) {
+  AddCheckpoint("a", "plain");
+  std::string nul("a\0b", 3);
+  const std::string hostile[] = {"",
+                                 " ",
+                                 "\"",
+                                 "\"\"",
+                                 "*",
+                                 "^",
+                                 "a*",
+                                 "a NEAR b",
+                                 "NEAR(",
+                                 "NEAR(a b, 5)",
+                                 "AND",
+                                 "a AND",
+                                 "OR OR",
+                                 "NOT a",
+                                 "(",
+                                 ")",
+                                 "(a",
+                                 "a)",
+                                 "{name}: a",
+                                 "name:a",
+                                 "-a",
+                                 "+a",
+                                 "a+b",
+                                 "a:b:c",
+                                 "'",
+                                 "';DROP TABLE records;--",
+                                 "%",
+                                 "\\",
+                                 "\xff\xfe",
+                                 "\xc3",
+                                 nul,
+                                 "\n\t\r",
+                                 std::string(4096, '"'),
+                                 std::string(4096, 'a'),
+                                 "\xe2\x80\xae"
+                                 "abc",
+                                 "search",
+                                 "rank:1",
+                                 "a\"b\"c*",
+                                 "??",
+                                 "!!! ???",
+                                 "a . b"};
+  for (const std::string& words : hostile) {
+    SCOPED_TRACE(ToHex(AsBytes(words.substr(0, 40))));
+    auto found = catalog_->Search({}, words, 10);
+    EXPECT_TRUE(found.ok()) << found.error().what;
+  }
+  EXPECT_EQ(catalog_->Search({}, std::string(5000, 'a'), 10).error().code,
+            Errc::kInvalid);
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += "w ";
+  EXPECT_EQ(catalog_->Search({}, many, 10).error().code, Errc::kInvalid);
+  EXPECT_EQ(Search("plain"), (List{"a"}));
+}
+
+TEST_F(CatalogTest, AnotherGenerationIsBuiltAnew) {
+  AddCheckpoint("one");
+  AddCheckpoint("two");
+  EXPECT_EQ(All().size(), 2u);
+  // GC: another pack, one record less, one copied; the numbers stay.
+  log_.records.erase(log_.records.begin());
+  log_.generation = 2;
+  log_.pack = PackId(random_.NewId());
+  EXPECT_EQ(All(), (List{"two"}));
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, LogThatLostItsTailAndGrewAgainIsBuiltAnew) {
+  AddCheckpoint("one");
+  AddCheckpoint("never flushed");
+  EXPECT_EQ(All().size(), 2u);
+  log_.records.pop_back();
+  EXPECT_EQ(All(), (List{"one"}));
+  AddCheckpoint("never flushed either");
+  EXPECT_EQ(All().size(), 2u);
+  log_.records.pop_back();
+  AddCheckpoint("two");  // as long as before, with other bytes
+  EXPECT_EQ(All(), (List{"two", "one"}));
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, TwoRecordsWithOneNumberEndTheSameInAnyOrder) {
+  LogRecord a = CheckpointRecord(random_, 1, root_, "a");
+  LogRecord b = CheckpointRecord(random_, 1, root_, "b");
+  log_.records = {a, b, a};
+  List forward = All();
+  EXPECT_EQ(forward.size(), 1u);
+  log_.records = {b, a, b, b};
+  log_.generation = 2;
+  EXPECT_EQ(All(), forward);
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, RecordsNoWriterMakesDoNoHarm) {
+  LogRecord odd = CheckpointRecord(random_, 0, root_, "zero");
+  Add(odd);
+  odd.seq = UINT64_MAX;
+  Add(odd);
+  LogRecord broken = CheckpointRecord(random_, 3, root_, "no state");
+  broken.refs.clear();
+  Add(broken);
+  LogRecord note = AnnotationRecord(random_, 4, broken.id);
+  note.fields.Add(kAnnotationTarget, "twice");
+  Add(note);
+  EXPECT_EQ(All(), List{});
+  EXPECT_EQ(catalog_->ListRecords({.kind = RecordKind::kCheckpoint})->size(), 1u);
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, RandomLogsGiveTheModelsAnswersCaughtUpOrRebuilt) {
+  uint64_t first = TestSeed(1);
+  for (uint64_t seed = first; seed < first + (RunEverything() ? 200 : 20); ++seed) {
+    SCOPED_TRACE("BELAY_SEED=" + std::to_string(seed));
+    LogContent all = RandomLog(seed, 120);
+    SeededRandom random(seed);
+    LogContent log = all;
+    log.records.clear();
+    MemFs disk;
+    CatalogWorld world(disk);
+    world.options.checkpoint_wal_bytes = 100'000;  // now and then
+    auto opened = world.Open(log);
+    ASSERT_OK(opened);
+    std::unique_ptr<Catalog> catalog = std::move(*opened);
+    for (const LogRecord& r : all.records) {
+      log.records.push_back(r);
+      if (random.Below(8) == 0) ASSERT_OK(catalog->CatchUp());
+      if (random.Below(30) == 0) {
+        catalog.reset();
+        catalog = world.Open(log).value();
+      }
+    }
+    auto caught_up = AllAnswers(*catalog);
+    ASSERT_OK(caught_up);
+    EXPECT_FALSE(catalog->trouble().has_value());
+    auto problems = catalog->Check();
+    ASSERT_OK(problems);
+    EXPECT_EQ(*problems, List{});
+
+    Model model(log);
+    EXPECT_EQ(*catalog->ListCheckpoints({}), model.Checkpoints());
+    ASSERT_OK(catalog->Rebuild());
+    EXPECT_EQ(AllAnswers(*catalog).value(), *caught_up);
+    problems = catalog->Check();
+    ASSERT_OK(problems);
+    EXPECT_EQ(*problems, List{});
+  }
+}
+
+TEST_F(CatalogTest, LongWalIsMovedIntoTheFile) {
+  world_.options.checkpoint_wal_bytes = 64 << 10;
+  Reopen();
+  uint64_t longest = 0;
+  for (int i = 0; i < 40; ++i) {
+    AddCheckpoint("name " + std::to_string(i), "words and more words");
+    ASSERT_OK(catalog_->CatchUp());
+    auto wal = disk_.StatAt(*world_.CatalogDir(), Name::Literal("catalog.db-wal"));
+    ASSERT_OK(wal);
+    longest = std::max(longest, wal->size);
+  }
+  EXPECT_LE(longest, 64u << 10);
+  EXPECT_EQ(All().size(), 40u);
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, FilesArePrivate) {
+  AddCheckpoint("a");
+  EXPECT_EQ(All().size(), 1u);
+  auto dir = world_.CatalogDir();
+  ASSERT_OK(dir);
+  EXPECT_EQ(disk_.Stat(*dir)->mode, 0700u);
+  auto files = disk_.List(*dir);
+  ASSERT_OK(files);
+  for (const DirEntry& e : *files) {
+    EXPECT_EQ(disk_.StatAt(*dir, Name::Literal(e.name))->mode, 0600u) << e.name;
+    EXPECT_TRUE(e.name == "catalog.db" || e.name == "catalog.db-wal" ||
+                e.name == "changes")
+        << e.name;
+  }
+}
+
+TEST_F(CatalogTest, ReadingWritesNothing) {
+  AddCheckpoint("a");
+  EXPECT_EQ(All().size(), 1u);
+  Reopen();
+  FaultFs counted(disk_);
+  CatalogWorld reader(counted);
+  auto catalog = reader.Open(log_);
+  ASSERT_OK(catalog);
+  EXPECT_EQ(Names((*catalog)->ListCheckpoints({})).size(), 1u);
+  EXPECT_EQ(Names((*catalog)->Search({}, "a", 9)).size(), 1u);
+  for (FsCall call : {FsCall::kWrite, FsCall::kTruncate, FsCall::kUnlink, FsCall::kSync,
+                      FsCall::kSyncData, FsCall::kRename})
+    EXPECT_EQ(counted.calls(call), 0u) << FsCallName(call);
+}
+
+TEST_F(CatalogTest, CatchingUpFlushesNothing) {
+  AddCheckpoint("a");
+  EXPECT_EQ(All().size(), 1u);
+  AddCheckpoint("b");
+  EXPECT_EQ(All().size(), 2u);  // the first write to a new WAL flushes its header
+  AddCheckpoint("c");
+  FaultFs counted(disk_);
+  CatalogWorld reader(counted);
+  auto catalog = reader.Open(log_);
+  ASSERT_OK(catalog);
+  EXPECT_EQ(Names((*catalog)->ListCheckpoints({})).size(), 3u);
+  EXPECT_EQ(counted.calls(FsCall::kSync) + counted.calls(FsCall::kSyncData), 0u);
+}
+
+TEST_F(CatalogTest, FullDiskIsReportedAndQuestionsAreStillAnswered) {
+  AddCheckpoint("one");
+  EXPECT_EQ(All().size(), 1u);
+  AddCheckpoint("two");
+  disk_.SetCapacity(disk_.used_bytes());
+  EXPECT_EQ(catalog_->CatchUp().error().code, Errc::kNoSpace);
+  EXPECT_EQ(All(), (List{"two", "one"}));
+  ASSERT_TRUE(catalog_->trouble().has_value());
+  EXPECT_EQ(catalog_->trouble()->code, Errc::kNoSpace);
+  AddCheckpoint("three");
+  EXPECT_EQ(All(), (List{"three", "two", "one"}));
+  disk_.SetCapacity(UINT64_MAX);
+  EXPECT_EQ(All(), (List{"three", "two", "one"}));
+  EXPECT_FALSE(catalog_->trouble().has_value());
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, ReadOnlyDiskIsNoObstacle) {
+  AddCheckpoint("one");
+  disk_.SetReadOnly(true);
+  auto catalog =
+      Catalog::Open({disk_, world_.clock, world_.random, world_.locks, world_.dir},
+                    std::make_unique<FakeLog>(log_));
+  ASSERT_OK(catalog);
+  auto list = (*catalog)->ListCheckpoints({});
+  disk_.SetReadOnly(false);
+  ASSERT_OK(list);
+  EXPECT_EQ(Names(list), (List{"one"}));
+  EXPECT_TRUE((*catalog)->trouble().has_value());
+}
+
+TEST_F(CatalogTest, WriterInTheWayIsBusy) {
+  AddCheckpoint("one");
+  EXPECT_EQ(All().size(), 1u);
+  auto writer = world_.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive);
+  ASSERT_OK(writer);
+  EXPECT_EQ(catalog_->Count({}).error().code, Errc::kBusy);
+  writer->Release();
+  auto reader = world_.locks.Acquire(StoreLock::kCatalog, LockMode::kShared);
+  ASSERT_OK(reader);
+  EXPECT_EQ(catalog_->Count({}).value(), 1u);  // readers do not mind each other
+}
+
+}  // namespace
+}  // namespace belay::test
