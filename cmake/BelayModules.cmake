@@ -25,7 +25,8 @@ set(BELAY_REVISION "")
 find_program(GIT_PROGRAM git)
 mark_as_advanced(GIT_PROGRAM)
 if(GIT_PROGRAM AND EXISTS "${PROJECT_SOURCE_DIR}/.git")
-  execute_process(COMMAND ${GIT_PROGRAM} -C ${PROJECT_SOURCE_DIR} rev-parse --short HEAD
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=GIT_DIR
+                          ${GIT_PROGRAM} -C ${PROJECT_SOURCE_DIR} rev-parse --short HEAD
                   OUTPUT_VARIABLE BELAY_REVISION OUTPUT_STRIP_TRAILING_WHITESPACE
                   ERROR_QUIET)
 endif()
@@ -34,6 +35,18 @@ configure_file(cmake/belay_version.h.in generated/belay_version.h @ONLY)
 add_library(belay_includes INTERFACE)
 target_include_directories(belay_includes INTERFACE ${PROJECT_SOURCE_DIR}/src
                                                     ${PROJECT_BINARY_DIR}/generated)
+
+# The standard headers that most sources want anyway, parsed once: a fifth off a
+# clean build. Not in the fuzz preset, so that a source which forgets one of them is
+# noticed there.
+if(NOT BELAY_FUZZ)
+  file(GENERATE OUTPUT generated/pch.cc CONTENT "// Carries the precompiled header.\n")
+  add_library(belay_pch OBJECT "${PROJECT_BINARY_DIR}/generated/pch.cc")
+  target_link_libraries(belay_pch PRIVATE Threads::Threads)
+  target_precompile_headers(belay_pch PRIVATE
+    <algorithm> <array> <cstdint> <cstring> <functional> <map> <memory> <mutex>
+    <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
+endif()
 
 set(BELAY_LIBRARIES "")  # the modules that exist so far, lowest first
 foreach(module IN LISTS BELAY_MODULES)
@@ -48,6 +61,9 @@ foreach(module IN LISTS BELAY_MODULES)
   list(REVERSE above)
   target_link_libraries(belay_${module} PUBLIC belay_includes ${above})
   target_link_libraries(belay_${module} PRIVATE ${BELAY_DEPS_${module}})
+  if(TARGET belay_pch)
+    target_precompile_headers(belay_${module} REUSE_FROM belay_pch)
+  endif()
   list(APPEND BELAY_LIBRARIES belay_${module})
 endforeach()
 list(LENGTH BELAY_LIBRARIES count)

@@ -11,6 +11,9 @@ set(test_environment
     "BELAY_BUILD_DIR=${PROJECT_BINARY_DIR}"
     "BELAY_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 
+# Test code itself is compiled more often than it is run.
+set(test_options $<$<CONFIG:Release>:-O1>)
+
 add_custom_target(slice_tests)  # what ./test builds of the asan preset
 
 function(belay_gtest name library label)
@@ -18,6 +21,7 @@ function(belay_gtest name library label)
   # The support library first: it may use anything its user links.
   target_link_libraries(${name}_test PRIVATE belay_test_pch belay_test_support ${library})
   target_precompile_headers(${name}_test REUSE_FROM belay_test_pch)
+  target_compile_options(${name}_test PRIVATE ${test_options})
   foreach(helper IN LISTS BELAY_TEST_HELPERS)
     add_dependencies(${name}_test ${helper})
   endforeach()
@@ -49,6 +53,7 @@ if(GTest_FOUND)
   configure_file(cmake/test_main.cc.in generated/test_main.cc @ONLY)
   add_library(belay_test_pch OBJECT "${PROJECT_BINARY_DIR}/generated/test_main.cc")
   target_link_libraries(belay_test_pch PUBLIC GTest::gmock GTest::gtest)
+  target_compile_options(belay_test_pch PRIVATE ${test_options})
   target_precompile_headers(belay_test_pch PRIVATE
     <gtest/gtest.h> <gmock/gmock.h> <algorithm> <cstdint> <functional> <map> <memory>
     <optional> <span> <string> <string_view> <utility> <vector>)
