@@ -1,7 +1,86 @@
+#include "base/escape.h"
 #include "cli/commands.h"
+#include "cli/open_store.h"
+#include "cli/text.h"
+#include "store/usage.h"
 
 namespace belay {
 
-ExitCode CmdDu(CommandContext& ctx) { return NotInThisVersion(ctx); }
+namespace {
+
+void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
+  json.BeginObject();
+  json.Key("store").PathValue(dir.bytes());
+  json.Key("allocated").Uint(usage.allocated);
+  json.Key("packs").Uint(usage.packs);
+  json.Key("indexes").Uint(usage.indexes);
+  json.Key("catalog").Uint(usage.catalog);
+  json.Key("other").Uint(usage.other);
+  json.Key("wanted").Uint(usage.wanted);
+  json.Key("reclaimable").Uint(usage.reclaimable);
+  json.Key("overhead").Uint(usage.overhead);
+  json.Key("by_type").BeginObject();
+  for (const auto& [type, bytes] : usage.by_type) json.Key(type).Uint(bytes);
+  json.EndObject();
+  json.Key("roots").BeginArray();
+  for (const RootUsage& root : usage.roots) {
+    json.BeginObject();
+    json.Key("root").PathValue(root.path);
+    json.Key("checkpoints").Uint(root.checkpoints);
+    json.Key("unique").Uint(root.unique);
+    json.Key("shared").Uint(root.shared);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+std::string Line(uint64_t bytes, std::string_view what) {
+  std::string size = SizeText(bytes);
+  return StrCat(std::string(size.size() < 10 ? 10 - size.size() : 0, ' '), size, "  ",
+                what, "\n");
+}
+
+}  // namespace
+
+ExitCode CmdDu(CommandContext& ctx) {
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  StoreUsage usage;
+  if (opened.ok()) {
+    auto measured = MeasureUsage(*(*opened)->store);
+    if (!measured.ok()) return ctx.term.Fail(measured.error());
+    usage = std::move(*measured);
+  } else if (opened.error().code != Errc::kNotFound) {
+    return ctx.term.Fail(opened.error());
+  }
+  auto dir = ctx.env.StoreDir();
+  if (!dir.ok()) return ctx.term.Fail(dir.error());
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteJson(usage, *dir, json);
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  Terminal& term = ctx.term;
+  if (!opened.ok()) {
+    term.Out(StrCat("nothing stored yet at ", EscapeForDisplay(dir->bytes()), "\n"));
+    return ExitCode::kOk;
+  }
+  term.Out(
+      Line(usage.allocated, StrCat("on disk at ", EscapeForDisplay(dir->bytes()))));
+  term.Out(Line(usage.packs, "packs"));
+  term.Out(Line(usage.indexes + usage.catalog + usage.other, "indexes and catalogue"));
+  term.Out(Line(usage.reclaimable, usage.reclaimable > 0
+                                       ? "of the packs could be given back: belay gc"
+                                       : "of the packs could be given back"));
+  for (const RootUsage& root : usage.roots) {
+    std::string name = root.path.empty()
+                           ? StrCat("root ", root.root.text().substr(0, 7))
+                           : EscapeForDisplay(root.path);
+    term.Out(StrCat(name, ": ", CountText(root.checkpoints, "checkpoint"), "\n"));
+    term.Out(Line(root.unique, "only here"));
+    term.Out(Line(root.shared, "shared with others"));
+  }
+  return ExitCode::kOk;
+}
 
 }  // namespace belay

@@ -1,7 +1,59 @@
 #include "cli/commands.h"
+#include "cli/open_store.h"
+#include "cli/progress.h"
+#include "cli/text.h"
+#include "store/gc.h"
 
 namespace belay {
 
-ExitCode CmdGc(CommandContext& ctx) { return NotInThisVersion(ctx); }
+ExitCode CmdGc(CommandContext& ctx) {
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  GcReport report;
+  if (opened.ok()) {
+    Progress progress(ctx.term, (*opened)->clock, "collecting");
+    GcOptions options;
+    options.progress = [&](uint64_t done, uint64_t total) {
+      progress.Update(done, total);
+    };
+    auto collected = CollectGarbage(*(*opened)->store, options);
+    if (!collected.ok()) return ctx.term.Fail(collected.error());
+    report = *collected;
+  } else if (opened.error().code != Errc::kNotFound) {
+    return ctx.term.Fail(opened.error());
+  }
+  const uint64_t freed = report.bytes_before > report.bytes_after
+                             ? report.bytes_before - report.bytes_after
+                             : 0;
+  if (ctx.term.json()) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("packs_before").Uint(report.packs_before);
+    json.Key("packs_after").Uint(report.packs_after);
+    json.Key("bytes_before").Uint(report.bytes_before);
+    json.Key("bytes_after").Uint(report.bytes_after);
+    json.Key("freed").Uint(freed);
+    json.Key("reclaimable").Uint(report.reclaimable);
+    json.Key("objects_removed").Uint(report.objects_removed);
+    json.Key("records_removed").Uint(report.records_removed);
+    json.Key("leftovers_removed").Uint(report.leftovers_removed);
+    json.EndObject();
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  if (!opened.ok()) {
+    ctx.term.Out("nothing stored yet\n");
+  } else if (freed == 0) {
+    ctx.term.Out(report.reclaimable == 0
+                     ? std::string("nothing to give back\n")
+                     : StrCat("nothing worth giving back yet (",
+                              SizeText(report.reclaimable), " unused)\n"));
+  } else {
+    ctx.term.Out(StrCat("gave back ", SizeText(freed), " (",
+                        CountText(report.objects_removed, "object"), ", ",
+                        CountText(report.records_removed, "record"),
+                        "); the packs take ", SizeText(report.bytes_after), " now\n"));
+  }
+  return ExitCode::kOk;
+}
 
 }  // namespace belay

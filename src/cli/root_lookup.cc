@@ -1,13 +1,34 @@
 #include "base/escape.h"
+#include "cli/checkpoint_json.h"
 #include "cli/context.h"
+#include "cli/open_store.h"
 #include "cli/text.h"
 
 namespace belay {
 
-// No version so far can register a root, so there is none to find, and the store is not
-// opened for it.
-Result<std::optional<RootStatus>> LookUpRoot(CommandContext&, const AbsPath&) {
-  return std::optional<RootStatus>();
+Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir) {
+  std::optional<RootStatus> none;
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok()) {
+    if (opened.error().code == Errc::kNotFound) return none;
+    return std::move(opened).error();
+  }
+  Store& store = *(*opened)->store;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto root, catalog->InnermostRoot(dir));
+  if (!root) return none;
+  BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));
+  RootStatus status{.root = std::move(path), .is_protected = true};
+  BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));
+  if (last) {
+    auto state = store.GetState(last->checkpoint.state);
+    JsonWriter json;
+    WriteCheckpoint(*last, 1, root->root.path, state.ok() ? state->tree : ObjectId{},
+                    json);
+    status.last_json = json.Take();
+    status.last_text = CheckpointLine(*last);
+  }
+  return std::optional(std::move(status));
 }
 
 Result<RootStatus> FindRoot(CommandContext& ctx) {

@@ -78,8 +78,9 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "repair",
      .summary = "put right what can be put right",
      .usage = kRepairUsage,
-     .about = "Rebuilds the index and sets damaged parts aside. Whole checkpoints are "
-              "never given up.",
+     .about = "Rebuilds indexes, catalogue and a lost manifest from the packs. Nothing "
+              "stored is "
+              "thrown away; what is damaged stays named by belay verify.",
      .examples = kRepairExamples,
      .run = CmdRepair},
     {.name = "du",

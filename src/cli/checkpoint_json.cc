@@ -1,0 +1,113 @@
+#include "cli/checkpoint_json.h"
+
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+std::string_view KindText(CheckpointKind kind) {
+  switch (kind) {
+    case CheckpointKind::kAuto:
+      return "auto";
+    case CheckpointKind::kManual:
+      return "manual";
+    case CheckpointKind::kSafety:
+      return "safety";
+  }
+  return "auto";
+}
+
+void OptionalText(JsonWriter& json, std::string_view key,
+                  const std::optional<std::string>& value) {
+  json.Key(key);
+  if (value)
+    json.String(*value);
+  else
+    json.Null();
+}
+
+void OptionalNumber(JsonWriter& json, std::string_view key,
+                    const std::optional<uint64_t>& value) {
+  json.Key(key);
+  if (value)
+    json.Uint(*value);
+  else
+    json.Null();
+}
+}  // namespace
+
+void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
+                     std::string_view root_path, const ObjectId& tree,
+                     JsonWriter& json) {
+  const Checkpoint& c = entry.checkpoint;
+  json.BeginObject();
+  json.Key("id").String(c.id.text());
+  json.Key("seq").Uint(c.seq);
+  json.Key("number").Uint(number);
+  json.Key("kind").String(KindText(c.kind));
+  OptionalText(json, "name", c.name);
+  OptionalText(json, "note", c.note);
+  json.Key("description").String(c.description);
+  json.Key("created_at").String(FormatUtcMillis(c.made_ms));
+  json.Key("root").PathValue(root_path);
+  OptionalText(json, "session", c.session);
+  OptionalText(json, "agent", c.agent);
+  OptionalNumber(json, "turn", c.turn);
+  OptionalText(json, "prompt", c.prompt);
+  OptionalText(json, "message_id", c.message_id);
+  OptionalNumber(json, "message_index", c.message_index);
+  json.Key("tool");
+  if (c.tool_name || c.tool_use_id) {
+    json.BeginObject();
+    OptionalText(json, "name", c.tool_name);
+    OptionalText(json, "id", c.tool_use_id);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
+  json.Key("state").String(c.state.hex());
+  json.Key("tree");
+  if (tree.is_zero())
+    json.Null();
+  else
+    json.String(tree.hex());
+  json.Key("files").Uint(c.files);
+  json.Key("bytes").Uint(c.bytes);
+  json.Key("changed").BeginObject();
+  json.Key("added").Uint(c.added);
+  json.Key("modified").Uint(c.modified);
+  json.Key("deleted").Uint(c.deleted);
+  json.EndObject();
+  json.Key("stored_bytes").Uint(c.stored_bytes);
+  json.Key("took_ms").Double(static_cast<double>(c.took_us) / 1000.0);
+  json.Key("git").Null();
+  json.Key("skipped").BeginArray().EndArray();
+  json.Key("pinned").Bool(entry.pinned);
+  json.Key("partial").Bool(c.partial);
+  json.Key("health");
+  if (entry.health)
+    json.String(*entry.health == Health::kPass ? "pass" : "fail");
+  else
+    json.Null();
+  json.Key("taken_back_by").Null();
+  json.Key("meta").BeginObject();
+  for (const auto& [key, value] : c.meta) json.Key(key).String(value);
+  json.EndObject().EndObject();
+}
+
+std::string CheckpointLine(const CatalogEntry& entry) {
+  const Checkpoint& c = entry.checkpoint;
+  time_t seconds = static_cast<time_t>(c.made_ms / 1000);
+  tm local{};
+  localtime_r(&seconds, &local);
+  char when[32];
+  std::strftime(when, sizeof when, "%Y-%m-%d %H:%M", &local);
+  std::string title = c.name ? *c.name : c.description;
+  return StrCat(c.id.text().substr(0, 7), "  ", when, "  ", EscapeForDisplay(title));
+}
+
+}  // namespace belay

@@ -1,0 +1,33 @@
+#pragma once
+
+// The store as a command opens it: where the environment says, as the user we are.
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "cli/context.h"
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+struct OpenedStore {
+  RealClock clock;
+  RealRandom random;
+  AbsPath dir;
+  StoreOptions options;
+  std::unique_ptr<Store> store;
+};
+
+// Everything but the store itself: for repair, which opens it another way.
+Result<std::unique_ptr<OpenedStore>> PrepareStore(CommandContext& ctx);
+// kNotFound when there is none and `mode` is kRead.
+Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode mode);
+
+// "14 KiB", "1.2 GiB": at most four characters and a unit.
+std::string SizeText(uint64_t bytes);
+// "1 file", "14 files".
+std::string CountText(uint64_t count, std::string_view noun);
+
+}  // namespace belay
