@@ -125,7 +125,9 @@ FaultFs::Verdict FaultFs::Count(FsCall kind, bool mutating) {
       return {};
     log_.push_back(kind);
     uint64_t number = log_.size();
-    bool hit = number == fault_.at || (fault_.sticky && number > fault_.at);
+    // EINTR for ever would be a kernel that never lets a call return.
+    bool sticky = fault_.sticky && fault_.sys != EINTR;
+    bool hit = number == fault_.at || (sticky && number > fault_.at);
     if (fault_.kind == Fault::Kind::kNone || !hit) return {};
     if (!fired_) fired_at_ = number;
     fired_ = true;

@@ -74,7 +74,7 @@ struct Fault {
   Kind kind = Kind::kNone;
   uint64_t at = 0;  // 1 is the first counted call
   int sys = 0;
-  bool sticky = false;  // kErrno: every counted call from `at` on (a full disk stays)
+  bool sticky = false;        // kErrno, not EINTR: every counted call from `at` on
   std::function<void()> cut;  // kPowerCut; may be empty
 
   // Which calls are counted, and so can be hit. A call is mutating when it may change

@@ -309,7 +309,6 @@ void MemDisk::Crash(CrashKind kind, uint64_t seed) {
     node.meta = node.durable_meta;
   }
   unsynced_names_.clear();
-  Collect();
   Recount();
   // What no name reaches any more, fsck removes.
   std::erase_if(inodes_, [](const auto& item) { return item.second.nlink == 0; });

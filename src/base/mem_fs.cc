@@ -300,7 +300,7 @@ int MemFs::OpenAt(Ino dir, std::string_view name, const OpenMode& mode, Ino& ino
   if (node.type == FileType::kSymlink && mode.access != Access::kPath) return ELOOP;
   if (mode.access == Access::kDirectory && !node.is_dir()) return ENOTDIR;
   bool writes = mode.access == Access::kWrite || mode.access == Access::kReadWrite;
-  if (node.is_dir() && (writes || mode.create)) return EISDIR;
+  if (node.is_dir() && writes) return EISDIR;
   if (writes && options_.read_only) return EROFS;
   if (mode.truncate && node.type == FileType::kRegular) {
     if (node.size() != 0) disk_->Truncate(node, 0);
