@@ -1,0 +1,271 @@
+#include "base/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/escape.h"
+
+namespace belay {
+
+namespace {
+
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(int fd) : fd_(fd) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { Reset(); }
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void Reset(int fd = -1) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Handle read;
+  Handle write;
+};
+
+// Both ends above 2, so that putting one in place of 0, 1 or 2 never hits the other.
+int MoveUp(Handle& handle) {
+  if (handle.get() > 2) return 0;
+  int moved = fcntl(handle.get(), F_DUPFD_CLOEXEC, 3);
+  if (moved < 0) return errno;
+  handle.Reset(moved);
+  return 0;
+}
+
+int OpenPipe(Pipe& pipe) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return errno;
+  pipe.read.Reset(fds[0]);
+  pipe.write.Reset(fds[1]);
+  if (int sys = MoveUp(pipe.read)) return sys;
+  return MoveUp(pipe.write);
+}
+
+// Our end only: the flag belongs to the open file description, and the child's end is
+// another.
+void SetNonblocking(const Handle& handle) {
+  fcntl(handle.get(), F_SETFL, fcntl(handle.get(), F_GETFL) | O_NONBLOCK);
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (const std::string& s : strings) out.push_back(const_cast<char*>(s.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+bool HasNul(const std::vector<std::string>& strings) {
+  return std::any_of(strings.begin(), strings.end(), [](const std::string& s) {
+    return s.find('\0') != std::string::npos;
+  });
+}
+
+// Blocks SIGPIPE for this thread; at the end takes the one we may have caused, so that
+// it does not arrive later.
+class SigpipeBlock {
+ public:
+  SigpipeBlock() {
+    sigset_t pending;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  SigpipeBlock(const SigpipeBlock&) = delete;
+  SigpipeBlock& operator=(const SigpipeBlock&) = delete;
+  ~SigpipeBlock() {
+    timespec now{};
+    if (!was_pending_)
+      while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
+int Spawn(const ProcessOptions& options, const sigset_t& mask, int in, int out, int err,
+          pid_t& child) {
+  std::vector<std::string> arguments = {options.program.bytes()};
+  arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<char*> argv = Pointers(arguments);
+  std::vector<char*> envp = Pointers(options.environment);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  sigfillset(&defaults);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETSIGMASK);
+  int sys = posix_spawn_file_actions_adddup2(&actions, in, 0);
+  if (sys == 0) sys = posix_spawn_file_actions_adddup2(&actions, out, 1);
+  if (sys == 0) sys = posix_spawn_file_actions_adddup2(&actions, err, 2);
+  // Ours are O_CLOEXEC; what our own parent left open is not.
+  if (sys == 0) sys = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  if (sys == 0 && options.directory)
+    sys = posix_spawn_file_actions_addchdir_np(&actions, options.directory->c_str());
+  if (sys == 0)
+    sys = posix_spawn(&child, options.program.c_str(), &actions, &attributes,
+                      argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return sys;
+}
+
+// Reads what is there. False: over the cap.
+bool Drain(Handle& from, std::string& text, size_t cap) {
+  char buffer[16 * 1024];
+  while (from.is_open()) {
+    ssize_t got = read(from.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got <= 0) {
+      from.Reset();
+      return true;
+    }
+    size_t room = cap - text.size();
+    text.append(buffer, std::min(static_cast<size_t>(got), room));
+    if (static_cast<size_t>(got) > room) return false;
+  }
+  return true;
+}
+
+void Feed(Handle& in, std::string_view& input) {
+  while (in.is_open() && !input.empty()) {
+    ssize_t put = write(in.get(), input.data(), input.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EAGAIN) return;
+    if (put < 0) break;  // EPIPE: it does not want more
+    input.remove_prefix(static_cast<size_t>(put));
+  }
+  in.Reset();
+}
+
+// The running child; kills its group and reaps it whatever happens.
+class Child {
+ public:
+  explicit Child(pid_t pid)
+      : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() { Reap(); }
+  int pidfd() const { return pidfd_.get(); }
+  // The group's id is the child's pid, which stays taken until Reap(), so this cannot
+  // hit a stranger.
+  void KillGroup() const { kill(-pid_, SIGKILL); }
+  siginfo_t Reap() {
+    siginfo_t info{};
+    if (pid_ == 0) return info;
+    KillGroup();
+    while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 &&
+           errno == EINTR) {
+    }
+    pid_ = 0;
+    return info;
+  }
+
+ private:
+  pid_t pid_;
+  Handle pidfd_;
+};
+
+using End = ProcessResult::End;
+
+// Moves bytes until the child exits, the deadline passes or the cap is reached.
+Result<End> Converse(const Child& child, Handle& in, Handle& out, Handle& err,
+                     const ProcessOptions& options, ProcessResult& result) {
+  RealClock clock;
+  const int64_t deadline = clock.SteadyNanos() + options.timeout_ms * 1'000'000;
+  std::string_view input = options.input;
+  auto drain = [&] {
+    return Drain(out, result.output, options.output_cap) &&
+           Drain(err, result.errors, options.output_cap);
+  };
+  Feed(in, input);
+  for (;;) {
+    int64_t left = deadline - clock.SteadyNanos();
+    if (left <= 0) return End::kTimedOut;
+    // A closed descriptor is -1, which poll skips.
+    pollfd polls[] = {{child.pidfd(), POLLIN, 0},
+                      {out.get(), POLLIN, 0},
+                      {err.get(), POLLIN, 0},
+                      {in.get(), POLLOUT, 0}};
+    timespec wait{};
+    wait.tv_sec = static_cast<time_t>(left / 1'000'000'000);
+    wait.tv_nsec = static_cast<long>(left % 1'000'000'000);
+    int ready = ppoll(polls, std::size(polls), &wait, nullptr);
+    if (ready < 0 && errno != EINTR) return SysError(errno, "poll");
+    if (ready <= 0) continue;
+    if (polls[3].revents != 0) Feed(in, input);
+    if (!drain()) return End::kTooMuchOutput;
+    if (polls[0].revents == 0) continue;
+    // Exited. What it left behind may hold the pipes: kill that, then take what is
+    // there.
+    child.KillGroup();
+    return drain() ? End::kExited : End::kTooMuchOutput;
+  }
+}
+
+}  // namespace
+
+Result<ProcessResult> RunProcess(const ProcessOptions& options) {
+  const std::string what = "run " + EscapeForDisplay(options.program.bytes());
+  if (HasNul(options.arguments) || HasNul(options.environment))
+    return Error(Errc::kInvalid, what + ": an argument contains a NUL byte");
+
+  SigpipeBlock sigpipe;
+  Pipe in;
+  Pipe out;
+  Pipe err;
+  for (Pipe* pipe : {&in, &out, &err})
+    if (int sys = OpenPipe(*pipe)) return SysError(sys, what);
+  pid_t pid = 0;
+  if (int sys = Spawn(options, sigpipe.before(), in.read.get(), out.write.get(),
+                      err.write.get(), pid))
+    return SysError(sys, what);
+  Child child(pid);
+  if (child.pidfd() < 0) return SysError(errno, what);
+  in.read.Reset();
+  out.write.Reset();
+  err.write.Reset();
+  for (const Handle* ours : {&in.write, &out.read, &err.read}) SetNonblocking(*ours);
+
+  ProcessResult result;
+  BELAY_TRY(result.end, Converse(child, in.write, out.read, err.read, options, result));
+  siginfo_t info = child.Reap();
+  if (result.end == End::kExited) {
+    if (info.si_code != CLD_EXITED) result.end = End::kSignalled;
+    result.code = info.si_status;
+  }
+  return result;
+}
+
+}  // namespace belay

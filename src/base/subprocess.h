@@ -1,0 +1,56 @@
+#pragma once
+
+// RunProcess runs another program to its end and returns what it wrote.
+//
+// Guarantees
+//   * Never a shell, never a search of PATH: the program is an absolute path, the
+//     arguments and the environment are exactly what was given.
+//   * The child gets no descriptor but its three pipes, and default signal handling.
+//   * It has its own process group. At the deadline, over the output cap, and when it
+//   has
+//     exited and left children behind, the whole group is killed (SIGKILL, so a child
+//     that ignores SIGTERM makes no difference) and RunProcess returns. A grandchild
+//     that moves to another group or session escapes.
+//
+// Threads: any thread; SIGPIPE is blocked for the calling thread while it runs, so a
+// child that does not read its input does no harm.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/path.h"
+#include "base/result.h"
+
+namespace belay {
+
+struct ProcessOptions {
+  AbsPath program;
+  std::vector<std::string> arguments = {};    // without the program's own name
+  std::vector<std::string> environment = {};  // "NAME=value"; nothing is inherited
+  std::optional<AbsPath> directory = std::nullopt;  // to start in; else ours
+  std::string input = {};                           // its stdin, then end of file
+  int64_t timeout_ms = 10'000;
+  size_t output_cap = 16u << 20;  // of stdout and stderr each
+};
+
+struct ProcessResult {
+  enum class End {
+    kExited,         // `code` is its exit code
+    kSignalled,      // `code` is the signal, not sent by us
+    kTimedOut,       // we killed it at the deadline
+    kTooMuchOutput,  // we killed it over the cap; the output is cut there
+  };
+  End end = End::kExited;
+  int code = 0;
+  std::string output;
+  std::string errors;  // stderr
+
+  bool ok() const { return end == End::kExited && code == 0; }
+};
+
+// An error means that the program did not start.
+Result<ProcessResult> RunProcess(const ProcessOptions& options);
+
+}  // namespace belay

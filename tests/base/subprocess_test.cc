@@ -1,0 +1,165 @@
+#include "base/subprocess.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "base/clock.h"
+#include "support/temp_dir.h"
+
+namespace belay::test {
+namespace {
+
+using End = ProcessResult::End;
+
+// A shell as the child's program: RunProcess itself never uses one.
+ProcessOptions Script(std::string text) {
+  return {.program = AbsPath::Literal("/bin/sh"), .arguments = {"-c", std::move(text)}};
+}
+
+ProcessResult Start(const ProcessOptions& options) {
+  auto result = RunProcess(options);
+  if (!result.ok()) CheckFailed(result.error().what.c_str(), __FILE__, __LINE__);
+  return *result;
+}
+
+TEST(Subprocess, ReturnsOutputAndExitCode) {
+  ProcessResult echo = Start(
+      {.program = AbsPath::Literal("/bin/echo"), .arguments = {"a  b", "$HOME", "*"}});
+  EXPECT_TRUE(echo.ok());
+  EXPECT_EQ(echo.output, "a  b $HOME *\n");  // no shell touched it
+  EXPECT_EQ(echo.errors, "");
+  ProcessResult three = Start(Script("echo out; echo err >&2; exit 3"));
+  EXPECT_EQ(three.end, End::kExited);
+  EXPECT_EQ(three.code, 3);
+  EXPECT_EQ(three.output, "out\n");
+  EXPECT_EQ(three.errors, "err\n");
+  EXPECT_FALSE(three.ok());
+}
+
+TEST(Subprocess, GivesExactlyTheEnvironmentAndDirectory) {
+  TempDir temp;
+  ProcessOptions options{.program = AbsPath::Literal("/usr/bin/env"),
+                         .environment = {"ONE=1", "TWO=two words"}};
+  EXPECT_EQ(Start(options).output, "ONE=1\nTWO=two words\n");
+  ProcessOptions pwd = Script("pwd -P");
+  pwd.directory = temp.path();
+  EXPECT_EQ(Start(pwd).output, temp.path().bytes() + "\n");
+}
+
+TEST(Subprocess, ChildHasOnlyItsThreeDescriptors) {
+  TempDir temp;
+  RealFs fs;
+  auto held = fs.OpenDir(temp.path());
+  ASSERT_TRUE(held.ok());
+  // ls opens one more to look.
+  ProcessOptions options{.program = AbsPath::Literal("/bin/ls"),
+                         .arguments = {"/proc/self/fd"}};
+  EXPECT_EQ(Start(options).output, "0\n1\n2\n3\n");
+}
+
+TEST(Subprocess, FeedsInputLargerThanAPipe) {
+  std::string input(1u << 20, 'x');
+  ProcessOptions options{.program = AbsPath::Literal("/bin/cat"), .input = input};
+  EXPECT_EQ(Start(options).output, input);
+}
+
+TEST(Subprocess, AChildThatDoesNotReadItsInputDoesNoHarm) {
+  size_t before = OpenDescriptors();
+  ProcessOptions options{.program = AbsPath::Literal("/bin/true"),
+                         .input = std::string(1u << 20, 'x')};
+  EXPECT_TRUE(Start(options).ok());
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST(Subprocess, MissingProgramIsAnError) {
+  size_t before = OpenDescriptors();
+  auto missing = RunProcess({.program = AbsPath::Literal("/no/such/program")});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, Errc::kNotFound);
+  EXPECT_EQ(missing.error().what, "run /no/such/program: No such file or directory");
+  auto nul = RunProcess({.program = AbsPath::Literal("/bin/echo"),
+                         .arguments = {std::string("a\0b", 3)}});
+  ASSERT_FALSE(nul.ok());
+  EXPECT_EQ(nul.error().code, Errc::kInvalid);
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST(Subprocess, ReportsASignalAsASignal) {
+  ProcessResult result = Start(Script("kill -TERM $$"));
+  EXPECT_EQ(result.end, End::kSignalled);
+  EXPECT_EQ(result.code, SIGTERM);
+}
+
+// Each of these would run for ever; the time is that of the deadline.
+TEST(Subprocess, TheDeadlineKillsAChildThatIgnoresSigterm) {
+  ProcessOptions options =
+      Script("trap '' TERM HUP INT; echo started; while :; do :; done");
+  options.timeout_ms = 150;
+  ProcessResult result = Start(options);
+  EXPECT_EQ(result.end, End::kTimedOut);
+  EXPECT_EQ(result.output, "started\n");
+}
+
+TEST(Subprocess, TheDeadlineKillsTheWholeGroup) {
+  ProcessOptions options = Script("sleep 1000 & echo $!; wait");
+  options.timeout_ms = 150;
+  ProcessResult result = Start(options);
+  EXPECT_EQ(result.end, End::kTimedOut);
+  pid_t grandchild = static_cast<pid_t>(std::stol(result.output));
+  // Killed; a zombie until its new parent reaps it, which is not ours to wait for.
+  std::string stat = "/proc/" + std::to_string(grandchild) + "/stat";
+  if (FILE* file = fopen(stat.c_str(), "re")) {
+    char state = '?';
+    EXPECT_EQ(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    EXPECT_TRUE(state == 'Z' || state == 'X') << state;
+  }
+}
+
+TEST(Subprocess, AChildLeftBehindDoesNotKeepUsWaiting) {
+  ProcessOptions options = Script("sleep 1000 & echo done");
+  options.timeout_ms = 60'000;
+  RealClock clock;
+  int64_t start = clock.SteadyNanos();
+  ProcessResult result = Start(options);
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(result.output, "done\n");
+  EXPECT_LT(clock.SteadyNanos() - start, int64_t{30} * 1'000'000'000);
+}
+
+TEST(Subprocess, AFloodOfOutputIsCutAtTheCap) {
+  ProcessOptions options = Script("while :; do echo flood; done");
+  options.timeout_ms = 60'000;
+  options.output_cap = 100'000;
+  ProcessResult result = Start(options);
+  EXPECT_EQ(result.end, End::kTooMuchOutput);
+  EXPECT_EQ(result.output.size(), 100'000u);
+  options = Script("while :; do echo flood >&2; done");
+  options.output_cap = 100'000;
+  EXPECT_EQ(Start(options).errors.size(), 100'000u);
+}
+
+TEST(Subprocess, OutputOfExactlyTheCapIsNotAFlood) {
+  ProcessOptions options = Script("printf 12345");
+  options.output_cap = 5;
+  ProcessResult result = Start(options);
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(result.output, "12345");
+}
+
+TEST(Subprocess, LeavesNoZombieAndNoDescriptor) {
+  size_t before = OpenDescriptors();
+  for (int i = 0; i < 5; ++i) Start(Script("exit 0"));
+  EXPECT_EQ(OpenDescriptors(), before);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+}  // namespace
+}  // namespace belay::test
