@@ -1,0 +1,226 @@
+// Power cuts and failing calls at every call of every operation of the store, in
+// memory. tests/crash/kill_sweep_test.cc does the same to real processes.
+//
+// A slice by default; BELAY_FULL=1 visits every point with every torn disk.
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <iostream>
+
+#include "crash/store_ops.h"
+
+namespace belay::test {
+namespace {
+
+const AbsPath kStore = AbsPath::Literal("/home/store");
+
+Status Prepare(const StoreOp& op, Fs& disk) {
+  BELAY_TRY(Fd home, MakeDirs(disk, AbsPath::Literal("/home"), 0755));
+  return op.setup(op, disk, kStore);
+}
+
+// What the operation must answer when the only thing wrong was errno `sys`.
+Status CheckError(const SweepRun& run, int sys) {
+  if (run.done) return Ok();
+  Error due = SysError(sys, "");
+  if (run.error.code == due.code) return Ok();
+  return Error(Errc::kCorrupt, std::string(ErrcName(run.error.code)) + " instead of " +
+                                   std::string(ErrcName(due.code)) + ": " +
+                                   run.error.what);
+}
+
+SweepResult Sweep(const StoreOp& op, SweepOptions options, bool retry = false) {
+  const Fault fault = options.fault;
+  return SweepFaults(
+      options, [&](Fs& disk) { return Prepare(op, disk); },
+      [&](Fs& fs, Acks& acks) { return op.run(op, fs, kStore, acks); },
+      [&](Fs& disk, const SweepRun& run) -> Status {
+        if (fault.kind == Fault::Kind::kErrno) BELAY_OK(CheckError(run, fault.sys));
+        if ((fault.kind == Fault::Kind::kShortWrite ||
+             fault.kind == Fault::Kind::kEintr) &&
+            !run.done)
+          return Error(Errc::kIo, "not made up for: " + run.error.what);
+        return CheckStore(op, disk, kStore, {.acks = run.acks, .retry = retry});
+      });
+}
+
+void Expect(const SweepResult& result) {
+  std::cout << result.Text();
+  EXPECT_TRUE(result.ok()) << result.Text();
+}
+
+class StoreSweep : public ::testing::TestWithParam<std::string> {
+ protected:
+  StoreOp op_ = OpNamed(GetParam());
+};
+
+TEST_P(StoreSweep, SurvivesAPowerCutAtEveryCall) {
+  SweepOptions options{.name = "power cut " + op_.name};
+  options.tears = RunEverything() ? 12 : 2;
+  options.seed = TestSeed(1);
+  options.fault.mutating_only = !RunEverything();
+  Expect(Sweep(op_, options));
+}
+
+TEST_P(StoreSweep, AnswersEveryFailingCallCleanly) {
+  uint64_t first = 0;
+  for (int sys : {ENOSPC, EDQUOT, EIO, EACCES, EROFS, EMFILE}) {
+    for (bool sticky : {false, true}) {
+      SweepOptions options{.name = Fault::Errno(0, sys, sticky).Text()};
+      options.name = op_.name + " " + options.name.substr(0, options.name.find(' ')) +
+                     (sticky ? " from each call on" : " at each call");
+      options.fault = Fault::Errno(0, sys, sticky);
+      options.stride = 12;  // each call meets at least one of the twelve
+      options.first = 1 + first++;
+      Expect(Sweep(op_, options, /*retry=*/true));
+    }
+  }
+}
+
+TEST_P(StoreSweep, LosesNothingWhenPowerFailsAfterAFailingCall) {
+  for (bool sticky : {false, true}) {
+    SweepOptions options{.name = op_.name + (sticky ? " EIO from each call on, then"
+                                                    : " EIO at each call, then") +
+                                 " a power cut"};
+    options.fault = Fault::Errno(0, EIO, sticky);
+    options.fault.mutating_only = true;
+    options.crash_after_error = true;
+    options.tears = RunEverything() ? 8 : 1;
+    options.seed = TestSeed(2);
+    Expect(Sweep(op_, options));
+  }
+}
+
+TEST_P(StoreSweep, MakesUpForShortWritesAndInterruptions) {
+  SweepOptions shorts{.name = op_.name + " short write"};
+  shorts.fault = Fault::ShortWrite(0);
+  Expect(Sweep(op_, shorts));
+  // Every other call is made again inside RealFs.
+  SweepOptions interrupted{.name = op_.name + " EINTR"};
+  interrupted.fault = Fault::Eintr(0);
+  interrupted.fault.only = {FsCall::kRead, FsCall::kWrite};
+  interrupted.stride = 3;
+  Expect(Sweep(op_, interrupted));
+}
+
+// The process dies at a call, nothing else happens to the disk; another goes on and
+// acknowledges; then the power fails. What the dead one had not flushed must not take
+// the living one's work with it.
+TEST_P(StoreSweep, LosesNothingWhenPowerFailsAfterADeadProcess) {
+  SweepResult result;
+  result.name = op_.name + " dies, another goes on, power cut";
+  uint64_t seed = TestSeed(3);
+  MemFs fresh;
+  ASSERT_TRUE(Prepare(op_, fresh).ok());
+  fresh.Crash(CrashPolicy::KeepAll());
+  StoreOp next = op_;
+  next.makes.push_back("next");
+  next.makes.push_back("next-too");
+  for (uint64_t point = 1;; ++point) {
+    auto disk = fresh.Clone();
+    std::vector<std::string> acked;
+    ListedAcks acks(acked);
+    Fault fault = Fault::PowerCut(point);  // from here on no call does anything
+    fault.mutating_only = true;
+    FaultFs dying(*disk, fault);
+    (void)op_.run(op_, dying, kStore, acks);
+    if (!dying.fired()) break;
+    ++result.points;
+    auto go_on = [&]() -> Status {
+      Process process(*disk, kStore, 77, op_.options);
+      auto store = process.Open();
+      if (!store.ok() && op_.repairs && store.error().code == Errc::kCorrupt)
+        return Ok();
+      if (!store.ok()) return std::move(store).error();
+      BELAY_OK(MakeAndAck(op_, **store, "next", acks));
+      return MakeAndAck(op_, **store, "next-too", acks);
+    };
+    Status status = go_on();
+    std::vector<CrashPolicy> policies = {CrashPolicy::KeepAll(),
+                                         CrashPolicy::DropUnsynced()};
+    for (uint64_t i = 0; i < (RunEverything() ? 12u : 2u); ++i)
+      policies.push_back(CrashPolicy::Tear(seed * 1'000'003 + point * 1009 + i));
+    for (const CrashPolicy& policy : policies) {
+      auto crashed = disk->Clone();
+      crashed->Crash(policy);
+      ++result.states;
+      Status checked = status;
+      if (checked.ok()) checked = CheckStore(next, *crashed, kStore, {.acks = acked});
+      if (checked.ok()) continue;
+      ++result.failures;
+      if (result.first_failures.size() < 10)
+        result.first_failures.push_back("died at " + dying.Where() + ", " +
+                                        policy.Text() + ": " + checked.error().what);
+    }
+  }
+  Expect(result);
+}
+
+// A crash, and the recovery from it crashed again at every call.
+TEST_P(StoreSweep, RecoversFromACrashDuringRecovery) {
+  SweepResult sum;
+  sum.name = op_.name + " crashed, recovery crashed";
+  uint64_t seed = TestSeed(4);
+  const uint64_t stride = RunEverything() ? 1 : 5;
+  StoreOp recovery = op_;
+  recovery.run = [](const StoreOp& op, Fs& fs, const AbsPath& dir,
+                    Acks& acks) -> Status {
+    Process process(fs, dir, 78, op.options);
+    BELAY_TRY(auto store, process.Open());
+    return MakeAndAck(op, *store, "next", acks);
+  };
+  if (op_.repairs) recovery.run = op_.run;
+  recovery.makes.push_back("next");
+  for (uint64_t point = 1 + seed % stride;; point += stride) {
+    std::vector<CrashPolicy> policies = {CrashPolicy::DropUnsynced()};
+    for (uint64_t i = 0; i < (RunEverything() ? 2u : 1u); ++i)
+      policies.push_back(CrashPolicy::Tear(seed * 1'000'003 + point * 1009 + i));
+    bool fired = false;
+    for (const CrashPolicy& policy : policies) {
+      std::vector<std::string> acked;
+      ListedAcks acks(acked);
+      SweepOptions options{.name = sum.name};
+      options.tears = RunEverything() ? 2 : 1;
+      options.seed = seed + point;
+      options.fault.mutating_only = true;
+      SweepResult result = SweepFaults(
+          options,
+          [&](Fs& disk) -> Status {
+            BELAY_OK(Prepare(op_, disk));
+            static_cast<MemFs&>(disk).Crash(CrashPolicy::KeepAll());
+            Fault fault = Fault::PowerCut(point);
+            fault.mutating_only = true;
+            FaultFs dying(disk, fault);
+            (void)op_.run(op_, dying, kStore, acks);
+            fired = dying.fired();
+            static_cast<MemFs&>(disk).Crash(policy);
+            return Ok();
+          },
+          [&](Fs& fs, Acks& more) { return recovery.run(recovery, fs, kStore, more); },
+          [&](Fs& disk, const SweepRun& run) -> Status {
+            std::vector<std::string> both = acked;
+            both.insert(both.end(), run.acks.begin(), run.acks.end());
+            return CheckStore(recovery, disk, kStore, {.acks = both});
+          });
+      sum.points += result.points;
+      sum.states += result.states;
+      sum.failures += result.failures;
+      for (const std::string& failure : result.first_failures)
+        if (sum.first_failures.size() < 10)
+          sum.first_failures.push_back("first crash at call " + std::to_string(point) +
+                                       ", " + policy.Text() + "; " + failure);
+    }
+    if (!fired) break;
+  }
+  Expect(sum);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operations, StoreSweep,
+    ::testing::Values("create", "append", "roll", "batches", "drop", "gc",
+                      "gc_beside_writer", "repair"),
+    [](const auto& op) { return op.param; });
+
+}  // namespace
+}  // namespace belay::test
