@@ -154,7 +154,8 @@ std::string Zsh() {
       "# zsh completion for belay; written by `belay completions zsh`\n"
       "_belay() {\n"
       "  local -a commands\n"
-      "  local line state\n"
+      "  local curcontext=$curcontext context state state_descr line\n"
+      "  local -A opt_args\n"
       "  commands=(\n";
   ForEachCommand([&](const CommandSpec& command) {
     out += StrCat("    ", Quote(StrCat(command.name, ":", command.summary)), "\n");

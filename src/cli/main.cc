@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "base/real_fs.h"
 #include "cli/run.h"
@@ -20,6 +21,14 @@ int main(int argc, char** argv) {
     // Out of memory, or a bug. A journal makes this no worse than a kill.
     std::string text = std::string("belay: internal error: ") + problem.what() + "\n";
     [[maybe_unused]] ssize_t ignored = write(2, text.data(), text.size());
+    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+      if (std::string_view(argv[i]) != "--json") continue;
+      constexpr std::string_view kJson =
+          R"({"error":{"code":"internal","message":"internal error","hint":""}})"
+          "\n";
+      ignored = write(1, kJson.data(), kJson.size());
+      break;
+    }
     return 1;
   }
 }

@@ -68,7 +68,6 @@ void AddFlags(std::span<const FlagSpec> flags, std::string& out) {
   }
 }
 
-// The same words `belay` and what follows, once as they are and once each shell's way.
 void AddExamples(std::span<const Example> examples, std::string& out) {
   out += ".SH EXAMPLES\n";
   for (const Example& example : examples)

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "base/escape.h"
 #include "core/settings.h"
 
@@ -18,12 +20,18 @@ Result<std::string> ReadSettingsFile(Fs& fs, const Fd& dir, const Name& name,
                   (device_allowed && stat.type == FileType::kDevice);
   if (!readable)
     return Error(Errc::kInvalid, std::string(shown) + ": not a regular file");
-  Bytes bytes(kMaxSettingsFile + 1);
-  auto count = ReadFull(fs, *file, 0, bytes);
-  if (!count.ok()) return Context(std::move(count).error(), shown);
-  if (*count > kMaxSettingsFile)
-    return Error(Errc::kInvalid, std::string(shown) + ": larger than 1 MiB");
-  return std::string(AsText(ByteSpan(bytes).first(*count)));
+  // Piece by piece: hooks read this on their hot path, and a buffer of the limit's size
+  // would cost more than the reading.
+  std::string text;
+  std::array<std::byte, 8192> piece;
+  for (;;) {
+    auto count = ReadFull(fs, *file, text.size(), piece);
+    if (!count.ok()) return Context(std::move(count).error(), shown);
+    text += AsText(ByteSpan(piece).first(*count));
+    if (text.size() > kMaxSettingsFile)
+      return Error(Errc::kInvalid, std::string(shown) + ": larger than 1 MiB");
+    if (*count < piece.size()) return text;
+  }
 }
 
 }  // namespace

@@ -126,12 +126,16 @@ class Scanner {
     if (statement.header) {
       statement.array_header = key.starts_with("[[");
       size_t brackets = statement.array_header ? 2 : 1;
-      if (key.size() >= 2 * brackets)
-        statement.path = KeyParts(key.substr(brackets, key.size() - 2 * brackets));
+      bool closed =
+          key.size() > 2 * brackets &&
+          key.ends_with(statement.array_header ? "]]" : "]") &&
+          KeyParts(key.substr(brackets, key.size() - 2 * brackets), statement.path);
+      if (!closed) return At(statement.begin, "not valid TOML: a bad table header");
       if (pos_ < text_.size() && text_[pos_] == '#') SkipComment();
       return statement;
     }
-    statement.path = KeyParts(key);
+    if (!KeyParts(key, statement.path))
+      return At(statement.begin, "not valid TOML: a bad key");
     if (pos_ >= text_.size() || text_[pos_] != '=') return statement;  // parser: error
     ++pos_;
     while (pos_ < text_.size() && IsBlank(text_[pos_])) ++pos_;
@@ -163,34 +167,40 @@ class Scanner {
     return text_.substr(begin, end - begin);
   }
 
-  // "a . 'b c'" -> {"a", "b c"}; absent for anything with escapes or out of place.
-  static std::optional<std::vector<std::string>> KeyParts(std::string_view key) {
-    std::vector<std::string> parts;
+  // "a . 'b c'" -> {"a", "b c"}; absent when a part has escapes, which we do not
+  // unpick. False for what is not a key at all.
+  static bool KeyParts(std::string_view key,
+                       std::optional<std::vector<std::string>>& parts) {
+    std::vector<std::string> found;
+    bool plain = true;
     size_t i = 0;
     auto skip_blanks = [&] {
       while (i < key.size() && IsBlank(key[i])) ++i;
     };
     for (;;) {
       skip_blanks();
-      if (i >= key.size()) return std::nullopt;
-      if (key[i] == '"' || key[i] == '\'') {
-        size_t close = key.find(key[i], i + 1);
-        if (close == std::string_view::npos) return std::nullopt;
-        std::string_view inside = key.substr(i + 1, close - i - 1);
-        if (key[i] == '"' && inside.find('\\') != std::string_view::npos)
-          return std::nullopt;
-        parts.emplace_back(inside);
-        i = close + 1;
+      size_t start = i;
+      if (i < key.size() && (key[i] == '"' || key[i] == '\'')) {
+        char quote = key[i++];
+        while (i < key.size() && key[i] != quote) {
+          bool escape = quote == '"' && key[i] == '\\';
+          plain = plain && !escape;
+          i += escape ? 2 : 1;
+        }
+        if (i >= key.size()) return false;
+        found.emplace_back(key.substr(start + 1, i - start - 1));
+        ++i;
       } else {
-        size_t start = i;
         while (i < key.size() && IsBareKeyChar(key[i])) ++i;
-        if (i == start) return std::nullopt;
-        parts.emplace_back(key.substr(start, i - start));
+        if (i == start) return false;
+        found.emplace_back(key.substr(start, i - start));
       }
       skip_blanks();
-      if (i == key.size()) return parts;
-      if (key[i++] != '.') return std::nullopt;
+      if (i == key.size()) break;
+      if (key[i++] != '.') return false;
     }
+    if (plain) parts = std::move(found);
+    return true;
   }
 
   std::string_view text_;

@@ -1,5 +1,23 @@
 // The only file that sees toml++: it is header-only and takes seconds to compile.
-#define TOML_EXCEPTIONS 0
+//
+// toml++ 3.3 asserts on some malformed text instead of reporting it ("[*" is enough),
+// and in a build with NDEBUG goes on into undefined behaviour. Its assertions therefore
+// stay on and throw; everything it throws ends in FlattenToml as a plain error.
+#undef NDEBUG
+#include <exception>
+
+namespace belay {
+namespace {
+struct TomlAssertion : std::exception {
+  const char* what() const noexcept override { return "malformed text"; }
+};
+[[noreturn]] void ThrowTomlAssertion() { throw TomlAssertion(); }
+}  // namespace
+}  // namespace belay
+
+#define TOML_ASSERT(expression) \
+  (static_cast<bool>(expression) ? void() : ::belay::ThrowTomlAssertion())
+#define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_ENABLE_WINDOWS_COMPAT 0
 #define TOML_MAX_NESTED_VALUES 16
@@ -43,6 +61,15 @@ void Flatten(const toml::table& table, std::vector<std::string>& path,
   }
 }
 
+Error Malformed(std::string_view name, size_t line, std::string_view why) {
+  std::string what(name);
+  what += ':';
+  what += std::to_string(line);
+  what += ": not valid TOML: ";
+  what += EscapeForDisplay(why.substr(0, 300));
+  return Error(Errc::kInvalid, std::move(what));
+}
+
 }  // namespace
 
 Result<std::vector<TomlEntry>> FlattenToml(std::string_view text,
@@ -51,19 +78,16 @@ Result<std::vector<TomlEntry>> FlattenToml(std::string_view text,
   auto statements = ScanToml(text, name);
   if (!statements.ok()) return std::move(statements).error();
 
-  toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
-    std::string what(name);
-    what += ':';
-    what += std::to_string(error.source().begin.line);
-    what += ": not valid TOML: ";
-    what += EscapeForDisplay(error.description());
-    return Error(Errc::kInvalid, std::move(what));
-  }
   std::vector<TomlEntry> entries;
-  std::vector<std::string> path;
-  Flatten(parsed.table(), path, entries);
+  try {
+    toml::table table = toml::parse(text);
+    std::vector<std::string> path;
+    Flatten(table, path, entries);
+  } catch (const toml::parse_error& error) {
+    return Malformed(name, error.source().begin.line, error.description());
+  } catch (const TomlAssertion& error) {
+    return Malformed(name, 1, error.what());
+  }
   return entries;
 }
 

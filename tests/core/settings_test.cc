@@ -241,6 +241,15 @@ TEST(Settings, HostileTextIsRefusedWithoutHarm) {
       {"NUL", std::string("a\0= 1", 6)},
       {"not UTF-8", "a = \"\xff\""},
       {"too large", Repeat("# x\n", 262'145)},
+      {"star in a header", "# c\n[*.jks"},
+      {"star as a key", "* = 1"},
+      {"no key", "= 1"},
+      {"empty header", "[]"},
+      {"open header", "[a"},
+      {"half-closed header of tables", "[[a]"},
+      {"text behind a header", "[a] b"},
+      {"dot at the end of a key", "a. = 1"},
+      {"two dots in a key", "a..b = 1"},
       {"surrogate escape", "a = \"\\ud800\""},
       {"number too large", "deadline_ms = 99999999999999999999"},
   };
@@ -270,6 +279,8 @@ TEST(Settings, LargeButHarmlessTextIsRead) {
        "\xef\xbb\xbf"
        "enabled = true"},
       {"carriage returns", "enabled = true\r\nexclude = [\r\n'a' ]\r\n"},
+      {"escapes in a key", "\"\\u0041\\\"]\" = 1\n[\"]\\\"\"]\n"},
+      {"empty quoted key", "'' = 1"},
       {"quotes before closing", "exclude = [\"\"\"a\"\"\"\"\", '''b''''']"},
   };
   for (const Row& row : rows) {
