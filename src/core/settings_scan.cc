@@ -94,6 +94,9 @@ class Scanner {
   }
 
   Status Count(char c, size_t& dots, size_t& depth) {
+    // toml++ 3.3 runs into undefined behaviour on some letters (U+03FB) out here.
+    if (static_cast<unsigned char>(c) >= 0x80)
+      return At(pos_, "not valid TOML: a character that belongs in quotes");
     if (c == '.' && ++dots > kMaxDots) return At(pos_, "a key with too many parts");
     if (c == '[' || c == '{') {
       if (++depth > kMaxDepth) return At(pos_, "brackets nested too deeply");

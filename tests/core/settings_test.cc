@@ -243,6 +243,8 @@ TEST(Settings, HostileTextIsRefusedWithoutHarm) {
       {"too large", Repeat("# x\n", 262'145)},
       {"star in a header", "# c\n[*.jks"},
       {"star as a key", "* = 1"},
+      {"letter outside quotes", "a =\xcf\xbb\"x\""},
+      {"letter in a bare key", "\xcf\xbb = 1"},
       {"no key", "= 1"},
       {"empty header", "[]"},
       {"open header", "[a"},
@@ -280,6 +282,7 @@ TEST(Settings, LargeButHarmlessTextIsRead) {
        "enabled = true"},
       {"carriage returns", "enabled = true\r\nexclude = [\r\n'a' ]\r\n"},
       {"escapes in a key", "\"\\u0041\\\"]\" = 1\n[\"]\\\"\"]\n"},
+      {"letters in quotes", "exclude = ['\xcf\xbb'] # \xcf\xbb\n'\xcf\xbb' = 1"},
       {"empty quoted key", "'' = 1"},
       {"quotes before closing", "exclude = [\"\"\"a\"\"\"\"\", '''b''''']"},
   };
