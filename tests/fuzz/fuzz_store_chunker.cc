@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 4) return 0;
   // The input is a short program: runs and repeats make megabytes out of few bytes.
   Bytes content;
-  for (size_t i = 0; i + 2 < size && content.size() < (size_t{3} << 20); i += 3) {
+  for (size_t i = 0; i + 2 < size && content.size() < (size_t{5} << 18); i += 3) {
     size_t count = (size_t{data[i]} << (data[i + 1] % 13)) + 1;
     if (data[i + 1] & 0x80 && !content.empty()) {
       size_t from = content.size() - std::min(content.size(), count);
