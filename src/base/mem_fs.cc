@@ -598,7 +598,7 @@ int MemFs::RenameLocked(Ino from_dir, const std::string& from, Ino to_dir,
   Ino source = disk_->Lookup(disk_->At(from_dir), from);
   Ino target = disk_->Lookup(disk_->At(to_dir), to);
   if (options_.read_only) return EROFS;
-  if (source == 0) return ENOENT;
+  if (source == 0 || disk_->At(to_dir).nlink == 0) return ENOENT;
   if (target != 0 && how == RenameHow::kNoReplace) return EEXIST;
   if (target == 0 && exchange) return ENOENT;
   Inode& moved = disk_->At(source);
@@ -606,7 +606,6 @@ int MemFs::RenameLocked(Ino from_dir, const std::string& from, Ino to_dir,
   if (target != 0 && disk_->At(target).is_dir() && IsAncestor(target, from_dir))
     return exchange ? EINVAL : ENOTEMPTY;
   if (source == target) return 0;  // two names of one file: nothing happens
-  if (target == 0 && disk_->At(to_dir).nlink == 0) return ENOENT;
   if (target != 0 && !exchange) {
     const Inode& replaced = disk_->At(target);
     if (moved.is_dir() && !replaced.is_dir()) return ENOTDIR;

@@ -532,6 +532,16 @@ TEST_P(FsConformance, ARemovedDirectoryTakesNothingNew) {
   EXPECT_EQ(Sys(fs().List(dir)), ENOENT);
 }
 
+TEST_P(FsConformance, ADirectoryDoesNotMoveIntoOneRemovedFromIt) {
+  MkDir("dir");
+  MkDir("dir/sub");
+  Fd sub = Must(fs().OpenBeneath(root(), P("dir/sub"), OpenMode::Directory()));
+  Parent at = Must(OpenParent(fs(), root(), P("dir/sub")));
+  Must(fs().RemoveDir(at.dir, at.name));
+  EXPECT_EQ(Sys(fs().Rename(root(), N("dir"), sub, N("x"), RenameHow::kReplace)),
+            ENOENT);
+}
+
 TEST_P(FsConformance, OwnersAndModesAreSet) {
   Put("file", "F");
   Fd file = Must(fs().Open(root(), N("file"), OpenMode::Read()));
