@@ -214,7 +214,9 @@ Status Catalog::Impl::Update() {
   Status caught_up = db->CatchUp(*log);
   if (caught_up.ok()) {
     MoveLongWal();
-    return Ok();
+    if (db) return Ok();
+    BELAY_TRY(there, Connect());
+    return there ? Ok() : BuildNew();
   }
   GiveUp();
   Errc code = caught_up.error().code;
@@ -222,7 +224,7 @@ Status Catalog::Impl::Update() {
   return caught_up;
 }
 
-// A failure costs nothing now: the WAL is as good as the file.
+// A failure costs the connection and no more: the WAL is as good as the file.
 void Catalog::Impl::MoveLongWal() {
   auto stat = place.fs.StatAt(dir, WalName());
   if (!stat.ok() || stat->size <= options.checkpoint_wal_bytes) return;

@@ -15,7 +15,9 @@ struct Table {
 // Everything but search_data and search_idx, whose bytes depend on when FTS5 merged;
 // those SQLite compares with search_content itself.
 constexpr Table kTables[] = {
-    {"meta", "SELECT key, value FROM meta ORDER BY key"},
+    // Its other row is a hash of the schema, which opening compares; page numbers in it
+    // depend on the page size.
+    {"position", "SELECT value FROM meta WHERE key=1"},
     {"records", "SELECT * FROM records ORDER BY seq"},
     {"checkpoints", "SELECT * FROM checkpoints ORDER BY seq"},
     {"annotations", "SELECT * FROM annotations ORDER BY target, seq"},
