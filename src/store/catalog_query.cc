@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/escape.h"
 #include "store/catalog_internal.h"
 
 namespace belay {
@@ -217,7 +218,7 @@ Result<NamedCheckpoint> CatalogDb::FindByName(const std::optional<RootId>& root,
   if (root) find->Bind(root->span());
   BELAY_TRY(auto found, Sequences(*find));
   if (found.empty())
-    return Error(Errc::kNotFound, "no checkpoint has the name " + std::string(name));
+    return Error(Errc::kNotFound, "no checkpoint is named " + EscapeForDisplay(name));
   NamedCheckpoint out;
   BELAY_TRY(out.entry, LoadEntry(found[0]));
   const Checkpoint& c = out.entry.checkpoint;
@@ -228,7 +229,7 @@ Result<NamedCheckpoint> CatalogDb::FindByName(const std::optional<RootId>& root,
 
 Result<CatalogEntry> CatalogDb::FindById(const std::optional<RootId>& root,
                                          std::string_view prefix) {
-  Error none(Errc::kNotFound, "no checkpoint " + std::string(prefix));
+  Error none(Errc::kNotFound, "no checkpoint " + EscapeForDisplay(prefix));
   auto range = IdRange(prefix);
   if (!range) return none;
   std::string sql =

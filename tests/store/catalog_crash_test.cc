@@ -97,7 +97,7 @@ class CatalogCrash : public ::testing::TestWithParam<CrashCase> {
   }
   void Sweep(SweepOptions options) {
     options.name = std::string(GetParam().name) + ", " + options.name;
-    options.stride = 5;
+    options.stride = 9;
     options.first = 1 + TestSeed(1) % options.stride;
     SweepResult result = SweepFaults(options, Before(), Operation(), Check());
     EXPECT_TRUE(result.ok()) << result.Text();
@@ -133,7 +133,7 @@ TEST_P(CatalogCrash, QuestionIsAnsweredOnADiskThatFailsAtAnyCall) {
                           Fault::Errno(0, EIO, /*sticky=*/true), Fault::Errno(0, EIO)};
   for (const Fault& fault : faults) {
     SweepOptions options{
-        .name = "question, " + fault.Text(), .fault = fault, .stride = 5};
+        .name = "question, " + fault.Text(), .fault = fault, .stride = 9};
     uint64_t refused = 0;
     auto ask = [&](Fs& fs, Acks& acks) -> Status {
       CatalogWorld world(fs, SmallPages(GetParam().wal_bytes));
@@ -249,7 +249,7 @@ TEST_F(CatalogDamage, FlippedBitIsFoundOrChangesNoAnswer) {
   SeededRandom random(TestSeed(1));
   for (const Target& target : Targets()) {
     size_t size = SizeOf(target);
-    size_t stride = RunEverything() ? 1 : 101;
+    size_t stride = RunEverything() ? 1 : 151;
     size_t flips = 0;
     found_ = 0;
     for (size_t at = random.Below(stride); at < size; at += stride, ++flips) {

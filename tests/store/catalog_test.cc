@@ -410,7 +410,7 @@ TEST_F(CatalogTest, RecordsNoWriterMakesDoNoHarm) {
 
 TEST_F(CatalogTest, RandomLogsGiveTheModelsAnswersCaughtUpOrRebuilt) {
   uint64_t first = TestSeed(1);
-  for (uint64_t seed = first; seed < first + (RunEverything() ? 200 : 20); ++seed) {
+  for (uint64_t seed = first; seed < first + (RunEverything() ? 200 : 10); ++seed) {
     SCOPED_TRACE("BELAY_SEED=" + std::to_string(seed));
     LogContent all = RandomLog(seed, 120);
     SeededRandom random(seed);
