@@ -28,7 +28,8 @@ struct Model {
       if (record.kind != RecordKind::kCheckpoint) continue;
       CatalogEntry e;
       e.checkpoint = ToCheckpoint(record).value();
-      for (const auto& [at, note] : live) {
+      for (const auto& item : live) {
+        const LogRecord& note = item.second;  // clang 14 lets no lambda have a binding
         if (AnnotationTarget(note) != record.id) continue;
         auto text = [&](uint64_t tag, std::optional<std::string>& value) {
           auto by = note.fields.Text(tag);
