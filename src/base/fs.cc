@@ -202,6 +202,12 @@ Result<Fd> MakeDirs(Fs& fs, const AbsPath& path, uint32_t mode) {
     at = at.parent();
     dir = fs.OpenDir(at);
   }
+  if (dir.ok() && !missing.empty() && !at.is_root()) {
+    // Somebody may have been killed after making the last one that is there. A parent
+    // that may not be read belongs to the system and was not just made.
+    Result<Fd> parent = fs.OpenDir(at.parent());
+    if (parent.ok()) BELAY_OK(fs.Sync(*parent));
+  }
   while (dir.ok() && !missing.empty()) {
     Status made = fs.MakeDir(*dir, missing.back(), mode);
     if (!made.ok() && made.error().code != Errc::kExists)

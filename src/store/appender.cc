@@ -51,8 +51,11 @@ Result<PackFile> Appender::CreatePack(Store& store, const StoreId& store_id,
   header.flags = by_gc ? 1 : 0;
   header.created_ms = store.clock().WallMillis();
   const Name name = PackFile::FileName(header.pack);
+  // Outside of what is cleaned up after: what is there already is not ours to remove.
+  BELAY_TRY(Fd file, fs.Open(store.packs_dir(), name,
+                             OpenMode::CreateNew(
+                                 BELAY_MUTANT("pack-for-everybody") ? 0644 : 0600)));
   auto create = [&]() -> Status {
-    BELAY_TRY(Fd file, fs.Open(store.packs_dir(), name, OpenMode::CreateNew()));
     BELAY_OK(WriteFull(fs, file, 0, Encode(header)));
     if (!BELAY_MUTANT("skip-new-pack-flush")) BELAY_OK(fs.Sync(file));
     BELAY_OK(file.Close());
@@ -92,6 +95,44 @@ Status Appender::Seal(End& at, uint64_t length) {
   return store_.WriteManifest(at.manifest);
 }
 
+Status Appender::Flush(End& at) {
+  Fs& fs = store_.fs();
+  Status flushed = fs.SyncData(at.file->fd());
+  if (!flushed.ok() && BELAY_MUTANT("retry-flush"))
+    flushed = fs.SyncData(at.file->fd());
+  if (flushed.ok()) return Ok();
+  (void)fs.Truncate(at.file->fd(), at.flushed);  // the sealed length says it too
+  (void)Seal(at, at.flushed);
+  return Context(std::move(flushed).error(), "flushing the store");
+}
+
+Status Appender::Settle() {
+  BELAY_TRY(HeldLock lock,
+            store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+  BELAY_TRY(End at, FindEnd());
+  (void)at;
+  return Ok();
+}
+
+Status Appender::CheckAhead(const End& at, const std::vector<Appended>& ahead) {
+  for (const Appended& a : ahead) {
+    const Manifest::Pack* listed = at.manifest.Find(a.pack);
+    bool there = listed && a.end <= listed->sealed.value_or(at.end);
+    if (there) {
+      BELAY_TRY(PackFile file, PackFile::Open(store_.fs(), store_.packs_dir(), a.pack,
+                                              at.manifest.store, OpenMode::Read()));
+      BELAY_TRY(auto header, file.BatchAt(a.offset, a.end));
+      there = header && header->body_hash == a.body_hash;
+    }
+    if (!there && !BELAY_MUTANT("trust-batches-ahead"))
+      return Error(Errc::kIo,
+                   "what was written ahead is gone: another process could not flush "
+                   "the store")
+          .WithHint("try again");
+  }
+  return Ok();
+}
+
 Status Appender::WriteTail(const End& at) {
   Fs& fs = store_.fs();
   BELAY_TRY(Fd file, fs.Open(store_.dir(), TailName(), OpenMode::OpenOrCreate()));
@@ -110,7 +151,8 @@ Result<Appender::End> Appender::FindEnd() {
   auto file = PackFile::Open(store_.fs(), store_.packs_dir(), open->id,
                              at.manifest.store, OpenMode::ReadWrite());
   BELAY_TRY(auto tail, store_.LoadTail(open->id));
-  if (tail) at.next_seq = std::max(at.next_seq, tail->next_seq);
+  if (tail && !BELAY_MUTANT("reuse-sequence-numbers"))
+    at.next_seq = std::max(at.next_seq, tail->next_seq);
   if (!file.ok()) {
     Errc code = file.error().code;
     if (code != Errc::kCorrupt && code != Errc::kNotFound)
@@ -129,19 +171,24 @@ Result<Appender::End> Appender::FindEnd() {
     BELAY_OK(Seal(at, at.flushed));
     return at;
   }
+  // A pack whose header is damaged can be read; nothing more is put into it.
+  bool damage = at.file->header_is_damaged();
   bool ours = false;
   {
     std::lock_guard guard(store_.mutex_);
     ours =
         store_.own_pack_ == open->id && store_.own_end_ == size && size >= at.flushed;
-    if (ours) at.next_seq = std::max(at.next_seq, store_.own_next_seq_);
+    if (ours) {
+      if (!BELAY_MUTANT("reuse-sequence-numbers"))
+        at.next_seq = std::max(at.next_seq, store_.own_next_seq_);
+      at.flushed = std::max(at.flushed, store_.own_flushed_);
+    }
   }
   if (ours) {
     at.end = size;
   } else if (size > at.end) {
     // `end` follows whole batches. A batch that is not whole may only be cut off when
     // no later one says that it had been flushed.
-    bool damage = false;
     uint64_t broken = size;
     BELAY_OK(at.file->ForEachBatch(
         at.end, size, [&](const BatchHeader& b, bool header_damaged) -> Status {
@@ -162,18 +209,27 @@ Result<Appender::End> Appender::FindEnd() {
             at.next_seq = std::max(at.next_seq, b.first_seq + b.log_count);
           return Ok();
         }));
-    if (damage && !BELAY_MUTANT("cut-damage-as-torn")) {
-      BELAY_OK(store_.fs().SyncData(at.file->fd()));
-      BELAY_OK(Seal(at, at.end));
-      return at;
+    if (damage && BELAY_MUTANT("cut-damage-as-torn")) {
+      at.end = broken;
+      damage = false;
     }
-    if (damage) at.end = broken;
-    if (at.end < size && !BELAY_MUTANT("keep-torn-tail"))
+    if (!damage && at.end < size && !BELAY_MUTANT("keep-torn-tail"))
       BELAY_OK(store_.fs().Truncate(at.file->fd(), at.end));
   }
-  if (!tail && at.end > at.flushed) {
-    // Nobody knows what of this is on disk. Settle it, so that a later failed flush has
-    // a mark to go back to.
+  if (damage) {
+    BELAY_OK(store_.fs().SyncData(at.file->fd()));
+    BELAY_OK(Seal(at, at.end));
+    return at;
+  }
+  // Whoever started this pack may have been killed between renaming the manifest that
+  // names it and flushing that name; a tail is only written after both.
+  if (!tail && !ours && !BELAY_MUTANT("trust-manifest-name"))
+    BELAY_OK(store_.fs().Sync(store_.dir()));
+  if (!ours && at.end > at.flushed && !BELAY_MUTANT("skip-settle")) {
+    // Batches of others beyond the mark: of a writer that was killed, or acknowledged
+    // when the tail did not reach the disk. Settle them, so that a failed flush of ours
+    // has a mark to go back to and never takes them with it. When this flush fails
+    // nothing is cut, because nobody knows what was acknowledged.
     BELAY_OK(store_.fs().SyncData(at.file->fd()));
     at.flushed = at.end;
     BELAY_OK(WriteTail(at));
@@ -207,15 +263,17 @@ Result<uint64_t> Appender::WriteBatch(Store& store, const PackFile& file,
   return header.end();
 }
 
-Result<Appended> Appender::Append(PreparedBatch& batch, bool flush) {
+Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
+                                  const std::vector<Appended>& ahead) {
   Fs& fs = store_.fs();
   BELAY_TRY(HeldLock lock,
             store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
   BELAY_TRY(End at, FindEnd());
+  BELAY_OK(CheckAhead(at, ahead));
   const uint64_t length = kBatchHeaderSize + batch.body_length() + kBatchTrailerSize;
   if (at.file && at.end > kPackHeaderSize &&
       at.end + length > store_.options().pack_target) {
-    if (!BELAY_MUTANT("skip-old-pack-flush")) BELAY_OK(fs.SyncData(at.file->fd()));
+    if (!BELAY_MUTANT("skip-old-pack-flush")) BELAY_OK(Flush(at));
     BELAY_OK(Seal(at, at.end));
   }
   if (!at.file) BELAY_OK(StartPack(at));
@@ -224,28 +282,24 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush) {
   done.pack = at.file->id();
   done.offset = at.end;
   done.first_seq = at.next_seq;
-  // Cuts the pack back, so that a failed append leaves nothing; if even that fails the
-  // next appender does it.
-  auto cut_back = [&](uint64_t to) { (void)fs.Truncate(at.file->fd(), to); };
-
+  done.body_hash = batch.body_hash;
   auto end = WriteBatch(store_, *at.file, at.end, batch, at.next_seq, at.flushed);
   if (!end.ok()) {
-    cut_back(at.end);
+    // Cut back, so that a failed append leaves nothing; if even that fails the next
+    // appender does it.
+    (void)fs.Truncate(at.file->fd(), at.end);
     return std::move(end).error();
   }
   done.end = *end;
-  at.next_seq += batch.log_count;
-  if (flush && !BELAY_MUTANT("skip-batch-flush")) {
-    Status flushed = fs.SyncData(at.file->fd());
-    if (!flushed.ok() && BELAY_MUTANT("retry-flush"))
-      flushed = fs.SyncData(at.file->fd());
-    if (!flushed.ok()) {
-      cut_back(at.flushed);
-      at.next_seq = done.first_seq;
-      (void)Seal(at, at.flushed);
-      return Context(std::move(flushed).error(), "flushing the store");
-    }
+  if (BELAY_MUTANT("tail-before-flush")) {
+    End too_early;
+    too_early.manifest = at.manifest;
+    too_early.flushed = done.end;
+    too_early.next_seq = at.next_seq + batch.log_count;
+    (void)WriteTail(too_early);
   }
+  if (flush && !BELAY_MUTANT("skip-batch-flush")) BELAY_OK(Flush(at));
+  at.next_seq += batch.log_count;
 
   const uint64_t from = at.end;
   at.end = done.end;
@@ -254,6 +308,7 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush) {
     std::lock_guard guard(store_.mutex_);
     store_.own_pack_ = done.pack;
     store_.own_end_ = at.end;
+    store_.own_flushed_ = at.flushed;
     store_.own_next_seq_ = at.next_seq;
   }
   // From here on nothing can be lost any more; what fails is made up for by a scan.
@@ -268,7 +323,7 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush) {
 Status Appender::SealOpenPack() {
   BELAY_TRY(End at, FindEnd());
   if (!at.file || at.end == kPackHeaderSize) return Ok();
-  BELAY_OK(store_.fs().SyncData(at.file->fd()));
+  BELAY_OK(Flush(at));
   return Seal(at, at.end);
 }
 

@@ -43,14 +43,21 @@ struct Appended {
   uint64_t offset = 0;
   uint64_t end = 0;
   uint64_t first_seq = 0;
+  Hash256 body_hash;
 };
 
 class Appender {
  public:
   explicit Appender(Store& store) : store_(store) {}
 
-  // `flush` false: objects ahead of the batch that will make them count.
-  Result<Appended> Append(PreparedBatch& batch, bool flush);
+  // `flush` false: objects ahead of the batch that will make them count. That one names
+  // them in `ahead`: another process whose flush failed may have cut them off, and then
+  // it must not count.
+  Result<Appended> Append(PreparedBatch& batch, bool flush,
+                          const std::vector<Appended>& ahead = {});
+  // Makes the open pack's end durable and known when no tail says where it is, so that
+  // what it holds may be relied on.
+  Status Settle();
 
   // The same for callers that hold the append lock (GC's swap).
   // Seals the open pack as it is, if there is one with anything in it.
@@ -73,6 +80,10 @@ class Appender {
   // Where the open pack ends, torn bytes cut off; no open pack: file is empty.
   Result<End> FindEnd();
   Status Seal(End& at, uint64_t length);
+  // The one flush. When it fails the pack ends at the flushed mark and is sealed: the
+  // kernel may have dropped what came after it, and would not say so again.
+  Status Flush(End& at);
+  Status CheckAhead(const End& at, const std::vector<Appended>& ahead);
   Status StartPack(End& at);
   Status WriteTail(const End& at);
 

@@ -12,6 +12,11 @@ Result<std::unique_ptr<BatchWriter>> Store::Begin() {
     BELAY_TRY(use, locks_.Acquire(StoreLock::kUse, LockMode::kShared));
   }
   BELAY_OK(Refresh());
+  const Manifest now = manifest();
+  if (const Manifest::Pack* open = now.open_pack()) {
+    BELAY_TRY(auto tail, LoadTail(open->id));
+    if (!tail) BELAY_OK(Appender(*this).Settle());
+  }
   return std::unique_ptr<BatchWriter>(new BatchWriter(*this, std::move(use)));
 }
 
@@ -25,7 +30,7 @@ Result<bool> BatchWriter::Known(const ObjectKey& key) {
     if (mine_.contains(key)) return true;
   }
   BELAY_TRY(auto found, store_.Find(key));
-  return found.has_value();
+  return found && found->record.offset < found->pack->flushed;
 }
 
 Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
@@ -68,9 +73,14 @@ Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
   }
   if (full) {
     full->Seal();
-    BELAY_TRY(Appended done, Appender(store_).Append(*full, false));
+    auto done = Appender(store_).Append(*full, false);
     std::lock_guard guard(mutex_);
-    stats_.bytes_stored += done.end - done.offset;
+    if (!done.ok()) {
+      if (!BELAY_MUTANT("forget-failed-put")) failed_ = done.error();
+      return std::move(done).error();
+    }
+    stats_.bytes_stored += done->end - done->offset;
+    ahead_.push_back(*done);
   }
   return key.id;
 }
@@ -141,21 +151,22 @@ Result<ObjectId> BatchWriter::PutStream(const Source& source) {
 Result<BatchWriter::Published> BatchWriter::Commit() {
   BELAY_CHECK(!committed_);
   committed_ = true;
+  if (failed_) return *failed_;
   Published published;
   for (const LogRecord& record : records_) pending_.AddLog(record);
   if (pending_.body_length() > 0) {
     pending_.Seal();
-    BELAY_TRY(Appended done, Appender(store_).Append(pending_, true));
+    BELAY_TRY(Appended done, Appender(store_).Append(pending_, true, ahead_));
     published.first_seq = done.first_seq;
     stats_.bytes_stored += done.end - done.offset;
   } else if (stats_.bytes_stored > 0) {
     // Everything went ahead: one empty batch carries the flush.
     pending_.Seal();
-    BELAY_TRY(Appended done, Appender(store_).Append(pending_, true));
+    BELAY_TRY(Appended done, Appender(store_).Append(pending_, true, ahead_));
     stats_.bytes_stored += done.end - done.offset;
   }
   published.stats = stats_;
-  use_.Release();
+  if (!BELAY_MUTANT("writer-keeps-lock")) use_.Release();
   return published;
 }
 

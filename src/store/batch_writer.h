@@ -46,7 +46,8 @@ class BatchWriter {
     uint64_t first_seq = 0;  // of the records, in the order they were added
     BatchStats stats;
   };
-  // Once. With neither objects nor records there is nothing to do.
+  // Once. With neither objects nor records there is nothing to do. Fails when any Put
+  // failed to write: what that batch held is missing.
   Result<Published> Commit();
 
  private:
@@ -63,6 +64,8 @@ class BatchWriter {
   std::mutex mutex_;  // guards what follows; never held over IO
   PreparedBatch pending_;
   std::unordered_set<ObjectKey> mine_;  // put by this writer, published or pending
+  std::vector<Appended> ahead_;         // batches the last one relies on
+  std::optional<Error> failed_;         // one of them was not written: no Commit()
   BatchStats stats_;
   std::vector<std::unique_ptr<Codec>> codecs_;
 };

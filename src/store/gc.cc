@@ -135,7 +135,22 @@ class Collector {
               store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
     BELAY_OK(store_.Refresh());
     Manifest manifest = store_.manifest();
-    BELAY_TRY(auto entries, store_.fs().List(store_.packs_dir()));
+    Fs& fs = store_.fs();
+    // Whoever wrote this manifest may have been killed before its name was flushed. The
+    // one before it may name what goes now, so it must not come back.
+    bool durable = BELAY_MUTANT("gc-trust-manifest-name");
+    auto remove = [&](const Fd& dir, std::string_view name) -> Status {
+      if (!durable) BELAY_OK(fs.Sync(store_.dir()));
+      durable = true;
+      ++report_.leftovers_removed;
+      return fs.Unlink(dir, Name::Literal(name));
+    };
+    // The manifest is only replaced under `append`, which is ours.
+    BELAY_TRY(auto home, fs.List(store_.dir()));
+    for (const DirEntry& e : home)
+      if (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"))
+        BELAY_OK(remove(store_.dir(), e.name));
+    BELAY_TRY(auto entries, fs.List(store_.packs_dir()));
     for (const DirEntry& e : entries) {
       std::string_view name = e.name;
       size_t dot = name.find('.');
@@ -144,8 +159,7 @@ class Collector {
       std::string_view ending = name.substr(dot);
       bool ours = ending == ".pack" || ending == ".idx" || ending == ".idx.new";
       if (!ours || (manifest.Find(PackId(*id)) && ending != ".idx.new")) continue;
-      BELAY_OK(store_.fs().Unlink(store_.packs_dir(), Name::Literal(name)));
-      ++report_.leftovers_removed;
+      BELAY_OK(remove(store_.packs_dir(), name));
     }
     return Ok();
   }
@@ -154,18 +168,23 @@ class Collector {
   // let go afterwards, so writers are never kept waiting by a long mark.
   Status Look() {
     BELAY_TRY(HeldLock use, store_.HoldForReading());
-    BELAY_TRY(inventory_, TakeInventory(store_));
+    // The log first: what is published meanwhile is then more than it needs, not less,
+    // and the second look under the lock marks it.
     log_ = LogView();
     BELAY_OK(ReadOn(store_, log_));
+    BELAY_TRY(inventory_, TakeInventory(store_));
     marker_ = std::make_unique<Marker>(store_, inventory_);
     BELAY_OK(marker_->Mark(log_));
     return RefuseDamage();
   }
 
   Status RefuseDamage() {
-    if (marker_->broken().empty()) return Ok();
-    return Error(Errc::kCorrupt,
-                 "the store is damaged (" + marker_->broken().front().what + ")")
+    // A record that cannot be read may want anything: nothing can be called unwanted.
+    std::string why;
+    if (!log_.whole) why = "a part of its log cannot be read";
+    if (!marker_->broken().empty()) why = marker_->broken().front().what;
+    if (why.empty()) return Ok();
+    return Error(Errc::kCorrupt, "the store is damaged (" + why + ")")
         .WithHint("belay verify names the checkpoints; nothing was removed");
   }
 
@@ -310,6 +329,8 @@ class Collector {
     }
     for (const LogRecord* r : inside) {
       bool keep = log_.IsWanted(*r);
+      if (r->kind == RecordKind::kPurge && BELAY_MUTANT("gc-drops-purges"))
+        keep = false;
       if (r->kind == RecordKind::kDrop) {
         // A drop stays as long as something it names does.
         keep = false;
@@ -349,6 +370,11 @@ class Collector {
       }
     }
     BELAY_TRY(Manifest manifest, store_.LoadManifest());
+    if (const Manifest::Pack* last = manifest.Find(log_.position.pack);
+        last && last->sealed && log_.position.offset > *last->sealed)
+      return Error(Errc::kConflict,
+                   "a record that was being written while cleaning up was not kept")
+          .WithHint("nothing was removed; try again");
     Manifest next;
     next.store = manifest.store;
     next.generation = manifest.generation + 1;

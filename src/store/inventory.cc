@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
+
 namespace belay {
 
 Result<Inventory> TakeInventory(Store& store) {
@@ -51,6 +53,7 @@ Status ReadOn(Store& store, LogView& view) {
     fresh.push_back(r);
     return Ok();
   }));
+  view.whole &= view.position.whole;
   for (const LogRecord& r : fresh) {
     view.max_seq = std::max(view.max_seq, r.seq);
     for (const RecordId& id : DroppedBy(r)) view.dropped.insert(id);
@@ -95,16 +98,20 @@ Status Marker::MarkFrom(const LogRecord& record,
         inventory_.Has({ObjectType::kChunks, key.id}))
       key.type = ObjectType::kChunks;
     auto tombstone = purged.find(key);
-    if (tombstone != purged.end() && record.seq < tombstone->second) continue;
+    if (tombstone != purged.end() &&
+        (record.seq < tombstone->second || BELAY_MUTANT("purge-forever")))
+      continue;
     if (!live_.insert(key).second) continue;
     if (!inventory_.Has(key)) {
       broken_.push_back(
           {key, ObjectTypeName(key.type) + " " + key.id.hex() + " is missing"});
-      continue;
+      // An index may still lead to it, and on to what is below.
+      if (!keep_edges_) continue;
     }
     if (key.type == ObjectType::kBlob) continue;
     auto bytes = store_.Get(key);
     if (!bytes.ok()) {
+      if (!inventory_.Has(key)) continue;
       Errc code = bytes.error().code;
       if (code != Errc::kCorrupt && code != Errc::kNotFound && code != Errc::kPurged)
         return std::move(bytes).error();

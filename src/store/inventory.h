@@ -47,6 +47,7 @@ struct LogView {
   std::unordered_map<ObjectKey, uint64_t> purged;  // newest purge's sequence number
   LogPosition position;
   uint64_t max_seq = 0;
+  bool whole = true;  // no part of the log was unreadable
 
   bool IsWanted(const LogRecord& record) const;
 };

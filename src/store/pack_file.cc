@@ -57,10 +57,19 @@ Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
   const Name name = FileName(id);
   BELAY_TRY(Fd fd, fs.Open(packs_dir, name, mode));
   auto header = ReadHeader(fs, fd);
-  if (!header.ok()) return Context(std::move(header).error(), name.bytes());
-  if (header->pack != id || header->store != store)
-    return Error(Errc::kCorrupt, name.bytes() + ": belongs to another store or pack");
-  return PackFile(fs, std::move(fd), id);
+  if (header.ok()) {
+    if (header->pack != id || header->store != store)
+      return Error(Errc::kCorrupt, name.bytes() + ": belongs to another store or pack");
+    return PackFile(fs, std::move(fd), id);
+  }
+  if (header.error().code == Errc::kCorrupt) {
+    PackFile file(fs, std::move(fd), id);
+    file.header_is_damaged_ = true;
+    BELAY_TRY(uint64_t size, file.Size());
+    BELAY_TRY(auto batch, file.NextBatchAfter(kPackHeaderSize - 1, size));
+    if (batch) return file;
+  }
+  return Context(std::move(header).error(), name.bytes());
 }
 
 Result<uint64_t> PackFile::Size() const {
@@ -131,17 +140,106 @@ Status PackFile::ForEachBatch(
       at = header->end();
       continue;
     }
+    BELAY_TRY(auto clipped, BatchAt(at, UINT64_MAX));
+    if (clipped) {
+      clipped->body_length =
+          limit > clipped->body_offset() ? limit - clipped->body_offset() : 0;
+      clipped->log_offset = std::min(clipped->log_offset, clipped->body_length);
+      return visit(*clipped, true);
+    }
     BELAY_TRY(auto next, NextBatchAfter(at, limit));
-    uint64_t end = next ? next->offset : limit;
+    const uint64_t end = next ? next->offset : limit;
+    // Without a neighbour behind it nobody knows whether a trailer is there.
+    const uint64_t fixed = kBatchHeaderSize + (next ? kBatchTrailerSize : 0);
     BatchHeader made_up;
     made_up.offset = at;
     made_up.pack = id_;
-    made_up.first_seq = expected_seq;
-    uint64_t fixed = kBatchHeaderSize + kBatchTrailerSize;
     made_up.body_length = end - at > fixed ? end - at - fixed : 0;
+    made_up.first_seq = expected_seq;
+    // Batches of objects only carry no number; the one behind them tells.
+    while (next && next->first_seq == 0) {
+      BELAY_TRY(next, BatchAt(next->end(), limit));
+    }
+    if (made_up.first_seq == 0 && next) {
+      uint64_t logs = 0;
+      Status walked =
+          ForEachRecord(made_up, Part::kLog, [&](const RecordAt& r) -> Status {
+            logs += r.header.type == ObjectType::kLog ? 1 : 0;
+            return Ok();
+          });
+      if (!walked.ok() && walked.error().code != Errc::kCorrupt) return walked;
+      if (next->first_seq > logs) made_up.first_seq = next->first_seq - logs;
+    }
     BELAY_OK(visit(made_up, true));
     at = end;
   }
+  return Ok();
+}
+
+namespace {
+// The record header at `at` when it is whole and its record ends at or before `end`.
+Result<std::optional<RecordHeader>> HeaderIn(Window& window, uint64_t at,
+                                             uint64_t end) {
+  std::optional<RecordHeader> header;
+  if (at > end || end - at < kRecordHeaderSize) return header;
+  auto raw = window.At(at, kRecordHeaderSize);
+  if (!raw.ok()) {
+    if (raw.error().code == Errc::kCorrupt) return header;
+    return std::move(raw).error();
+  }
+  // Most places are told by three bytes, without hashing; a run of zeros too.
+  const ByteSpan bytes = *raw;
+  if (bytes[0] == std::byte{} || bytes[2] != std::byte{} || bytes[3] != std::byte{})
+    return header;
+  header = DecodeRecordHeader(bytes);
+  if (header && header->total_length() > end - at) header.reset();
+  return header;
+}
+}  // namespace
+
+// Exactly the records that the batch counts must follow, up to its last byte: bytes
+// inside a damaged record that look like another one do not pass for it.
+Status PackFile::WalkLog(const BatchHeader& batch, uint64_t from, uint64_t end,
+                         const std::function<Status(const RecordAt&)>& visit) const {
+  Window window(*fs_, fd_, end);
+  uint64_t seen = 0;
+  bool damaged = false;
+  for (uint64_t at = from; at < end; ++seen) {
+    BELAY_TRY(auto header, HeaderIn(window, at, end));
+    if (header) {
+      BELAY_OK(visit(RecordAt{at, *header}));
+      at += header->total_length();
+      continue;
+    }
+    damaged = true;
+    const uint64_t left = batch.log_count > seen + 1 ? batch.log_count - seen - 1 : 0;
+    uint64_t next = end;
+    for (uint64_t start = at + kRecordHeaderSize; left > 0 && start < end; ++start) {
+      uint64_t place = start;
+      uint64_t found = 0;
+      for (; place < end && found < left; ++found) {
+        BELAY_TRY(auto candidate, HeaderIn(window, place, end));
+        if (!candidate || candidate->type != ObjectType::kLog) break;
+        place += candidate->total_length();
+      }
+      if (place != end || found != left) continue;
+      next = start;
+      break;
+    }
+    RecordAt lost;
+    lost.offset = at;
+    lost.header.type = ObjectType::kLog;
+    const uint64_t gap = next - at;
+    lost.header.stored_length = lost.header.raw_length = static_cast<uint32_t>(
+        gap > kRecordHeaderSize
+            ? std::min<uint64_t>(gap - kRecordHeaderSize, kMaxObject)
+            : 0);
+    BELAY_OK(visit(lost));
+    at = next;
+  }
+  if (damaged)
+    return Error(Errc::kCorrupt, "a record header behind " + std::to_string(from) +
+                                     " of pack " + id_.text() + " is damaged");
   return Ok();
 }
 
@@ -149,20 +247,31 @@ Status PackFile::ForEachRecord(
     const BatchHeader& batch, Part part,
     const std::function<Status(const RecordAt&)>& visit) const {
   const uint64_t body = batch.body_offset();
-  const uint64_t log = body + batch.log_offset;
-  const uint64_t begin = part == Part::kLog ? log : body;
-  const uint64_t end = part == Part::kObjects ? log : body + batch.body_length;
-  Window window(*fs_, fd_, end);
-  for (uint64_t at = begin; at < end;) {
-    auto raw = window.At(at, kRecordHeaderSize);
-    if (!raw.ok()) return std::move(raw).error();
-    auto header = DecodeRecordHeader(*raw);
-    if (!header || header->total_length() > end - at)
-      return Error(Errc::kCorrupt, "record header at " + std::to_string(at) +
-                                       " of pack " + id_.text() + " is damaged");
-    BELAY_OK(visit(RecordAt{at, *header}));
-    at += header->total_length();
+  const uint64_t end = body + batch.body_length;
+  // A header made up for a damaged one: nobody knows where the log begins.
+  const bool made_up = batch.object_count == 0 && batch.log_count == 0;
+  const uint64_t log = made_up ? end : body + batch.log_offset;
+  std::optional<uint64_t> damage;
+  if (part != Part::kLog || made_up) {
+    Window window(*fs_, fd_, log);
+    for (uint64_t at = body; at < log;) {
+      BELAY_TRY(auto header, HeaderIn(window, at, log));
+      if (!header) {
+        if (!damage) damage = at;
+        if (part == Part::kLog) break;
+        ++at;
+        continue;
+      }
+      // Once the chain is broken only objects are believed: they carry their proof.
+      if (!damage || header->type != ObjectType::kLog)
+        BELAY_OK(visit(RecordAt{at, *header}));
+      at += header->total_length();
+    }
   }
+  if (part != Part::kObjects && !made_up) BELAY_OK(WalkLog(batch, log, end, visit));
+  if (damage)
+    return Error(Errc::kCorrupt, "record header at " + std::to_string(*damage) +
+                                     " of pack " + id_.text() + " is damaged");
   return Ok();
 }
 

@@ -24,7 +24,9 @@ struct RecordAt {
 
 class PackFile {
  public:
-  // kCorrupt when the header is damaged or names another pack or store.
+  // kCorrupt when the header names another pack or store, or is damaged and no batch of
+  // this pack follows. A damaged header alone hides nothing: every batch names its
+  // pack.
   static Result<PackFile> Open(Fs& fs, const Fd& packs_dir, const PackId& id,
                                const StoreId& store, const OpenMode& mode);
   static Name FileName(const PackId& id);
@@ -32,6 +34,7 @@ class PackFile {
   static Result<PackHeader> ReadHeader(Fs& fs, const Fd& file);
 
   const PackId& id() const { return id_; }
+  bool header_is_damaged() const { return header_is_damaged_; }
   const Fd& fd() const { return fd_; }
   Result<uint64_t> Size() const;
 
@@ -50,14 +53,19 @@ class PackFile {
   // Walks the batches of [from, limit), which must begin at a batch. Where a header is
   // damaged, `visit` gets a made-up one (`damaged` true) that spans the bytes up to the
   // next valid batch, so that its records can still be tried; its counts are unknown
-  // and its first_seq is what the neighbour before implies (0 when there is none).
+  // (0) and its first_seq is what its neighbours imply (0 when there is none). A batch
+  // that would end beyond `limit` comes as damaged too, clipped.
   Status ForEachBatch(
       uint64_t from, uint64_t limit,
       const std::function<Status(const BatchHeader&, bool damaged)>& visit) const;
 
   enum class Part { kAll, kObjects, kLog };
-  // Calls `visit` for each record; stops early when it returns an error. A record whose
-  // header is damaged ends the walk with kCorrupt (what was visited stays visited).
+  // Calls `visit` for each record; stops early when it returns an error. Where a record
+  // header is damaged the walk goes on with the next one that can be found, and ends
+  // with kCorrupt. Among objects that may be any place that looks like an object: they
+  // prove themselves by their hash. A log record must be where the batch's counts want
+  // it; what cannot be read there is visited as one record of type kLog that does not
+  // match its hash, so that those after it keep their place.
   Status ForEachRecord(const BatchHeader& batch, Part part,
                        const std::function<Status(const RecordAt&)>& visit) const;
 
@@ -74,9 +82,13 @@ class PackFile {
 
  private:
   PackFile(Fs& fs, Fd fd, const PackId& id) : fs_(&fs), fd_(std::move(fd)), id_(id) {}
+  Status WalkLog(const BatchHeader& batch, uint64_t from, uint64_t end,
+                 const std::function<Status(const RecordAt&)>& visit) const;
+
   Fs* fs_;
   Fd fd_;
   PackId id_;
+  bool header_is_damaged_ = false;
 };
 
 // Decodes and re-hashes a stored form.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/mutant.h"
 #include "store/appender.h"
 
 namespace belay {
@@ -65,10 +66,9 @@ class Repairer {
     if (header.ok() && header->pack == id) return header;
     if (!header.ok() && header.error().code != Errc::kCorrupt) return header;
     if (!store) return Error(Errc::kCorrupt, "pack header is damaged");
-    std::byte raw[kBatchHeaderSize];
-    BELAY_TRY(size_t got, ReadFull(fs_, file, kPackHeaderSize, raw));
-    if (!DecodeBatchHeader(ByteSpan(raw).first(got), id, kPackHeaderSize))
-      return Error(Errc::kCorrupt, "pack header is damaged");
+    // Opens when any batch of this pack is left.
+    BELAY_TRY(PackFile rest,
+              PackFile::Open(fs_, packs_dir_, id, *store, OpenMode::Read()));
     PackHeader fixed;
     fixed.pack = id;
     fixed.store = *store;
@@ -104,6 +104,35 @@ class Repairer {
     return end;
   }
 
+  // Records that can be read in [from, limit), where no batch is whole. A torn end has
+  // none, or was not acknowledged; a damaged one may have been, so it is kept and called
+  // damage.
+  Result<bool> HasRecords(const PackFile& file, uint64_t from, uint64_t limit) {
+    BELAY_TRY(auto records, file.ReadableRecords(from, limit));
+    for (const RecordAt& r : records) {
+      if (r.header.type != ObjectType::kLog) continue;
+      auto raw = file.ReadRecord(r);
+      if (raw.ok() && DecodeLogRecord(*raw).ok()) return true;
+    }
+    return false;
+  }
+
+  // Only damage is a reason to do without a pack. One that could not be read this time
+  // would be out of the manifest for good.
+  static Status MayBeLeftOut(const Error& error) {
+    if (error.code == Errc::kCorrupt || BELAY_MUTANT("repair-leaves-pack-out"))
+      return Ok();
+    return error;
+  }
+  // What GC would remove as left over is kept under a name it does not know.
+  Status SetAside(const PackId& id) {
+    const Name from = PackFile::FileName(id);
+    const Name to = Name::Literal(from.bytes() + ".unreadable");
+    BELAY_OK(fs_.Rename(packs_dir_, from, packs_dir_, to, RenameHow::kReplace));
+    Done("left out " + from.bytes() + ", it is unreadable: now " + to.bytes());
+    return Ok();
+  }
+
   // No manifest: every pack of this store counts, oldest first. (One that GC had just
   // replaced may come back with it; that brings back the unwanted, never loses the
   // wanted.)
@@ -119,7 +148,10 @@ class Repairer {
     std::map<StoreId, int> votes;
     for (const PackId& id : ids) {
       auto header = HeaderOf(id, std::nullopt);
-      if (header.ok()) ++votes[header->store];
+      if (header.ok())
+        ++votes[header->store];
+      else
+        BELAY_OK(MayBeLeftOut(header.error()));
     }
     StoreId store(random_.NewId());
     int most = 0;
@@ -132,8 +164,9 @@ class Repairer {
     std::vector<std::pair<int64_t, PackId>> order;
     for (const PackId& id : ids) {
       auto header = HeaderOf(id, store);
+      if (!header.ok()) BELAY_OK(MayBeLeftOut(header.error()));
       if (!header.ok() || header->store != store) {
-        Done("left out " + PackFile::FileName(id).bytes() + ": it is unreadable");
+        BELAY_OK(SetAside(id));
         continue;
       }
       order.emplace_back(header->created_ms, id);
@@ -149,7 +182,10 @@ class Repairer {
                 PackFile::Open(fs_, packs_dir_, id, store, OpenMode::Read()));
       BELAY_TRY(uint64_t size, file.Size());
       BELAY_TRY(uint64_t end, WholeEnd(file, size));
-      manifest_.packs.push_back({id, end});
+      // Sealed, its objects will be relied on: also those of a writer that was killed.
+      BELAY_OK(fs_.SyncData(file.fd()));
+      BELAY_TRY(bool more, HasRecords(file, end, size));
+      manifest_.packs.push_back({id, more ? size : end});
     }
     manifest_.next_seq = next_seq_;
     changed_ = true;

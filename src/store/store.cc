@@ -76,12 +76,13 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
 // Ours, private, and on a file system where locks exclude.
 Status Store::CheckPlace() {
   BELAY_TRY(FileStat stat, fs_.Stat(dir_));
-  if (stat.uid != options_.uid)
+  if (stat.uid != options_.uid && !BELAY_MUTANT("owner-unchecked"))
     return Error(Errc::kRefused, "the store " + path_.bytes() + " belongs to user " +
                                      std::to_string(stat.uid) + ", not to you (" +
                                      std::to_string(options_.uid) + ")")
         .WithHint("set BELAY_HOME to a directory of your own");
-  if ((stat.mode & 0077) != 0) BELAY_OK(fs_.SetMode(dir_, 0700));
+  if ((stat.mode & 0077) != 0 && !BELAY_MUTANT("leave-open-to-others"))
+    BELAY_OK(fs_.SetMode(dir_, 0700));
   BELAY_TRY(FsInfo info, fs_.Info(dir_));
   if (!LocksAreKnownToWork(info.magic) && !info.read_only) BELAY_OK(locks_.Probe());
   return Ok();
@@ -92,10 +93,13 @@ Status Store::OpenExisting() {
   if (!packs.ok()) {
     if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
     auto manifest = fs_.StatAt(dir_, ManifestName());
-    if (manifest.ok())
+    // Somebody may have made the store between the two looks: the manifest comes last.
+    if (manifest.ok()) packs = fs_.Open(dir_, PacksName(), OpenMode::Directory());
+    if (manifest.ok() && !packs.ok())
       return Error(Errc::kCorrupt, "the store's packs directory is gone")
           .WithHint("bring back " + path_.bytes() + "/packs from a copy");
-    return Error(Errc::kNotFound, "there is no store at " + path_.bytes());
+    if (!packs.ok())
+      return Error(Errc::kNotFound, "there is no store at " + path_.bytes());
   }
   packs_dir_ = std::move(*packs);
   auto manifest = LoadManifest();
@@ -103,11 +107,15 @@ Status Store::OpenExisting() {
     if (manifest.error().code != Errc::kNotFound) return std::move(manifest).error();
     // A store that was being made has no packs yet; one that lost its manifest has.
     BELAY_TRY(auto entries, fs_.List(packs_dir_));
-    for (const DirEntry& e : entries)
-      if (e.name.ends_with(".pack"))
-        return Error(Errc::kCorrupt, "the store's manifest is gone")
-            .WithHint("run: belay repair");
-    return std::move(manifest).error();
+    const bool has_packs = std::any_of(
+        entries.begin(), entries.end(),
+        [](const DirEntry& e) { return e.name.ends_with(".pack"); });
+    // Or it was just made: a pack is there only after the manifest.
+    if (has_packs) manifest = LoadManifest();
+    if (!manifest.ok() && has_packs && manifest.error().code == Errc::kNotFound)
+      return Error(Errc::kCorrupt, "the store's manifest is gone")
+          .WithHint("run: belay repair");
+    if (!manifest.ok()) return std::move(manifest).error();
   }
   manifest_ = std::move(*manifest);
   return Ok();
@@ -120,12 +128,13 @@ Status Store::Create() {
   if (ready.ok() || ready.error().code != Errc::kNotFound) return ready;
   Status made = fs_.MakeDir(dir_, PacksName(), 0700);
   if (!made.ok() && made.error().code != Errc::kExists) return made;
+  // The store's own name must survive too, and before there is a manifest: who finds
+  // one does not come here again.
+  BELAY_TRY(Fd parent, fs_.OpenDir(path_.parent()));
+  BELAY_OK(fs_.Sync(parent));
   Manifest manifest;
   manifest.store = StoreId(random_.NewId());
   BELAY_OK(WriteManifest(manifest));
-  // The store's own name must survive too.
-  BELAY_TRY(Fd parent, fs_.OpenDir(path_.parent()));
-  BELAY_OK(fs_.Sync(parent));
   return OpenExisting();
 }
 
@@ -177,10 +186,21 @@ Status Store::Refresh() {
   return Ok();
 }
 
+Result<uint64_t> Store::DueLength(const Manifest::Pack& pack) {
+  if (pack.sealed) return *pack.sealed;
+  BELAY_TRY(auto tail, LoadTail(pack.id));
+  return tail ? tail->flushed : 0;
+}
+
 Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) {
+  // The mark before the size: a writer may move both between the two calls, and a size
+  // that is older than the mark may lie in the middle of a batch.
+  std::optional<Tail> tail;
+  if (!pack.sealed) {
+    BELAY_TRY(tail, LoadTail(pack.id));
+  }
   BELAY_TRY(uint64_t size, file.Size());
   if (pack.sealed) return std::min(size, *pack.sealed);
-  BELAY_TRY(auto tail, LoadTail(pack.id));
   uint64_t end = tail ? tail->flushed : kPackHeaderSize;
   if (size <= end) return size;
   // Beyond the mark only what is whole; damage that a later flush vouches for is
@@ -213,7 +233,8 @@ Result<std::shared_ptr<const OpenPack>> Store::Pack(const PackId& id) {
     BELAY_TRY(PackFile file,
               PackFile::Open(fs_, packs_dir_, id, store_id, OpenMode::Read()));
     BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
-    return std::make_shared<OpenPack>(OpenPack{std::move(file), std::move(index), 0});
+    return std::make_shared<OpenPack>(
+        OpenPack{std::move(file), std::move(index), 0, 0});
   };
   auto opened = open();
   if (!opened.ok() && (opened.error().sys == EMFILE || opened.error().sys == ENFILE)) {
@@ -231,13 +252,14 @@ Result<std::shared_ptr<const OpenPack>> Store::Pack(const PackId& id) {
 
   BELAY_TRY(uint64_t size, handle->file.Size());
   if (pack.sealed) {
-    handle->limit = std::min(*pack.sealed, size);
+    handle->limit = handle->flushed = std::min(*pack.sealed, size);
   } else {
     BELAY_TRY(auto tail, LoadTail(id));
     if (tail && !BELAY_MUTANT("dedupe-unflushed")) {
-      handle->limit = std::min(tail->flushed, size);
+      handle->limit = handle->flushed = std::min(tail->flushed, size);
     } else {
       BELAY_TRY(handle->limit, EndOf(pack, handle->file));
+      if (BELAY_MUTANT("dedupe-unflushed")) handle->flushed = handle->limit;
     }
   }
   uint64_t covered = handle->index.covered();
@@ -395,7 +417,7 @@ Status Store::ReadContent(const ObjectId& id,
     if (!held.empty()) BELAY_OK(sink(held));
     held = std::move(bytes);
   }
-  if (whole.Finish() != id)
+  if (whole.Finish() != id && !BELAY_MUTANT("trust-chunk-list"))
     return Error(Errc::kCorrupt, "content " + id.hex() + " does not match its hash");
   return sink(held);
 }
@@ -446,12 +468,17 @@ Result<LogPosition> Store::ReadLogHeld(
     auto file = PackFile::Open(fs_, packs_dir_, listed.id, m.store, OpenMode::Read());
     if (!file.ok()) {
       Errc code = file.error().code;
+      position.whole = false;
       if (code == Errc::kCorrupt || code == Errc::kNotFound) continue;
       return std::move(file).error();
     }
+    // First what must be there: a writer may move the mark on meanwhile.
+    BELAY_TRY(uint64_t due, DueLength(listed));
     BELAY_TRY(uint64_t end, EndOf(listed, *file));
-    auto on_batch = [&](const BatchHeader& b, bool) -> Status {
+    position.whole &= end >= due;
+    auto on_batch = [&](const BatchHeader& b, bool damaged) -> Status {
       uint64_t index = 0;
+      uint64_t readable = 0;
       bool visitor_failed = false;  // its errors are not the pack's damage
       Status walked = file->ForEachRecord(b, PackFile::Part::kLog,
                                           [&](const RecordAt& r) -> Status {
@@ -468,12 +495,14 @@ Result<LogPosition> Store::ReadLogHeld(
                                             if (!record.ok()) return Ok();
                                             if (record->seq == 0)
                                               record->seq = b.first_seq + place;
+                                            ++readable;
                                             Status visited = visit(*record);
                                             visitor_failed = !visited.ok();
                                             return visited;
                                           });
       if (!walked.ok() && (visitor_failed || walked.error().code != Errc::kCorrupt))
         return walked;
+      position.whole &= walked.ok() && !damaged && readable == b.log_count;
       return Ok();
     };
     BELAY_OK(file->ForEachBatch(from, end, on_batch));

@@ -44,7 +44,9 @@ class BatchWriter;
 struct OpenPack {
   PackFile file;
   PackIndex index;
-  uint64_t limit = 0;  // objects beyond this offset may not be relied on
+  uint64_t limit = 0;  // what lies beyond is not looked for by index
+  // Objects beyond this may be read but not relied on: the batch may still be cut off.
+  uint64_t flushed = 0;
 };
 
 struct ObjectLocation {
@@ -57,6 +59,7 @@ struct LogPosition {
   uint64_t generation = 0;
   PackId pack;          // zero: the beginning
   uint64_t offset = 0;  // end of the last batch read
+  bool whole = true;    // nothing of what was read to get here was damaged or missing
 };
 
 class Store {
@@ -123,6 +126,9 @@ class Store {
   // Reads the manifest again and forgets packs that are gone.
   Status Refresh();
   Result<std::shared_ptr<const OpenPack>> Pack(const PackId& id);
+  // What `pack` must hold at least: its sealed length, or as far as it is known to be
+  // flushed.
+  Result<uint64_t> DueLength(const Manifest::Pack& pack);
   // How far `pack` reaches: its sealed length, or for the open one the end of the last
   // whole batch (`whole` hashes everything beyond the flushed mark).
   Result<uint64_t> EndOf(const Manifest::Pack& pack, const PackFile& file);
@@ -154,6 +160,7 @@ class Store {
   // Where this process's own last batch ended: no need to check it again.
   PackId own_pack_;
   uint64_t own_end_ = 0;
+  uint64_t own_flushed_ = 0;
   uint64_t own_next_seq_ = 0;
 };
 

@@ -68,9 +68,9 @@ Result<StoreUsage> MeasureUsage(Store& store) {
     }
   }
 
-  BELAY_TRY(Inventory inventory, TakeInventory(store));
   LogView log;
   BELAY_OK(ReadOn(store, log));
+  BELAY_TRY(Inventory inventory, TakeInventory(store));
   Marker marker(store, inventory);
   BELAY_OK(marker.Mark(log));
 

@@ -41,6 +41,7 @@ struct StoreOp {
   std::vector<std::string> makes;    // what the operation may make
   std::vector<std::string> drops;    // what the operation may drop
   bool repairs = false;              // setup leaves a store that needs repair
+  uint64_t salt = 0;                 // another run, other ids
 
   std::function<Status(const StoreOp&, Fs&, const AbsPath&)> setup;
   std::function<Status(const StoreOp&, Fs&, const AbsPath&, Acks&)> run;
