@@ -14,93 +14,64 @@ seed=${BELAY_SEED:-$((RANDOM * 32768 + RANDOM))}
 echo "BELAY_SEED=$seed"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/belay-many-XXXXXX") || exit 1
-declare -A pid   # worker number -> process
-collector=
-reader=
+keepers=()  # one shell per process, which starts it again
 clean_up() {
   touch "$work/stop"
-  for p in "${pid[@]}" $collector $reader; do kill -9 "$p" 2>/dev/null; done
-  wait 2>/dev/null
+  for p in "${keepers[@]}"; do kill "$p"; done
+  wait
   rm -rf "$work"
 }
 trap clean_up EXIT
 trap 'exit 1' INT TERM
-
 exec 2>"$work/shell"  # bash tells of every process that was killed
-life=0
-kill_seed() { echo $((seed * 100003 + life)); }
-start() {
-  life=$((life + 1))
-  "$tool" write "$work/store" "$work/log.$1" "$1" "$batches" "$((seed + $1))" \
-    "$(kill_seed)" 2>>"$work/errors" &
-  pid[$1]=$!
+
+# Runs `tool "$@" <kill seed>` until it ends by itself; kills are counted in killed.<name>.
+keep() {
+  local name=$1 number=$2 life=0 status child
+  shift 2
+  trap 'kill -9 $child; exit 1' TERM
+  while :; do
+    "$tool" "$@" $(((seed * 1000 + number) * 100003 + life)) 2>>"$work/errors" &
+    child=$!
+    wait $child
+    status=$?
+    [ $status -eq 137 ] || break
+    life=$((life + 1))
+    echo x >>"$work/killed.$name"
+  done
+  [ $status -eq 0 ] || touch "$work/stop"
+  exit $status
 }
-start_collector() {
-  life=$((life + 1))
-  "$tool" collect "$work/store" "$work/collected" "$work/stop" "$(kill_seed)" \
-    2>>"$work/errors" &
-  collector=$!
-}
+
 started=$(date +%s%N)
 logs=()
+writers=()
 for ((i = 0; i < workers; ++i)); do
   logs+=("$work/log.$i")
-  start "$i"
+  keep writer "$i" write "$work/store" "$work/log.$i" "$i" "$batches" $((seed + i)) &
+  writers+=($!)
 done
-start_collector
-"$tool" read "$work/store" "$work/read" "$work/stop" 2>>"$work/errors" &
+keep collector 900 collect "$work/store" "$work/collected" "$work/stop" &
+keepers=("${writers[@]}" $!)
+collector=$!
+keep reader 901 read "$work/store" "$work/read" "$work/stop" &
+keepers+=($!)
 reader=$!
 
-worker_kills=0
-collector_kills=0
 failed=0
-# Whoever was killed is started again; the collector as long as there are writers.
-while [ ${#pid[@]} -gt 0 ] && [ $failed -eq 0 ]; do
-  wait -n -p ended
-  status=$?
-  if [ "$ended" = "$reader" ]; then
-    echo "the reader ended early with $status"
-    failed=1
-  elif [ "$ended" = "$collector" ]; then
-    if [ $status -eq 137 ]; then
-      collector_kills=$((collector_kills + 1))
-      start_collector
-    else
-      echo "the collector ended early with $status"
-      failed=1
-    fi
-  else
-    for i in "${!pid[@]}"; do
-      [ "${pid[$i]}" = "$ended" ] || continue
-      case $status in
-        0) unset "pid[$i]" ;;
-        137) worker_kills=$((worker_kills + 1)) && start "$i" ;;
-        *) echo "worker $i ended with $status" && failed=1 && unset "pid[$i]" ;;
-      esac
-    done
-  fi
+for p in "${writers[@]}"; do
+  wait "$p" || { echo "a writer failed"; failed=1; }
 done
-if [ $failed -ne 0 ]; then
-  for p in "${pid[@]}"; do kill -9 "$p" && wait "$p"; done
-  pid=()
-fi
 touch "$work/stop"
-for p in "$collector" "$reader"; do
-  wait "$p"
-  status=$?
-  [ $status -eq 0 ] || [ $status -eq 137 ] || [ $status -eq 127 ] || failed=1
-done
-collector=
-reader=
-"$tool" check "$work/store" "${logs[@]}" >"$work/sum" 2>>"$work/errors" || failed=1
-cat "$work/sum"
-touch "$work/collected" "$work/read"
+wait "$collector" || { echo "the collector failed"; failed=1; }
+wait "$reader" || { echo "the reader failed"; failed=1; }
+keepers=()
+"$tool" check "$work/store" "${logs[@]}" 2>>"$work/errors" || failed=1
+touch "$work/collected" "$work/read" "$work/killed.writer" "$work/killed.collector"
 took=$((($(date +%s%N) - started) / 1000000))
-echo "$workers processes x $batches batches in $took ms: $worker_kills writers and" \
-  "$collector_kills collectors killed, $(wc -l <"$work/collected") collections that" \
-  "removed something, $(wc -l <"$work/read") reads and verifies meanwhile"
-if [ -s "$work/errors" ]; then
-  grep -v ': line .* Killed' "$work/errors" | sort | uniq -c | sort -rn | head -20
-  grep -q '^wrong' "$work/errors" && failed=1
-fi
+count() { wc -l <"$work/$1"; }
+echo "$workers processes x $batches batches in $took ms: $(count killed.writer) writers and" \
+  "$(count killed.collector) collectors killed, $(count collected) collections that" \
+  "removed something, $(count read) reads and verifies meanwhile"
+sort "$work/errors" | uniq -c | sort -rn | head -20
 exit $failed

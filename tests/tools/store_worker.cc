@@ -3,7 +3,7 @@
 //
 //   store_worker write   <store> <log> <worker> <batches> <seed> <kill seed>
 //   store_worker collect <store> <log> <stop file> <kill seed>
-//   store_worker read    <store> <log> <stop file>
+//   store_worker read    <store> <log> <stop file> <ignored>
 //   store_worker check   <store> <log>...
 //   store_worker stream  <store> <mebibytes>
 //
@@ -372,7 +372,7 @@ int Main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "write" && argc == 8) return Write(argv + 2);
   if (what == "collect" && argc == 6) return Collect(argv + 2);
-  if (what == "read" && argc == 5) return Read(argv + 2);
+  if (what == "read" && argc == 6) return Read(argv + 2);
   if (what == "check" && argc >= 4) return Check(argc - 2, argv + 2);
   if (what == "stream" && argc == 4) return Stream(argv + 2);
   std::fprintf(stderr, "store_worker: see the head of store_worker.cc\n");
