@@ -35,10 +35,12 @@ Status MakeAll(const StoreOp& op, Store& store, const std::vector<std::string>& 
 Status SetupPlain(const StoreOp& op, Fs& fs, const AbsPath& dir) {
   Process process(fs, dir, op.scale.seed, op.options);
   BELAY_TRY(auto store, process.Open());
-  BELAY_OK(MakeAll(op, *store, op.before));
-  if (op.dropped.empty()) return Ok();
-  BELAY_OK(MakeAll(op, *store, op.dropped));
-  return DropCheckpoints(*store, op.dropped);
+  // By turns, so that no pack holds only what is wanted or only what is not.
+  for (size_t i = 0; i < std::max(op.before.size(), op.dropped.size()); ++i) {
+    if (i < op.before.size()) BELAY_OK(MakeAll(op, *store, {op.before[i]}));
+    if (i < op.dropped.size()) BELAY_OK(MakeAll(op, *store, {op.dropped[i]}));
+  }
+  return op.dropped.empty() ? Ok() : DropCheckpoints(*store, op.dropped);
 }
 
 // The file of a pack that nobody names, as a killed collection leaves one.
@@ -59,8 +61,7 @@ Status PutLeftover(Fs& fs, const AbsPath& dir) {
 Status MakeThem(const StoreOp& op, Fs& fs, const AbsPath& dir, Acks& acks) {
   Process process(fs, dir, op.scale.seed + op.salt + 1000, op.options);
   BELAY_TRY(auto store, process.Open());
-  for (const std::string& name : op.makes)
-    BELAY_OK(MakeAndAck(op, *store, name, acks));
+  for (const std::string& name : op.makes) BELAY_OK(MakeAndAck(op, *store, name, acks));
   return Ok();
 }
 
@@ -119,8 +120,7 @@ Status Repair(const StoreOp& op, Fs& fs, const AbsPath& dir, Acks& acks) {
   (void)report;
   acks.Add("repaired");
   BELAY_TRY(auto store, process.Open());
-  for (const std::string& name : op.makes)
-    BELAY_OK(MakeAndAck(op, *store, name, acks));
+  for (const std::string& name : op.makes) BELAY_OK(MakeAndAck(op, *store, name, acks));
   return Ok();
 }
 
@@ -333,7 +333,7 @@ std::vector<StoreOp> StoreOps(const Scale& scale) {
 
   StoreOp gc = plain;
   gc.name = "gc";
-  gc.options.pack_target = scale.bytes * 6;
+  gc.options.pack_target = scale.bytes * 10;  // two checkpoints each
   gc.before = {"one", "two"};
   gc.dropped = {"gone1", "gone2"};
   gc.setup = [](const StoreOp& op, Fs& fs, const AbsPath& dir) -> Status {

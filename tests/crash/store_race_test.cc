@@ -116,13 +116,13 @@ TEST_F(StoreRace, LeftoversGoOnlyOnceTheManifestIsDurable) {
       auto store = second.Open();
       if (store.ok()) (void)CollectGarbage(**store, {.everything = true});
     }
-    for (const CrashPolicy& policy :
-         {CrashPolicy::DropUnsynced(), CrashPolicy::Tear(cut), CrashPolicy::KeepAll()}) {
+    for (const CrashPolicy& policy : {CrashPolicy::DropUnsynced(),
+                                      CrashPolicy::Tear(cut), CrashPolicy::KeepAll()}) {
       auto crashed = disk->Clone();
       crashed->Crash(policy);
       Status checked = CheckStore(op_, *crashed, kStore, {});
-      EXPECT_TRUE(checked.ok()) << checked.error().what << ", cut at " << cut << ", "
-                                << policy.Text();
+      EXPECT_TRUE(checked.ok())
+          << checked.error().what << ", cut at " << cut << ", " << policy.Text();
     }
     if (!fs.fired()) break;
   }
@@ -176,7 +176,7 @@ TEST_F(StoreRace, TheCollectorDoesNotObeyADropThatWasNotKept) {
   Process collecting(hooked, kStore, 2, op_.options);
   auto store = collecting.Open();
   ASSERT_OK(store);
-  auto collected = CollectGarbage(**store, {.min_garbage = 0.5});
+  auto collected = CollectGarbage(**store, {.min_garbage = 0.3});
   if (dropping.joinable()) {  // it never came to that: let the other go
     if (!looked) look.count_down();
     copied.count_down();

@@ -80,9 +80,10 @@ TEST_P(StoreSweep, AnswersEveryFailingCallCleanly) {
 
 TEST_P(StoreSweep, LosesNothingWhenPowerFailsAfterAFailingCall) {
   for (bool sticky : {false, true}) {
-    SweepOptions options{.name = op_.name + (sticky ? " EIO from each call on, then"
-                                                    : " EIO at each call, then") +
-                                 " a power cut"};
+    SweepOptions options{
+        .name = op_.name +
+                (sticky ? " EIO from each call on, then" : " EIO at each call, then") +
+                " a power cut"};
     options.fault = Fault::Errno(0, EIO, sticky);
     options.fault.mutating_only = true;
     options.crash_after_error = true;
@@ -217,11 +218,10 @@ TEST_P(StoreSweep, RecoversFromACrashDuringRecovery) {
   Expect(sum);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Operations, StoreSweep,
-    ::testing::Values("create", "append", "roll", "batches", "drop", "gc",
-                      "gc_beside_writer", "repair"),
-    [](const auto& op) { return op.param; });
+INSTANTIATE_TEST_SUITE_P(Operations, StoreSweep,
+                         ::testing::Values("create", "append", "roll", "batches",
+                                           "drop", "gc", "gc_beside_writer", "repair"),
+                         [](const auto& op) { return op.param; });
 
 }  // namespace
 }  // namespace belay::test

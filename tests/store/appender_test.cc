@@ -23,7 +23,9 @@ namespace {
 
 Files Content(const std::string& name) {
   uint64_t seed = LoadU64(Sha256::Of(AsBytes(name)).bytes.data());
-  return {{"shared", Noise(1, 2000)}, {name, Noise(seed, 1500)}};
+  // A torn batch is longer than what comes to stand in its place.
+  return {{"shared", Noise(1, 2000)},
+          {name, Noise(seed, name == "torn" ? 6000 : 1500)}};
 }
 
 class AppenderTest : public ::testing::Test {
@@ -539,7 +541,22 @@ TEST_F(AppenderTest, LetsTheCollectorInOnceCommitted) {
   EXPECT_TRUE(CollectGarbage(*store_, {.everything = true}).ok());
 }
 
-// --- reading what was forged ---------------------------------------------------------
+// --- reading what is not what it says ------------------------------------------------
+
+TEST_F(AppenderTest, BytesThatDoNotMatchTheirHashAreDamageNotData) {
+  Make("one");
+  ObjectId id = Sha256::Of(AsBytes(acked_["one"]["one"]));
+  auto found = store_->Find({ObjectType::kBlob, id});
+  ASSERT_OK(found);
+  ASSERT_TRUE(found->has_value());
+  ASSERT_EQ((*found)->record.header.codec, CodecId::kRaw);
+  Flip(store_->packs_dir(), PackName(),
+       (*found)->record.offset + kRecordHeaderSize + 9);
+  Reopen();
+  auto read = store_->ReadContentBytes(id, 1 << 20);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code, Errc::kCorrupt);
+}
 
 TEST_F(AppenderTest, AChunkListOfOtherContentIsDamage) {
   std::string content = Noise(3, 3000);
