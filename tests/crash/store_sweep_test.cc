@@ -105,6 +105,46 @@ TEST_P(StoreSweep, MakesUpForShortWritesAndInterruptions) {
   Expect(Sweep(op_, interrupted));
 }
 
+// A disk that has room for so much and no more, byte by byte and file by file.
+TEST_P(StoreSweep, AnswersAFullDiskCleanlyWhateverItsSize) {
+  SweepResult result;
+  result.name = op_.name + " on a full disk";
+  MemFs fresh;
+  ASSERT_TRUE(Prepare(op_, fresh).ok());
+  fresh.Crash(CrashPolicy::KeepAll());
+  // True when that was enough.
+  auto run = [&](uint64_t bytes, uint64_t files) {
+    auto disk = fresh.Clone();
+    disk->SetCapacity(bytes, files);
+    SweepRun one;
+    ListedAcks acks(one.acks);
+    Status status = op_.run(op_, *disk, kStore, acks);
+    one.done = status.ok();
+    if (!status.ok()) one.error = status.error();
+    ++result.points;
+    ++result.states;
+    Status checked = CheckError(one, ENOSPC);
+    if (disk->open_handles() != 0) checked = Error(Errc::kIo, "handles left open");
+    disk->SetCapacity(UINT64_MAX);
+    if (checked.ok())
+      checked = CheckStore(op_, *disk, kStore, {.acks = one.acks, .retry = true});
+    if (!checked.ok()) {
+      ++result.failures;
+      if (result.first_failures.size() < 10)
+        result.first_failures.push_back(std::to_string(bytes) + " bytes, " +
+                                        std::to_string(files) +
+                                        " files: " + checked.error().what);
+    }
+    return one.done;
+  };
+  const uint64_t step = RunEverything() ? 16 : 101;
+  for (uint64_t extra = 0; !run(fresh.used_bytes() + extra, UINT64_MAX); extra += step)
+    ASSERT_LT(extra, uint64_t{1} << 20);
+  for (uint64_t extra = 0; !run(UINT64_MAX, fresh.used_inodes() + extra); ++extra)
+    ASSERT_LT(extra, 100u);
+  Expect(result);
+}
+
 // The process dies at a call, nothing else happens to the disk; another goes on and
 // acknowledges; then the power fails. What the dead one had not flushed must not take
 // the living one's work with it.
