@@ -1,0 +1,300 @@
+// Stores written by earlier versions, one directory of tests/corpus/ each, opened, read
+// and written on for ever. What is in them is said here.
+//
+// A new format version gets a new sample: BELAY_WRITE_CORPUS=<new directory> makes
+// Corpus.WritesASample write one.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/mem_fs.h"
+#include "base/real_fs.h"
+#include "store/gc.h"
+#include "store/inventory.h"
+#include "store/repair.h"
+#include "store/verify.h"
+#include "support/store_fixture.h"
+#include "support/temp_dir.h"
+
+namespace belay::test {
+namespace {
+
+template <class T>
+T Need(Result<T> result, int line = __builtin_LINE()) {
+  if (!result.ok()) {
+    ADD_FAILURE() << "line " << line << ": " << result.error().what;
+    std::abort();
+  }
+  return std::move(result).value();
+}
+
+// Nothing here may come from a helper that could change.
+std::string Numbers(uint64_t from, uint64_t count) {
+  std::string text;
+  for (uint64_t i = from; i < from + count; ++i) text += std::to_string(i * i) + "\n";
+  return text;
+}
+std::string Scattered(size_t length) {
+  std::string bytes;
+  uint64_t h = 88172645463325252;
+  while (bytes.size() < length) {
+    h ^= h << 13;
+    h ^= h >> 7;
+    h ^= h << 17;
+    bytes += static_cast<char>(h >> 32);
+  }
+  return bytes;
+}
+// 1.5 MiB in three chunks that take a few bytes each.
+std::string Long() {
+  return std::string(700'000, 'x') + std::string(800'000, '\0') + "the end";
+}
+
+Files FirstFiles() {
+  return {{"README", "hello\n"},
+          {"empty", ""},
+          {"src/main.c", Numbers(0, 300)},
+          {"src/deep/er/raw", Scattered(900)},
+          {std::string("odd\n\xff name"), "x"}};
+}
+Files SecondFiles() {
+  Files files = FirstFiles();
+  files["README"] = "hello again\n";
+  files["long"] = Long();
+  return files;
+}
+Files LateFiles() { return {{"src/main.c", Numbers(0, 300)}, {"new", Numbers(7, 20)}}; }
+
+const RootId kRoot(IdFor("the root"));
+
+void Publish(Store& store, const LogRecord& record) {
+  auto writer = Need(store.Begin());
+  writer->Add(record);
+  Need(writer->Commit());
+}
+
+// One of everything.
+void WriteSample(Fs& fs, const AbsPath& dir, uint32_t uid) {
+  FakeClock clock;
+  SeededRandom random(1);
+  StoreOptions options{.uid = uid};
+  auto open = [&] {
+    return Need(Store::Open(fs, clock, random, dir, options, Store::Mode::kWrite));
+  };
+  auto store = open();
+  Publish(*store, ToRecord(Root{kRoot, "/home/u/p"}, RecordId(kRoot), 1));
+  Need(MakeCheckpoint(*store, "first", FirstFiles(), kRoot));
+  Need(MakeCheckpoint(*store, "gone", {{"gone", Scattered(400)}}, kRoot));
+  Need(DropCheckpoints(*store, {"gone"}));
+  Need(CollectGarbage(*store, {.everything = true}));  // a pack written by GC
+  Need(MakeCheckpoint(*store, "second", SecondFiles(), kRoot));
+  {
+    // A symlink, attributes, owners, a git record and every field of a checkpoint.
+    auto writer = Need(store->Begin());
+    Tree tree;
+    TreeEntry link;
+    link.name = "link";
+    link.kind = EntryKind::kSymlink;
+    link.mode = 0777;
+    link.target = "../some where";
+    TreeEntry run;
+    run.name = "run";
+    run.mode = 04755;
+    run.uid = 1000;
+    run.gid = 4294967294;
+    run.size = 3;
+    run.id = Need(writer->PutContent(AsBytes("#!\n")));
+    run.xattrs = Need(writer->PutContent(AsBytes("user.a=b")));
+    tree.entries = {link, run};
+    Node git;
+    git.refs = {{ObjectType::kBlob, run.id}};
+    git.fields.Add(1, "refs/heads/main");
+    State state;
+    state.tree = Need(writer->PutTree(tree));
+    state.git = Need(writer->PutObject(ObjectType::kNode, EncodeNode(git)));
+    Checkpoint c;
+    c.id = IdFor("full");
+    c.root = kRoot;
+    c.made_ms = 1'800'000'000'001;
+    c.state = Need(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    c.kind = CheckpointKind::kSafety;
+    c.name = "full", c.note = "note", c.description = "before rollback";
+    c.session = "s", c.agent = "a", c.subagent = "b", c.prompt = "p";
+    c.message_id = "m", c.tool_name = "Edit", c.tool_use_id = "t";
+    c.turn = 3, c.message_index = 4;
+    c.files = 2, c.bytes = 3, c.added = 4, c.modified = 5, c.deleted = 6;
+    c.stored_bytes = 7, c.took_us = 8, c.partial = true;
+    c.meta = {{"k", "v"}, {"k2", "v2"}};
+    writer->Add(ToRecord(c));
+    LogRecord note;
+    note.kind = RecordKind::kAnnotation;
+    note.id = IdFor("annotation");
+    note.fields.Add(kAnnotationTarget, IdFor("first").span());
+    note.fields.Add(kAnnotationNote, "kept");
+    note.fields.AddNumber(kAnnotationPinned, 1);
+    writer->Add(note);
+    Need(writer->Commit());
+  }
+  for (int kind : {4, 5, 6, 999}) {  // session, turn, operation, of the future
+    LogRecord record;
+    record.kind = static_cast<RecordKind>(kind);
+    record.id = IdFor("kind " + std::to_string(kind));
+    record.fields.Add(1, "value");
+    record.fields.Add(5000, "a tag of the future");
+    Publish(*store, record);
+  }
+  Need(MakeCheckpoint(*store, "dropped", {{"d", Scattered(300)}}, kRoot));
+  Need(DropCheckpoints(*store, {"dropped"}));
+  Publish(*store,
+          MakePurge(IdFor("purge"), 5,
+                    {{ObjectType::kBlob, Sha256::Of(AsBytes("secret"))}}, "test"));
+  options.pack_target = 4000;  // the next one starts a pack
+  store = open();
+  Need(MakeCheckpoint(*store, "late", LateFiles(), kRoot));
+}
+
+TEST(Corpus, WritesASample) {
+  RealFs real;
+  if (const char* to = std::getenv("BELAY_WRITE_CORPUS")) {
+    WriteSample(real, AbsPath::Literal(to), static_cast<uint32_t>(getuid()));
+    return;
+  }
+  MemFs disk;  // that it can still be written, without keeping it
+  WriteSample(disk, AbsPath::Literal("/store"), 1000);
+}
+
+// The sample, copied file by file to a disk in memory.
+void Load(const std::string& version, MemFs& disk) {
+  const char* source = std::getenv("BELAY_SOURCE_DIR");
+  ASSERT_NE(source, nullptr);
+  RealFs real;
+  Fd root = Need(disk.OpenDir(AbsPath::Literal("/")));
+  auto copy = [&](const std::string& below, const Fd& to) {
+    Fd from = Need(real.OpenDir(
+        AbsPath::Literal(std::string(source) + "/tests/corpus/" + version + below)));
+    for (const DirEntry& e : Need(real.List(from))) {
+      Name name = Name::Literal(e.name);
+      if (Need(real.StatAt(from, name)).type == FileType::kDirectory) continue;
+      Bytes bytes = Need(ReadSmallFile(real, from, name, 1 << 20));
+      Need(ReplaceFile(disk, to, name, bytes));
+    }
+  };
+  Need(disk.MakeDir(root, Name::Literal("store"), 0700));
+  Fd store = Need(disk.OpenDir(AbsPath::Literal("/store")));
+  Need(disk.MakeDir(store, Name::Literal("packs"), 0700));
+  Fd packs = Need(disk.OpenDir(AbsPath::Literal("/store/packs")));
+  copy("", store);
+  copy("/packs", packs);
+}
+
+void ExpectClean(Store& store) {
+  auto report = Need(VerifyStore(store, {.read_data = true}));
+  for (const std::string& d : report.damage) ADD_FAILURE() << d;
+}
+
+void ExpectPlainCheckpoints(Store& store) {
+  LogView log;
+  Need(ReadOn(store, log));
+  std::map<std::string, ObjectId> states;
+  for (const LogRecord& r : log.records)
+    if (r.kind == RecordKind::kCheckpoint && log.IsWanted(r))
+      states[*Need(ToCheckpoint(r)).name] = r.refs.at(0).id;
+  EXPECT_EQ(Need(ReadFiles(store, states["first"])), FirstFiles());
+  EXPECT_TRUE(Need(ReadFiles(store, states["second"])) == SecondFiles());
+  EXPECT_EQ(Need(ReadFiles(store, states["late"])), LateFiles());
+  EXPECT_FALSE(states.contains("dropped"));
+  EXPECT_FALSE(states.contains("gone"));
+}
+
+class CorpusV1 : public ::testing::Test {
+ protected:
+  void SetUp() override { Load("store-v1", disk_); }
+  MemFs disk_;
+  World world_{disk_, 77};
+};
+
+TEST_F(CorpusV1, IsReadAndVerified) {
+  auto store = Need(world_.Open(Store::Mode::kRead));
+  EXPECT_EQ(store->manifest().packs.size(), 3u);
+  EXPECT_EQ(store->manifest().generation, 2u);
+  ExpectClean(*store);
+  ExpectPlainCheckpoints(*store);
+}
+
+TEST_F(CorpusV1, KeepsEveryField) {
+  auto store = Need(world_.Open(Store::Mode::kRead));
+  LogView log;
+  Need(ReadOn(*store, log));
+  std::map<RecordId, LogRecord> records;
+  for (const LogRecord& r : log.records) records[r.id] = r;
+  Checkpoint c = Need(ToCheckpoint(records.at(IdFor("full"))));
+  EXPECT_EQ(c.kind, CheckpointKind::kSafety);
+  EXPECT_EQ(c.made_ms, 1'800'000'000'001);
+  EXPECT_EQ(c.root, kRoot);
+  EXPECT_EQ(c.note, "note");
+  EXPECT_EQ(c.description, "before rollback");
+  EXPECT_EQ(c.session, "s");
+  EXPECT_EQ(c.agent, "a");
+  EXPECT_EQ(c.subagent, "b");
+  EXPECT_EQ(c.prompt, "p");
+  EXPECT_EQ(c.message_id, "m");
+  EXPECT_EQ(c.tool_name, "Edit");
+  EXPECT_EQ(c.tool_use_id, "t");
+  EXPECT_EQ(c.turn, 3u);
+  EXPECT_EQ(c.message_index, 4u);
+  EXPECT_EQ(c.files, 2u);
+  EXPECT_EQ(c.bytes, 3u);
+  EXPECT_EQ(c.added, 4u);
+  EXPECT_EQ(c.modified, 5u);
+  EXPECT_EQ(c.deleted, 6u);
+  EXPECT_EQ(c.stored_bytes, 7u);
+  EXPECT_EQ(c.took_us, 8u);
+  EXPECT_TRUE(c.partial);
+  EXPECT_EQ(c.meta, (std::map<std::string, std::string>{{"k", "v"}, {"k2", "v2"}}));
+  State state = Need(store->GetState(c.state));
+  Tree tree = Need(store->GetTree(state.tree));
+  ASSERT_EQ(tree.entries.size(), 2u);
+  EXPECT_EQ(tree.entries[0].target, "../some where");
+  EXPECT_EQ(tree.entries[1].mode, 04755u);
+  EXPECT_EQ(tree.entries[1].uid, 1000u);
+  EXPECT_EQ(tree.entries[1].gid, 4294967294u);
+  EXPECT_EQ(AsText(Need(store->ReadContentBytes(tree.entries[1].xattrs, 100))),
+            "user.a=b");
+  Node git = Need(DecodeNode(Need(store->Get({ObjectType::kNode, state.git}))));
+  EXPECT_EQ(git.fields.Text(1), "refs/heads/main");
+  EXPECT_EQ(Need(ToRoot(records.at(RecordId(kRoot)))).path, "/home/u/p");
+  EXPECT_EQ(AnnotationTarget(records.at(IdFor("annotation"))), IdFor("first"));
+  EXPECT_EQ(records.at(IdFor("kind 999")).fields.Text(5000), "a tag of the future");
+  EXPECT_EQ(PurgedBy(records.at(IdFor("purge"))).size(), 1u);
+  EXPECT_EQ(log.max_seq, 15u);
+}
+
+TEST_F(CorpusV1, IsWrittenOnAndCollected) {
+  auto store = Need(world_.Open());
+  Need(MakeCheckpoint(*store, "today", {{"t", "today"}}));
+  ExpectClean(*store);
+  auto report = Need(CollectGarbage(*store, {.everything = true}));
+  EXPECT_GT(report.objects_removed, 0u);
+  store = Need(world_.Open());
+  ExpectClean(*store);
+  ExpectPlainCheckpoints(*store);
+  LogView log;
+  Need(ReadOn(*store, log));
+  EXPECT_EQ(log.max_seq, 16u);
+}
+
+TEST_F(CorpusV1, IsRepairedWithoutItsManifest) {
+  {
+    Fd dir = Need(disk_.OpenDir(AbsPath::Literal("/store")));
+    Need(disk_.Unlink(dir, Name::Literal("manifest")));
+  }
+  Need(RepairStore(disk_, world_.clock, world_.random, world_.dir, world_.options));
+  auto store = Need(world_.Open());
+  ExpectClean(*store);
+  ExpectPlainCheckpoints(*store);
+}
+
+}  // namespace
+}  // namespace belay::test
