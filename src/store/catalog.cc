@@ -413,16 +413,16 @@ Result<std::vector<std::string>> Catalog::Check() {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     auto freshness = file.Compare(*my.log);
-    if (freshness.ok() && *freshness == CatalogDb::Freshness::kForeign) {
-      problems.push_back("catalogue: it was built from another log");
-      return problems;
-    }
+    // Of another generation (GC came by) or of a log that lost its end: not damage. No
+    // answer is taken from it; the next question builds it anew.
+    if (freshness.ok() && *freshness == CatalogDb::Freshness::kForeign) return problems;
     Status done = freshness.ok() ? Ok() : Status(freshness.error());
     if (freshness.ok() && *freshness == CatalogDb::Freshness::kBehind) {
       BELAY_OK(my.AboutToWrite());
       done = file.CatchUp(*my.log);
     }
     if (!done.ok()) {
+      if (done.error().code == Errc::kConflict) return problems;  // the same
       if (done.error().code != Errc::kCorrupt) return std::move(done).error();
       problems.push_back(done.error().what);
       return problems;

@@ -102,8 +102,12 @@ class Collector {
       : store_(store), options_(options) {}
 
   Result<GcReport> Run() {
-    BELAY_TRY(HeldLock collector,
-              store_.locks().Acquire(StoreLock::kCollector, LockMode::kExclusive));
+    // Another one at work will do as well: no need to queue.
+    BELAY_TRY(auto collector,
+              store_.locks().TryAcquire(StoreLock::kCollector, LockMode::kExclusive));
+    if (!collector)
+      return Error(Errc::kBusy, "another belay process is cleaning up the store")
+          .WithHint("try again when it is done");
     if (!options_.dry_run) BELAY_OK(RemoveLeftovers());
     BELAY_OK(Look());
     report_.packs_before = report_.packs_after = inventory_.packs.size();

@@ -1,0 +1,129 @@
+# verify, du, gc, repair and status on a real store.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store
+real=$(pwd -P)
+
+# No store yet: nothing is wrong, and nothing is created.
+for command in verify du gc; do
+  run $command; expect_rc 0; expect_in_out "nothing stored yet"
+  run $command --json; expect_rc 0; expect_json
+done
+run repair; expect_rc 1; expect_in_err "no store to repair"
+[ ! -e "$BELAY_HOME" ] || fail "a look created the store"
+
+"$BELAY_BUILD_DIR/bin/make_store" "$BELAY_HOME" "$real" || fail "make_store"
+chmod 755 "$BELAY_HOME"
+
+run status --json; expect_py "d['protected'] and d['last']['name'] == 'big'"
+expect_py "d['last']['kind'] == 'manual' and len(d['last']['tree']) == 64"
+run status; expect_in_out "protected: $real"; expect_in_out "big"
+mkdir -p inner/deep; cd inner/deep; run status --json
+expect_py "d['root'] == '$real'"; cd "$real"
+[ "$(stat -c %a "$BELAY_HOME")" = 700 ] || fail "the store is open to others"
+[ -z "$(find "$BELAY_HOME" ! -type d -perm /077)" ] || fail "files are open to others"
+
+run verify; expect_rc 0; expect_in_out "whole"
+run verify --read-data; expect_rc 0; expect_in_out "every byte read"
+run verify --json; expect_py "d['clean'] and d['objects'] > 10 and d['damage'] == []"
+
+# The parts add up, and the sum is what du(1) counts.
+run du --json; expect_rc 0
+expect_py "d['packs'] + d['indexes'] + d['catalog'] + d['other'] == d['allocated']"
+expect_py "d['allocated'] == $(du -s -B1 "$BELAY_HOME" | cut -f1)"
+expect_py "d['reclaimable'] > 4 << 20"
+expect_py "d['roots'][0]['root'] == '$real' and d['roots'][0]['checkpoints'] == 3"
+run du; expect_in_out "belay gc"
+
+run gc; expect_rc 0; expect_in_out "gave back 4."
+run gc; expect_rc 0; expect_in_out "nothing to give back"
+run gc --json; expect_py "d['freed'] == 0"
+run verify --read-data; expect_rc 0
+run status --json; expect_py "d['last']['name'] == 'big'"
+
+pack=$(ls "$BELAY_HOME"/packs/*.pack | head -n 1)
+cp -a "$BELAY_HOME" "$scratch/good"
+restore() { rm -rf "$BELAY_HOME"; cp -a "$scratch/good" "$BELAY_HOME"; }
+flip() { # FILE OFFSET
+  python3 -c 'import sys
+f = open(sys.argv[1], "r+b"); f.seek(int(sys.argv[2])); b = f.read(1)
+f.seek(int(sys.argv[2])); f.write(bytes([b[0] ^ 1]))' "$1" "$2"
+}
+
+# A flipped bit: found, named, and the rest still readable.
+flip "$pack" $(($(stat -c %s "$pack") / 2))
+run verify --read-data; expect_rc 3; expect_in_out "damaged"; expect_in_out "large.bin"
+expect_in_out "'big'"
+run verify --read-data --json; expect_rc 3
+expect_py "not d['clean'] and [c['name'] for c in d['checkpoints']] == ['big']"
+expect_py "d['checkpoints'][0]['paths'] == ['large.bin']"
+run gc; [ "$rc" = 0 ] || expect_rc 3
+run repair; expect_rc 0
+run verify --read-data; expect_rc 3
+restore
+
+# The manifest gone or damaged: said, and repaired to the same answers.
+rm "$BELAY_HOME/manifest"
+run verify; expect_rc 3; expect_in_err "belay repair"
+run status; expect_rc 3
+run repair; expect_rc 0; expect_in_out "manifest"; expect_in_out "3 checkpoints"
+run verify --read-data; expect_rc 0
+run status --json; expect_py "d['last']['name'] == 'big'"
+restore
+flip "$BELAY_HOME/manifest" 30
+run du; expect_rc 3; expect_in_err "belay repair"
+run repair; expect_rc 0; run verify --read-data; expect_rc 0
+restore
+
+# Rebuildable files: no answer changes.
+rm -rf "$BELAY_HOME"/packs/*.idx "$BELAY_HOME/tail" "$BELAY_HOME/catalog"
+run status --json; expect_py "d['last']['name'] == 'big'"
+run verify --read-data; expect_rc 0
+run repair --json; expect_rc 0; expect_py "d['checkpoints'] == 3"
+run verify --read-data; expect_rc 0; [[ $out$err == *incomplete* ]] && fail "not rebuilt"
+restore
+printf 'not a database' >"$BELAY_HOME/catalog/catalog.db"
+run status --json; expect_py "d['last']['name'] == 'big'"
+restore
+
+# A pack gone: named, with what it hits.
+rm "$pack"
+run verify; expect_rc 3; expect_in_out "is missing"
+restore
+
+# A newer format: refused, nothing changed.
+sed -i 's/^belay store 1$/belay store 2/' "$BELAY_HOME/manifest"
+before=$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)
+for command in verify du gc repair status; do
+  run $command; expect_rc 1; expect_in_err "newer Belay"
+done
+[ "$before" = "$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)" ] ||
+  fail "a newer store was changed"
+restore
+
+# Somebody else's store.
+if [ "$(id -u)" = 0 ]; then
+  chown 65534 "$BELAY_HOME"
+  for command in verify du gc repair; do
+    run $command; expect_rc 1; expect_in_err "belongs to user 65534"
+  done
+  chown 0 "$BELAY_HOME"
+fi
+
+# A lock that is held: busy, not for ever.
+python3 - "$BELAY_HOME/lock" <<'PY' &
+import fcntl, os, struct, sys, signal
+f = open(sys.argv[1], "r+b")
+F_OFD_SETLK = 37
+fcntl.fcntl(f, F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 1, 0))
+open(sys.argv[1] + ".held", "w").close()
+signal.pause()
+PY
+holder=$!
+until [ -e "$BELAY_HOME/lock.held" ]; do read -rt 0.01 <> <(:) || :; done
+run gc; expect_rc 4; expect_in_err "cleaning up"
+kill "$holder"
+
+run demo; expect_rc 0; expect_in_out "All as promised"
+run demo --json; expect_rc 0; expect_py "d['ok']"
+finish
