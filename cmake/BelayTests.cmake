@@ -22,9 +22,6 @@ function(belay_gtest name library label)
   target_link_libraries(${name}_test PRIVATE belay_test_pch belay_test_support ${library})
   target_precompile_headers(${name}_test REUSE_FROM belay_test_pch)
   target_compile_options(${name}_test PRIVATE ${test_options})
-  foreach(helper IN LISTS BELAY_TEST_HELPERS)
-    add_dependencies(${name}_test ${helper})
-  endforeach()
   # One label: gtest_discover_tests flattens lists in its properties.
   gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
                        DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 LABELS ${label})
@@ -58,14 +55,12 @@ if(GTest_FOUND)
     <gtest/gtest.h> <gmock/gmock.h> <algorithm> <cstdint> <functional> <map> <memory>
     <optional> <span> <string> <string_view> <utility> <vector>)
 
-  # Small programs that tests run (a program to kill, a fault to preload, ...).
-  set(BELAY_TEST_HELPERS "")
+  # Small programs that script tests run (a store to look at, a program to kill, ...).
   file(GLOB helper_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/tools/*.cc")
   foreach(source IN LISTS helper_sources)
     get_filename_component(helper ${source} NAME_WE)
     add_executable(${helper} ${source})
     target_link_libraries(${helper} PRIVATE belay_test_support ${BELAY_WHOLE})
-    list(APPEND BELAY_TEST_HELPERS ${helper})
   endforeach()
 
   foreach(module IN LISTS BELAY_MODULES)

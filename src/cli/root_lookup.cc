@@ -28,6 +28,9 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last);
   }
+  if (const auto& trouble = catalog->trouble())
+    status.failures.push_back({FormatUtcMillis((*opened)->clock.WallMillis()),
+                               StrCat("the catalogue: ", trouble->what)});
   return std::optional(std::move(status));
 }
 
