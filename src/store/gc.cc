@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/mutant.h"
 #include "store/appender.h"
@@ -123,6 +124,9 @@ class Collector {
       append.Release();
       BELAY_OK(Look());
       Choose();
+      // The pack that others have begun since then grows: it stays this time.
+      if (const PackInventory& last = inventory_.packs.back(); !last.listed.sealed)
+        victims_.erase(last.listed.id);
       if (victims_.empty()) return report_;
     }
     CopyTarget target(store_);
@@ -336,15 +340,19 @@ class Collector {
       if (r->kind == RecordKind::kPurge && BELAY_MUTANT("gc-drops-purges"))
         keep = false;
       if (r->kind == RecordKind::kDrop) {
-        // A drop stays as long as something it names does.
+        // A drop stays as long as something it names does, be it a copy that was made
+        // before the drop was.
         keep = false;
-        for (const RecordId& id : DroppedBy(*r)) keep |= outside_ids.contains(id);
+        for (const RecordId& id : DroppedBy(*r))
+          keep |= outside_ids.contains(id) || copied_ids_.contains(id);
       }
       if (!keep) {
         ++report_.records_removed;
         continue;
       }
-      if (!copied_records_.insert(r->id).second) continue;
+      // By number too: a later record of a root has the id of the first.
+      if (!copied_records_.emplace(r->seq, r->id).second) continue;
+      copied_ids_.insert(r->id);
       target.AddRecord(*r);
     }
     return Ok();
@@ -422,7 +430,8 @@ class Collector {
   std::unique_ptr<Marker> marker_;
   std::unordered_set<PackId> victims_;
   std::unordered_set<ObjectKey> copied_;
-  std::unordered_set<RecordId> copied_records_;
+  std::set<std::pair<uint64_t, RecordId>> copied_records_;
+  std::unordered_set<RecordId> copied_ids_;
 };
 
 }  // namespace

@@ -981,6 +981,74 @@ TEST(Damage, ACheckpointPublishedMeanwhileIsNotCalledDamage) {
   }
 }
 
+// Others publish and drop while GC is at work, the first time so that the pack they
+// begin is worth collecting too, the second time in that very pack.
+TEST(Collect, ADropPublishedMeanwhileStays) {
+  auto run = [](int first, int second) {
+    DamagedDisk disk;
+    {
+      // Something unwanted in the open pack, so that it is sealed and collected.
+      World before = Sample::Over(disk.fs());
+      auto store = Need(before.Open());
+      Need(MakeCheckpoint(*store, "unwanted", {{"u", Noise(6, 200)}}));
+      Need(DropCheckpoints(*store, {"unwanted"}));
+    }
+    int calls = 0;
+    bool dropped = false;
+    HookFs fs(disk.fs(), [&](FsCall, const std::string&) -> Status {
+      ++calls;
+      if (calls != first && calls != second) return Ok();
+      World other = Sample::Over(disk.fs());
+      other.options.lock_wait_ms = 0;
+      auto store = other.Open();
+      if (!store.ok()) return Ok();
+      if (calls == first) {
+        if (MakeCheckpoint(**store, "brief", {{"n", Noise(8, 600)}}).ok())
+          (void)DropCheckpoints(**store, {"brief"});
+      } else {
+        dropped = DropCheckpoints(**store, {"two"}).ok();
+      }
+      return Ok();
+    });
+    World world = Sample::Over(fs);
+    auto store = Need(world.Open());
+    Need(CollectGarbage(*store, {.everything = true}));
+    store.reset();
+    World after = Sample::Over(disk.fs());
+    store = Need(after.Open());
+    auto all = Need(ReadAll(*store));
+    SCOPED_TRACE(std::to_string(first) + ", then " + std::to_string(second));
+    EXPECT_EQ(all.contains("two"), !dropped);
+    EXPECT_TRUE(all.contains("one"));
+    auto report = Need(VerifyStore(*store, {.read_data = true}));
+    for (const std::string& d : report.damage) ADD_FAILURE() << d;
+    return calls;
+  };
+  const int calls = run(-1, -1);
+  for (int first = 1; first <= calls; first += static_cast<int>(Stride(1)))
+    for (int later = 1; first + later <= calls + 12; later += 2)
+      run(first, first + later);
+}
+
+TEST(Collect, TheNewestRecordOfARootStays) {
+  MemFs disk;
+  World world(disk);
+  auto store = Need(world.Open());
+  RootId root(world.random.NewId());
+  for (const char* path : {"/old", "/new"}) {
+    auto writer = Need(store->Begin());
+    writer->Add(ToRecord(Root{root, path}, RecordId(root), 1));
+    Need(writer->Commit());
+  }
+  Need(MakeCheckpoint(*store, "gone", {{"a", Noise(1, 9000)}}, root));
+  Need(DropCheckpoints(*store, {"gone"}));
+  Need(CollectGarbage(*store, {.everything = true}));
+  LogView log;
+  Need(ReadOn(*store, log));
+  ASSERT_FALSE(log.records.empty());
+  EXPECT_EQ(Need(ToRoot(log.records.back())).path, "/new");
+}
+
 // Somebody makes the store between two looks of somebody who only wants to read it.
 TEST(Damage, AStoreThatIsJustBeingMadeIsNotADamagedOne) {
   for (const char* look : {"packs", "manifest"}) {

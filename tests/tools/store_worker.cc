@@ -41,8 +41,8 @@ namespace {
 
 struct Place {
   explicit Place(const std::string& path, const char* kill_seed = "0",
-                 uint64_t kill_within = 4000)
-      : fs(real, KillBy(kill_seed, kill_within)),
+                 uint64_t kill_within_changes = 300)
+      : fs(real, KillBy(kill_seed, kill_within_changes)),
         dir(AbsPath::Literal(path)),
         options{.uid = static_cast<uint32_t>(getuid()), .lock_wait_ms = 120'000} {
     // Small, so that packs are filled, sealed and merged all the time.
@@ -52,12 +52,16 @@ struct Place {
   Result<std::unique_ptr<Store>> Open(Store::Mode mode) {
     return Store::Open(fs, clock, random, dir, options, mode);
   }
-  static Fault KillBy(const char* text, uint64_t within) {
+  // At any call, or at one that changes something: those are few, and more is at stake.
+  static Fault KillBy(const char* text, uint64_t changes) {
     const uint64_t seed = std::strtoull(text, nullptr, 10);
     if (seed == 0) return Fault::None();
     SeededRandom random(seed);
-    const uint64_t at = 1 + random.Below(within);
-    return random.Below(2) == 0 ? Fault::Kill(at) : Fault::KillAfter(at);
+    const bool changing = random.Below(4) != 0;
+    const uint64_t at = 1 + random.Below(changes * (changing ? 1 : 40));
+    Fault fault = random.Below(2) == 0 ? Fault::Kill(at) : Fault::KillAfter(at);
+    fault.mutating_only = changing;
+    return fault;
   }
   RealFs real;
   FaultFs fs;
@@ -179,7 +183,8 @@ int Write(char** args) {
              std::to_string(published->first_seq));
     ++acked;
     live.push_back(name);
-    if (live.size() > 4 && random.Below(3) == 0) {
+    // Bounded, so that a collection takes no longer towards the end.
+    if (live.size() > 15 || (live.size() > 4 && random.Below(3) == 0)) {
       size_t pick = static_cast<size_t>(random.Below(live.size()));
       std::string victim = live[pick];
       live.erase(live.begin() + static_cast<ptrdiff_t>(pick));
@@ -197,7 +202,7 @@ int Write(char** args) {
 bool Exists(const char* path) { return access(path, F_OK) == 0; }
 
 int Collect(char** args) {
-  Place place(args[0], args[3], 40'000);  // a collection makes many calls
+  Place place(args[0], args[3], 250);  // some collections later
   Log log(args[1]);
   while (!Exists(args[2])) {
     auto store = place.Open(Store::Mode::kWrite);
