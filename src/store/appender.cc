@@ -52,9 +52,10 @@ Result<PackFile> Appender::CreatePack(Store& store, const StoreId& store_id,
   header.created_ms = store.clock().WallMillis();
   const Name name = PackFile::FileName(header.pack);
   // Outside of what is cleaned up after: what is there already is not ours to remove.
-  BELAY_TRY(Fd file, fs.Open(store.packs_dir(), name,
-                             OpenMode::CreateNew(
-                                 BELAY_MUTANT("pack-for-everybody") ? 0644 : 0600)));
+  BELAY_TRY(
+      Fd file,
+      fs.Open(store.packs_dir(), name,
+              OpenMode::CreateNew(BELAY_MUTANT("pack-for-everybody") ? 0644 : 0600)));
   auto create = [&]() -> Status {
     BELAY_OK(WriteFull(fs, file, 0, Encode(header)));
     if (!BELAY_MUTANT("skip-new-pack-flush")) BELAY_OK(fs.Sync(file));

@@ -105,8 +105,8 @@ class Repairer {
   }
 
   // Records that can be read in [from, limit), where no batch is whole. A torn end has
-  // none, or was not acknowledged; a damaged one may have been, so it is kept and called
-  // damage.
+  // none, or was not acknowledged; a damaged one may have been, so it is kept and
+  // called damage.
   Result<bool> HasRecords(const PackFile& file, uint64_t from, uint64_t limit) {
     BELAY_TRY(auto records, file.ReadableRecords(from, limit));
     for (const RecordAt& r : records) {

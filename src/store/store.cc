@@ -107,9 +107,9 @@ Status Store::OpenExisting() {
     if (manifest.error().code != Errc::kNotFound) return std::move(manifest).error();
     // A store that was being made has no packs yet; one that lost its manifest has.
     BELAY_TRY(auto entries, fs_.List(packs_dir_));
-    const bool has_packs = std::any_of(
-        entries.begin(), entries.end(),
-        [](const DirEntry& e) { return e.name.ends_with(".pack"); });
+    const bool has_packs =
+        std::any_of(entries.begin(), entries.end(),
+                    [](const DirEntry& e) { return e.name.ends_with(".pack"); });
     // Or it was just made: a pack is there only after the manifest.
     if (has_packs) manifest = LoadManifest();
     if (!manifest.ok() && has_packs && manifest.error().code == Errc::kNotFound)
