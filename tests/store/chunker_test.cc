@@ -256,7 +256,7 @@ TEST(Stream, LongContentTakesFlatMemory) {
   ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   std::printf("peak RSS %ld KiB for 96 MiB\n", usage.ru_maxrss);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(usage.ru_maxrss, 90 * 1024);  // half of it is one batch and its growth
+  EXPECT_LT(usage.ru_maxrss, 120 * 1024);  // all of it held would be twice that
 #endif
 }
 
