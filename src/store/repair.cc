@@ -22,6 +22,9 @@ class Repairer {
     if (stat.uid != options_.uid)
       return Error(Errc::kRefused, "the store " + dir_.bytes() + " belongs to user " +
                                        std::to_string(stat.uid));
+    BELAY_TRY(packs_dir_,
+              fs_.Open(home_, Name::Literal("packs"), OpenMode::Directory()));
+    BELAY_OK(CheckIsStore());
     StoreLocks locks(fs_, clock_, home_, options_.lock_wait_ms);
     std::vector<HeldLock> held;
     for (StoreLock which : {StoreLock::kCollector, StoreLock::kGate, StoreLock::kUse,
@@ -29,8 +32,6 @@ class Repairer {
       BELAY_TRY(HeldLock lock, locks.Acquire(which, LockMode::kExclusive));
       held.push_back(std::move(lock));
     }
-    BELAY_TRY(packs_dir_,
-              fs_.Open(home_, Name::Literal("packs"), OpenMode::Directory()));
 
     auto bytes = ReadSmallFile(fs_, home_, Name::Literal("manifest"), size_t{16} << 20);
     bool lost = !bytes.ok();
@@ -56,6 +57,19 @@ class Repairer {
 
  private:
   void Done(std::string what) { report_.done.push_back(std::move(what)); }
+
+  // A manifest, or at least one pack: otherwise this is somebody's directory, in which
+  // not even a lock file is made.
+  Status CheckIsStore() {
+    auto manifest = fs_.StatAt(home_, Name::Literal("manifest"));
+    if (manifest.ok()) return Ok();
+    BELAY_TRY(auto entries, fs_.List(packs_dir_));
+    for (const DirEntry& e : entries)
+      if (e.name.ends_with(".pack") &&
+          Id128::FromText(e.name.substr(0, e.name.size() - 5)))
+        return Ok();
+    return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+  }
 
   // The pack's header, put right when only it is damaged: its id is in the file's name
   // and in every batch.

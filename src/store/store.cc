@@ -62,28 +62,54 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   }
   if (!opened.ok()) return Context(std::move(opened).error(), "store");
   store->dir_ = std::move(*opened);
-  BELAY_OK(store->CheckPlace());
-
+  BELAY_OK(store->CheckOwner());
   Status ready = store->OpenExisting();
   if (!ready.ok() && ready.error().code == Errc::kNotFound) {
     if (mode == Mode::kRead) return std::move(ready).error();
+    BELAY_OK(store->CheckIsFree());
+    BELAY_OK(store->SecurePlace());
     ready = store->Create();
+  } else if (ready.ok()) {
+    BELAY_OK(store->SecurePlace());
   }
   BELAY_OK(ready);
   return store;
 }
 
-// Ours, private, and on a file system where locks exclude.
-Status Store::CheckPlace() {
+Status Store::CheckOwner() {
   BELAY_TRY(FileStat stat, fs_.Stat(dir_));
   if (stat.uid != options_.uid && !BELAY_MUTANT("owner-unchecked"))
     return Error(Errc::kRefused, "the store " + path_.bytes() + " belongs to user " +
                                      std::to_string(stat.uid) + ", not to you (" +
                                      std::to_string(options_.uid) + ")")
         .WithHint("set BELAY_HOME to a directory of your own");
-  if ((stat.mode & 0077) != 0 && !BELAY_MUTANT("leave-open-to-others"))
-    BELAY_OK(fs_.SetMode(dir_, 0700));
+  return Ok();
+}
+
+// A store is made in a directory of its own. What an interrupted Create() left counts
+// as nothing; anything else is somebody's, and neither its files nor its mode are
+// touched.
+Status Store::CheckIsFree() {
+  if (BELAY_MUTANT("settle-anywhere")) return Ok();
+  BELAY_TRY(auto entries, fs_.List(dir_));
+  for (const DirEntry& e : entries) {
+    bool ours = e.name == "lock" || e.name == "packs" || e.name == "catalog" ||
+                (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"));
+    if (!ours)
+      return Error(Errc::kRefused,
+                   path_.bytes() + " is not empty and holds no Belay store")
+          .WithHint("set BELAY_HOME to a new or an empty directory");
+  }
+  return Ok();
+}
+
+// Private, and on a file system where locks exclude.
+Status Store::SecurePlace() {
+  BELAY_TRY(FileStat stat, fs_.Stat(dir_));
   BELAY_TRY(FsInfo info, fs_.Info(dir_));
+  if ((stat.mode & 0077) != 0 && !info.read_only &&
+      !BELAY_MUTANT("leave-open-to-others"))
+    BELAY_OK(fs_.SetMode(dir_, 0700));
   if (!LocksAreKnownToWork(info.magic) && !info.read_only) BELAY_OK(locks_.Probe());
   return Ok();
 }

@@ -65,7 +65,8 @@ struct LogPosition {
 class Store {
  public:
   enum class Mode { kRead, kWrite };
-  // kWrite creates the store when it is absent; kRead then gives kNotFound.
+  // kWrite creates the store when it is absent; kRead then gives kNotFound. A directory
+  // that holds other things is not made a store, and nothing in or of it is changed.
   // `fs`, `clock`, `random` must outlive the store.
   static Result<std::unique_ptr<Store>> Open(Fs& fs, Clock& clock, Random& random,
                                              const AbsPath& dir,
@@ -139,7 +140,9 @@ class Store {
         const StoreOptions& options);
   Status OpenExisting();
   Status Create();
-  Status CheckPlace();
+  Status CheckOwner();
+  Status CheckIsFree();
+  Status SecurePlace();
   Result<std::optional<ObjectLocation>> DeepFind(const ObjectKey& key);
   Result<bool> IsPurged(const ObjectKey& key);
 

@@ -141,7 +141,7 @@ TEST_F(RunTest, EveryPowerCutLeavesTheOldSettingsOrTheNew) {
 
 TEST(Environment, PlacesFollowTheVariablesInOrder) {
   Environment env;
-  env.cwd = AbsPath::Literal("/work");
+  env.cwd = AbsPath::Literal("/home/u");
   env.home = "/home/me";
   auto store = [&] { return env.StoreDir().value().bytes(); };
   auto file = [&] { return env.UserSettingsFile().value().bytes(); };
@@ -158,7 +158,7 @@ TEST(Environment, PlacesFollowTheVariablesInOrder) {
   env.belay_home = "../store";
   env.belay_config = "my.toml";
   EXPECT_EQ(store(), "/store");
-  EXPECT_EQ(file(), "/work/my.toml");
+  EXPECT_EQ(file(), "/home/u/my.toml");
   env.belay_home = "/s";
   EXPECT_EQ(store(), "/s");
 }

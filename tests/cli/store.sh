@@ -12,6 +12,12 @@ done
 run repair; expect_rc 1; expect_in_err "no store to repair"
 [ ! -e "$BELAY_HOME" ] || fail "a look created the store"
 
+# Somebody's directory: not a store, not touched.
+mkdir "$BELAY_HOME"; : >"$BELAY_HOME/letter"; chmod 755 "$BELAY_HOME"
+for command in verify du gc repair status; do run $command; done
+[ "$(stat -c %a "$BELAY_HOME")$(ls -A "$BELAY_HOME")" = 755letter ] || fail "touched"
+rm -r "$BELAY_HOME"
+
 "$BELAY_BUILD_DIR/bin/make_store" "$BELAY_HOME" "$real" || fail "make_store"
 chmod 755 "$BELAY_HOME"
 

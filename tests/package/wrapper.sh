@@ -63,7 +63,11 @@ run() { # run DIR COMMAND…: output in $out, errors in $err, status in $status
   out=$(cd "$dir" && "$@" 2>"$work/err" </dev/null) || status=$?
   err=$(cat "$work/err")
 }
-tick() { sleep 0.05; } # file times advance in steps of a few milliseconds
+# File times advance in steps of a few milliseconds: waits until a new file is newer than
+# the last build.
+tick() {
+  until : >"$work/probe" && [[ $work/probe -nt $clone/build/release/stamp ]]; do :; done
+}
 
 mkdir "$work/else where"
 run "$work/else where" "$clone/belay" one "two  words" ''

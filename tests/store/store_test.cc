@@ -8,6 +8,7 @@
 #include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "store/gc.h"
+#include "store/repair.h"
 #include "store/verify.h"
 #include "support/store_fixture.h"
 
@@ -281,6 +282,28 @@ TEST(StoreOpen, ReadingAnAbsentStoreCreatesNothing) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code, Errc::kNotFound);
   EXPECT_EQ(disk.TreeText(), MemFs().TreeText());
+}
+
+TEST(StoreOpen, TouchesNothingOfADirectoryThatIsNoStore) {
+  MemFs disk;
+  World world(disk);
+  auto dir = MakeDirs(disk, world.dir, 0755);
+  ASSERT_OK(dir);
+  ASSERT_OK(
+      ReplaceFile(disk, *dir, Name::Literal("letter.txt"), AsBytes("dear"), 0644));
+  ASSERT_OK(disk.MakeDir(*dir, Name::Literal("packs"), 0755));
+  const std::string before = disk.TreeText();
+  for (Store::Mode mode : {Store::Mode::kRead, Store::Mode::kWrite}) {
+    auto opened = world.Open(mode);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().code,
+              mode == Store::Mode::kRead ? Errc::kNotFound : Errc::kRefused);
+  }
+  auto repaired =
+      RepairStore(disk, world.clock, world.random, world.dir, world.options);
+  ASSERT_FALSE(repaired.ok());
+  EXPECT_EQ(repaired.error().code, Errc::kNotFound);
+  EXPECT_EQ(disk.TreeText(), before);
 }
 
 TEST(StoreOpen, AcceptsAnUnknownFileSystemWhoseLocksExclude) {
