@@ -35,19 +35,12 @@ Result<bool> BatchWriter::Known(const ObjectKey& key) {
 
 Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
   BELAY_TRY(bool known, Known(key));
-  std::unique_ptr<Codec> codec;
-  {
+  if (known) {
     std::lock_guard guard(mutex_);
-    if (known) {
-      ++stats_.objects_known;
-      return key.id;
-    }
-    if (!codecs_.empty()) {
-      codec = std::move(codecs_.back());
-      codecs_.pop_back();
-    }
+    ++stats_.objects_known;
+    return key.id;
   }
-  if (!codec) codec = std::make_unique<Codec>();
+  std::unique_ptr<Codec> codec = store_.TakeCodec();
   Bytes stored;
   RecordHeader header;
   header.type = key.type;
@@ -55,11 +48,11 @@ Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
   header.codec = codec->Encode(raw, stored);
   header.raw_length = static_cast<uint32_t>(raw.size());
   header.stored_length = static_cast<uint32_t>(stored.size());
+  store_.ReturnCodec(std::move(codec));
 
   std::optional<PreparedBatch> full;
   {
     std::lock_guard guard(mutex_);
-    codecs_.push_back(std::move(codec));
     if (!mine_.insert(key).second) {  // another thread was faster
       ++stats_.objects_known;
       return key.id;

@@ -67,7 +67,6 @@ class BatchWriter {
   std::vector<Appended> ahead_;         // batches the last one relies on
   std::optional<Error> failed_;         // one of them was not written: no Commit()
   BatchStats stats_;
-  std::vector<std::unique_ptr<Codec>> codecs_;
 };
 
 }  // namespace belay

@@ -14,6 +14,7 @@ constexpr size_t kSlotSize = 16;
 constexpr uint32_t kMinLog2 = 8;
 constexpr uint32_t kMaxLog2 = 32;
 constexpr size_t kProbeRun = 16;  // slots read at once
+constexpr uint64_t kShortTable = uint64_t{32} << 10;
 
 struct Header {
   PackId pack;
@@ -55,6 +56,46 @@ uint64_t FirstSlot(uint64_t slot_key, uint32_t log2_slots) {
   return (slot_key * 0x9e3779b97f4a7c15) >> (64 - log2_slots);
 }
 bool TooFull(uint64_t entries, uint64_t slots) { return entries > slots - slots / 8; }
+
+// Puts `entry` into the first free slot of its run; false when there is none.
+bool Place(const IndexEntry& entry, uint32_t log2_slots, std::span<std::byte> table) {
+  const uint64_t slots = uint64_t{1} << log2_slots;
+  const uint64_t slot_key = SlotKey(entry.key);
+  uint64_t slot = FirstSlot(slot_key, log2_slots);
+  for (uint64_t seen = 0; seen < slots; ++seen, slot = (slot + 1) % slots) {
+    std::byte* at = table.data() + slot * kSlotSize;
+    if (LoadU64(at + 8) != 0) continue;
+    StoreU64(at, slot_key);
+    StoreU64(at + 8, entry.offset);
+    return true;
+  }
+  return false;
+}
+
+// The same in the file itself; false also when the file is cut short.
+Result<bool> PlaceInFile(Fs& fs, const Fd& file, const IndexEntry& entry,
+                         const Header& h) {
+  const uint64_t slot_key = SlotKey(entry.key);
+  uint64_t slot = FirstSlot(slot_key, h.log2_slots);
+  for (uint64_t seen = 0; seen < h.slots();) {
+    std::byte raw[kProbeRun * kSlotSize];
+    size_t run = static_cast<size_t>(std::min<uint64_t>(kProbeRun, h.slots() - slot));
+    BELAY_TRY(size_t got, ReadFull(fs, file, kHeaderSize + slot * kSlotSize,
+                                   std::span(raw).first(run * kSlotSize)));
+    if (got < run * kSlotSize) return false;
+    for (size_t i = 0; i < run; ++i) {
+      if (LoadU64(raw + i * kSlotSize + 8) != 0) continue;
+      std::byte cell[kSlotSize];
+      StoreU64(cell, slot_key);
+      StoreU64(cell + 8, entry.offset);
+      BELAY_OK(WriteFull(fs, file, kHeaderSize + (slot + i) * kSlotSize, cell));
+      return true;
+    }
+    seen += run;
+    slot = (slot + run) % h.slots();
+  }
+  return false;
+}
 
 Name TempName(const PackId& id) { return Name::Literal(id.text() + ".idx.new"); }
 
@@ -142,17 +183,8 @@ Status PackIndex::WriteWhole(Fs& fs, const Fd& packs_dir, const PackId& id,
   Bytes table(kHeaderSize + static_cast<size_t>(h.slots()) * kSlotSize);
   auto header = EncodeHeader(h);
   std::memcpy(table.data(), header.data(), header.size());
-  for (const IndexEntry& e : entries) {
-    uint64_t slot_key = SlotKey(e.key);
-    uint64_t slot = FirstSlot(slot_key, h.log2_slots);
-    std::byte* at = nullptr;
-    for (;; slot = (slot + 1) % h.slots()) {
-      at = table.data() + kHeaderSize + slot * kSlotSize;
-      if (LoadU64(at + 8) == 0) break;
-    }
-    StoreU64(at, slot_key);
-    StoreU64(at + 8, e.offset);
-  }
+  for (const IndexEntry& e : entries)
+    BELAY_CHECK(Place(e, h.log2_slots, std::span(table).subspan(kHeaderSize)));
   const Name temp = TempName(id);
   BELAY_TRY(Fd file, fs.Open(packs_dir, temp,
                              OpenMode{.access = OpenMode::Access::kReadWrite,
@@ -187,30 +219,24 @@ Status PackIndex::Write(Fs& fs, const Fd& packs_dir, const PackId& id,
   if (h.covered < from || TooFull(h.entries + entries.size(), h.slots()))
     return rebuild();
 
-  // Slots first, then the header that says they are there.
-  for (const IndexEntry& e : entries) {
-    uint64_t slot_key = SlotKey(e.key);
-    uint64_t slot = FirstSlot(slot_key, h.log2_slots);
-    bool placed = false;
-    for (uint64_t seen = 0; seen < h.slots() && !placed;) {
-      std::byte raw[kProbeRun * kSlotSize];
-      size_t run = static_cast<size_t>(std::min<uint64_t>(kProbeRun, h.slots() - slot));
-      BELAY_TRY(size_t got, ReadFull(fs, *file, kHeaderSize + slot * kSlotSize,
-                                     std::span(raw).first(run * kSlotSize)));
-      if (got < run * kSlotSize) return rebuild();
-      for (size_t i = 0; i < run && !placed; ++i) {
-        if (LoadU64(raw + i * kSlotSize + 8) != 0) continue;
-        std::byte cell[kSlotSize];
-        StoreU64(cell, slot_key);
-        StoreU64(cell + 8, e.offset);
-        BELAY_OK(WriteFull(fs, *file, kHeaderSize + (slot + i) * kSlotSize, cell));
-        placed = true;
-      }
-      seen += run;
-      slot = (slot + run) % h.slots();
+  // Slots first, then the header that says they are there. A short table is read and
+  // written in one piece: two calls instead of two for each entry.
+  const uint64_t table_size = h.slots() * kSlotSize;
+  if (table_size <= kShortTable) {
+    Bytes table(static_cast<size_t>(table_size));
+    BELAY_TRY(size_t got, ReadFull(fs, *file, kHeaderSize, table));
+    if (got < table.size()) return rebuild();
+    for (const IndexEntry& e : entries) {
+      if (!Place(e, h.log2_slots, table)) return rebuild();
+      ++h.entries;
     }
-    if (!placed) return rebuild();
-    ++h.entries;
+    BELAY_OK(WriteFull(fs, *file, kHeaderSize, table));
+  } else {
+    for (const IndexEntry& e : entries) {
+      BELAY_TRY(bool placed, PlaceInFile(fs, *file, e, h));
+      if (!placed) return rebuild();
+      ++h.entries;
+    }
   }
   h.covered = covered;
   BELAY_OK(WriteFull(fs, *file, 0, EncodeHeader(h)));

@@ -196,6 +196,23 @@ Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
   return tail;
 }
 
+std::unique_ptr<Codec> Store::TakeCodec() {
+  {
+    std::lock_guard guard(mutex_);
+    if (!codecs_.empty()) {
+      std::unique_ptr<Codec> codec = std::move(codecs_.back());
+      codecs_.pop_back();
+      return codec;
+    }
+  }
+  return std::make_unique<Codec>();
+}
+
+void Store::ReturnCodec(std::unique_ptr<Codec> codec) {
+  std::lock_guard guard(mutex_);
+  codecs_.push_back(std::move(codec));
+}
+
 Status Store::Refresh() {
   BELAY_TRY(Manifest manifest, LoadManifest());
   std::lock_guard guard(mutex_);

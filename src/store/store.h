@@ -124,6 +124,9 @@ class Store {
   Manifest manifest();
   // The tail when it is whole and about `pack`.
   Result<std::optional<Tail>> LoadTail(const PackId& pack);
+  // A codec with its working memory, and back when done.
+  std::unique_ptr<Codec> TakeCodec();
+  void ReturnCodec(std::unique_ptr<Codec> codec);
   // Reads the manifest again and forgets packs that are gone.
   Status Refresh();
   Result<std::shared_ptr<const OpenPack>> Pack(const PackId& id);
@@ -156,6 +159,7 @@ class Store {
   StoreLocks locks_;
 
   std::mutex mutex_;  // guards what follows; never held over IO
+  std::vector<std::unique_ptr<Codec>> codecs_;  // idle ones, for writers to come
   Manifest manifest_;
   std::unordered_map<PackId, std::shared_ptr<const OpenPack>> packs_;
   std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> deep_;  // built on a miss
