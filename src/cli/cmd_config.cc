@@ -136,6 +136,11 @@ ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
   auto changed =
       SetInText(target->text, target->shown, key, value, ctx.args.has("--project"));
   if (!changed.ok()) return ctx.term.Fail(changed.error());
+  // Something else wrong in the file is said before anything is written.
+  const bool project = ctx.args.has("--project");
+  auto valid = project ? ParseSettings("", "", *changed, target->shown)
+                       : ParseSettings(*changed, target->shown, "", "");
+  if (!valid.ok()) return ctx.term.Fail(valid.error());
   if (*changed != target->text) {
     Status written = Write(ctx, *target, *changed);
     if (!written.ok()) return ctx.term.Fail(written.error());
@@ -162,6 +167,14 @@ ExitCode CmdConfig(CommandContext& ctx) {
   if (ctx.args.has("--project") && words.size() < 2)
     return ctx.term.FailUsage("--project needs a KEY and a VALUE to write");
   auto root = FindRoot(ctx);
+  if (!root.ok() && root.error().code != Errc::kNotFound) {
+    // Settings can be looked at and put right whatever state the store is in.
+    ctx.term.Warn(StrCat("the store cannot be asked: ", root.error().what));
+    auto dir = ctx.env.Resolve(ctx.args.value("--root").value_or("."));
+    if (!dir.ok()) return ctx.term.Fail(dir.error());
+    auto real = ctx.fs.RealPath(*dir);
+    root = RootStatus{.root = real.ok() ? *real : *dir};
+  }
   if (!root.ok()) return ctx.term.Fail(root.error());
   if (words.size() == 2) return Set(ctx, root->root, words[0], words[1]);
 

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "store/inventory.h"
 #include "store/usage.h"
 
 namespace belay {
@@ -46,6 +47,10 @@ ExitCode CmdDu(CommandContext& ctx) {
   auto opened = OpenStore(ctx, Store::Mode::kRead);
   StoreUsage usage;
   if (opened.ok()) {
+    auto problems = GlanceAtPacks(*(*opened)->store);
+    if (!problems.ok()) return ctx.term.Fail(problems.error());
+    for (const std::string& p : *problems)
+      ctx.term.Warn(StrCat("the store is damaged: ", p, "; run: belay verify"));
     auto measured = MeasureUsage(*(*opened)->store);
     if (!measured.ok()) return ctx.term.Fail(measured.error());
     usage = std::move(*measured);

@@ -1,9 +1,30 @@
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "store/inventory.h"
 #include "store/repair.h"
+#include "store/verify.h"
 
 namespace belay {
+
+namespace {
+
+Result<std::vector<std::string>> TakeInUnlisted(CommandContext& ctx, OpenedStore& at,
+                                                Store& store) {
+  std::vector<std::string> done;
+  BELAY_TRY(auto unlisted, UnlistedPacks(store));
+  if (unlisted.empty()) return done;
+  VerifyOptions every_byte;
+  every_byte.read_data = true;
+  BELAY_TRY(VerifyReport report, VerifyStore(store, every_byte));
+  if (report.clean()) return done;
+  BELAY_TRY(RepairReport repaired, RepairStore(ctx.fs, at.clock, at.random, at.dir,
+                                               at.options, /*take_in=*/true));
+  BELAY_OK(store.Refresh());
+  return repaired.done;
+}
+
+}  // namespace
 
 ExitCode CmdRepair(CommandContext& ctx) {
   auto prepared = PrepareStore(ctx);
@@ -19,6 +40,10 @@ ExitCode CmdRepair(CommandContext& ctx) {
   auto store =
       Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options, Store::Mode::kRead);
   if (!store.ok()) return ctx.term.Fail(store.error());
+  // Something damaged, and packs lie about that may hold it whole: take them in.
+  auto taken_in = TakeInUnlisted(ctx, at, **store);
+  if (!taken_in.ok()) return ctx.term.Fail(taken_in.error());
+  report->done.insert(report->done.end(), taken_in->begin(), taken_in->end());
   auto catalog = Catalog::Open(**store);
   if (!catalog.ok()) return ctx.term.Fail(catalog.error());
   Status rebuilt = (*catalog)->Rebuild();

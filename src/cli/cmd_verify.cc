@@ -86,7 +86,11 @@ Result<VerifyReport> Check(CommandContext& ctx, OpenedStore& opened, bool read_d
   BELAY_TRY(auto catalog, Catalog::Open(*opened.store));
   auto problems = catalog->Check();
   if (!problems.ok()) {
-    if (problems.error().code != Errc::kCorrupt) return std::move(problems).error();
+    if (problems.error().code != Errc::kCorrupt) {
+      // A read-only or full disk: the packs were checked, and they are what counts.
+      report.notes.push_back("the catalogue was not checked: " + problems.error().what);
+      return report;
+    }
     report.damage.push_back("catalogue: " + problems.error().what);
     return report;
   }

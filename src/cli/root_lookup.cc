@@ -3,6 +3,7 @@
 #include "cli/context.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "store/inventory.h"
 
 namespace belay {
 
@@ -14,6 +15,11 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     return std::move(opened).error();
   }
   Store& store = *(*opened)->store;
+  // A store that lost a pack must not look like one that never had anything.
+  BELAY_TRY(auto problems, GlanceAtPacks(store));
+  if (!problems.empty())
+    return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
+        .WithHint("run: belay verify");
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto root, catalog->InnermostRoot(dir));
   if (!root) return none;

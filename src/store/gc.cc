@@ -7,6 +7,7 @@
 #include "base/mutant.h"
 #include "store/appender.h"
 #include "store/inventory.h"
+#include "store/verify.h"
 
 namespace belay {
 
@@ -109,8 +110,11 @@ class Collector {
     if (!collector)
       return Error(Errc::kBusy, "another belay process is cleaning up the store")
           .WithHint("try again when it is done");
-    if (!options_.dry_run) BELAY_OK(RemoveLeftovers());
-    BELAY_OK(Look());
+    BELAY_OK(Look());  // refuses damage before anything goes
+    if (!options_.dry_run) {
+      BELAY_OK(CheckLeftovers());
+      BELAY_OK(RemoveLeftovers());
+    }
     report_.packs_before = report_.packs_after = inventory_.packs.size();
     report_.bytes_before = report_.bytes_after = PackBytes();
     Choose();
@@ -137,28 +141,51 @@ class Collector {
   }
 
  private:
+  // A pack that the manifest does not name may be the only good copy of something, when
+  // the manifest is an old one or a listed pack went bad. It goes only when every byte
+  // of the rest is right. (Such packs are rare: an operation was interrupted.)
+  Status CheckLeftovers() {
+    BELAY_TRY(auto unlisted, UnlistedPacks(store_));
+    if (unlisted.empty() || BELAY_MUTANT("gc-trust-leftovers")) return Ok();
+    VerifyOptions every_byte;
+    every_byte.read_data = true;
+    BELAY_TRY(VerifyReport report, VerifyStore(store_, every_byte));
+    if (report.clean()) return Ok();
+    return Error(Errc::kCorrupt, "the store is damaged (" + report.damage.front() +
+                                     "), and there are packs that may hold what is "
+                                     "missing")
+        .WithHint("run: belay repair; nothing was removed");
+  }
+
   // Files that no manifest names: nobody creates one without holding `append`.
   Status RemoveLeftovers() {
+    BELAY_TRY(auto seen, Leftovers());
+    if (seen.empty()) return Ok();  // no reason to stand in a writer's way
     BELAY_TRY(HeldLock append,
               store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
-    BELAY_OK(store_.Refresh());
-    Manifest manifest = store_.manifest();
+    BELAY_TRY(auto leftovers, Leftovers());
     Fs& fs = store_.fs();
     // Whoever wrote this manifest may have been killed before its name was flushed. The
     // one before it may name what goes now, so it must not come back.
-    bool durable = BELAY_MUTANT("gc-trust-manifest-name");
-    auto remove = [&](const Fd& dir, std::string_view name) -> Status {
-      if (!durable) BELAY_OK(fs.Sync(store_.dir()));
-      durable = true;
+    if (!leftovers.empty() && !BELAY_MUTANT("gc-trust-manifest-name"))
+      BELAY_OK(fs.Sync(store_.dir()));
+    for (const auto& [dir, name] : leftovers) {
+      BELAY_OK(fs.Unlink(*dir, name));
       ++report_.leftovers_removed;
-      return fs.Unlink(dir, Name::Literal(name));
-    };
-    // The manifest is only replaced under `append`, which is ours.
-    BELAY_TRY(auto home, fs.List(store_.dir()));
+    }
+    return Ok();
+  }
+
+  // Certain under `append` only: the manifest is replaced and packs are made under it.
+  Result<std::vector<std::pair<const Fd*, Name>>> Leftovers() {
+    std::vector<std::pair<const Fd*, Name>> found;
+    BELAY_TRY(auto home, store_.fs().List(store_.dir()));
+    BELAY_TRY(auto entries, store_.fs().List(store_.packs_dir()));
+    BELAY_OK(store_.Refresh());
+    const Manifest manifest = store_.manifest();
     for (const DirEntry& e : home)
       if (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"))
-        BELAY_OK(remove(store_.dir(), e.name));
-    BELAY_TRY(auto entries, fs.List(store_.packs_dir()));
+        found.emplace_back(&store_.dir(), Name::Literal(e.name));
     for (const DirEntry& e : entries) {
       std::string_view name = e.name;
       size_t dot = name.find('.');
@@ -167,9 +194,9 @@ class Collector {
       std::string_view ending = name.substr(dot);
       bool ours = ending == ".pack" || ending == ".idx" || ending == ".idx.new";
       if (!ours || (manifest.Find(PackId(*id)) && ending != ".idx.new")) continue;
-      BELAY_OK(remove(store_.packs_dir(), name));
+      found.emplace_back(&store_.packs_dir(), Name::Literal(name));
     }
-    return Ok();
+    return found;
   }
 
   // What there is and what is wanted, as of now. Packs stay while `use` is held; it is
@@ -358,12 +385,31 @@ class Collector {
     return Ok();
   }
 
+  // The gate keeps writers out while we wait for those inside, so it is held for short
+  // turns only: a long reader must not become everybody's wait.
+  Status WaitForUse(HeldLock& gate, HeldLock& use) {
+    constexpr int64_t kTurnMs = 300;
+    const int64_t deadline =
+        store_.clock().SteadyNanos() + store_.options().lock_wait_ms * 1'000'000;
+    for (;;) {
+      BELAY_TRY(gate, store_.locks().Acquire(StoreLock::kGate, LockMode::kExclusive));
+      auto got = store_.locks().Acquire(StoreLock::kUse, LockMode::kExclusive, kTurnMs);
+      if (got.ok()) {
+        use = std::move(*got);
+        return Ok();
+      }
+      gate.Release();
+      if (got.error().code != Errc::kBusy || store_.clock().SteadyNanos() >= deadline)
+        return std::move(got).error();
+      store_.clock().SleepNanos(kTurnMs * 1'000'000);
+    }
+  }
+
   Status Swap(CopyTarget& target) {
     HeldLock gate;
     HeldLock use;
     if (!BELAY_MUTANT("gc-without-lock")) {
-      BELAY_TRY(gate, store_.locks().Acquire(StoreLock::kGate, LockMode::kExclusive));
-      BELAY_TRY(use, store_.locks().Acquire(StoreLock::kUse, LockMode::kExclusive));
+      BELAY_OK(WaitForUse(gate, use));
     }
     BELAY_TRY(HeldLock append,
               store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));

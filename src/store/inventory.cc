@@ -39,6 +39,39 @@ Result<Inventory> TakeInventory(Store& store) {
   return inventory;
 }
 
+Result<std::vector<PackId>> UnlistedPacks(Store& store) {
+  BELAY_TRY(auto entries, store.fs().List(store.packs_dir()));
+  // After the listing: a pack is made before the manifest names it.
+  BELAY_OK(store.Refresh());
+  const Manifest manifest = store.manifest();
+  std::vector<PackId> unlisted;
+  for (const DirEntry& e : entries) {
+    if (!e.name.ends_with(".pack")) continue;
+    auto id = Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
+    if (!id || manifest.Find(PackId(*id))) continue;
+    auto stat = store.fs().StatAt(store.packs_dir(), Name::Literal(e.name));
+    if (stat.ok() && stat->size > kPackHeaderSize + kBatchHeaderSize)
+      unlisted.emplace_back(*id);
+  }
+  return unlisted;
+}
+
+Result<std::vector<std::string>> GlanceAtPacks(Store& store) {
+  std::vector<std::string> problems;
+  for (const Manifest::Pack& p : store.manifest().packs) {
+    const Name name = PackFile::FileName(p.id);
+    BELAY_TRY(uint64_t due, store.DueLength(p));
+    auto stat = store.fs().StatAt(store.packs_dir(), name);
+    if (!stat.ok() && stat.error().code != Errc::kNotFound)
+      return std::move(stat).error();
+    if (!stat.ok())
+      problems.push_back(name.bytes() + " is missing");
+    else if (stat->size < due)
+      problems.push_back(name.bytes() + " is shorter than it was");
+  }
+  return problems;
+}
+
 bool LogView::IsWanted(const LogRecord& record) const {
   if (dropped.contains(record.id)) return false;
   auto target = AnnotationTarget(record);

@@ -40,6 +40,12 @@ struct Inventory {
 // Damage is passed over; what cannot be read is not in it.
 Result<Inventory> TakeInventory(Store& store);
 
+// Packs that hold something and that the manifest does not name: of an interrupted GC,
+// or because an older manifest came back.
+Result<std::vector<PackId>> UnlistedPacks(Store& store);
+// What a glance at the files shows: packs that are missing or too short, in words.
+Result<std::vector<std::string>> GlanceAtPacks(Store& store);
+
 // The log, sorted by sequence number, each record once.
 struct LogView {
   std::vector<LogRecord> records;

@@ -47,9 +47,9 @@ Result<std::optional<HeldLock>> StoreLocks::TryAcquire(StoreLock which, LockMode
   return std::optional<HeldLock>(HeldLock(std::move(file)));
 }
 
-Result<HeldLock> StoreLocks::Acquire(StoreLock which, LockMode mode) {
+Result<HeldLock> StoreLocks::Acquire(StoreLock which, LockMode mode, int64_t wait_ms) {
   BELAY_TRY(Fd file, OpenFile());
-  const int64_t deadline = clock_.SteadyNanos() + wait_ms_ * 1'000'000;
+  const int64_t deadline = clock_.SteadyNanos() + wait_ms * 1'000'000;
   constexpr int64_t kFirstPause = 50'000;  // 50 us: an append takes about a millisecond
   constexpr int64_t kLongestPause = 5'000'000;
   for (int64_t pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {

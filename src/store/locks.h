@@ -37,7 +37,10 @@ class StoreLocks {
   StoreLocks(Fs& fs, Clock& clock, const Fd& dir, int64_t wait_ms)
       : fs_(fs), clock_(clock), dir_(dir), wait_ms_(wait_ms) {}
 
-  Result<HeldLock> Acquire(StoreLock which, LockMode mode);
+  Result<HeldLock> Acquire(StoreLock which, LockMode mode) {
+    return Acquire(which, mode, wait_ms_);
+  }
+  Result<HeldLock> Acquire(StoreLock which, LockMode mode, int64_t wait_ms);
   // Not held by anybody else right now? Never waits: nullopt when it is.
   Result<std::optional<HeldLock>> TryAcquire(StoreLock which, LockMode mode);
   // Refuses a file system whose locks do nothing: two descriptions must exclude each

@@ -13,8 +13,13 @@ namespace {
 class Repairer {
  public:
   Repairer(Fs& fs, Clock& clock, Random& random, const AbsPath& dir,
-           const StoreOptions& options)
-      : fs_(fs), clock_(clock), random_(random), dir_(dir), options_(options) {}
+           const StoreOptions& options, bool take_in)
+      : take_in_(take_in),
+        fs_(fs),
+        clock_(clock),
+        random_(random),
+        dir_(dir),
+        options_(options) {}
 
   Result<RepairReport> Run() {
     BELAY_TRY(home_, fs_.OpenDir(dir_));
@@ -48,6 +53,7 @@ class Repairer {
       return std::move(bytes).error();
     }
     BELAY_OK(lost ? ListFromPacks() : CheckListed());
+    if (!lost && take_in_) BELAY_OK(TakeIn());
     if (changed_)
       BELAY_OK(ReplaceFile(fs_, home_, Name::Literal("manifest"),
                            EncodeManifest(manifest_)));
@@ -238,6 +244,33 @@ class Repairer {
     return Ok();
   }
 
+  // Packs of this store that the manifest does not name.
+  Status TakeIn() {
+    BELAY_TRY(auto entries, fs_.List(packs_dir_));
+    for (const DirEntry& e : entries) {
+      if (!e.name.ends_with(".pack")) continue;
+      auto parsed =
+          Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
+      if (!parsed || manifest_.Find(PackId(*parsed))) continue;
+      const PackId id(*parsed);
+      auto header = HeaderOf(id, manifest_.store);
+      if (!header.ok() || header->store != manifest_.store) continue;
+      BELAY_TRY(PackFile file,
+                PackFile::Open(fs_, packs_dir_, id, manifest_.store, OpenMode::Read()));
+      BELAY_TRY(uint64_t size, file.Size());
+      BELAY_TRY(uint64_t end, WholeEnd(file, size));
+      BELAY_OK(fs_.SyncData(file.fd()));
+      if (end <= kPackHeaderSize) continue;
+      manifest_.packs.insert(manifest_.packs.begin(), {id, end});
+      manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
+      if (!changed_) ++manifest_.generation;
+      changed_ = true;
+      Done("took in pack " + id.text() + ", which the manifest did not name");
+    }
+    return Ok();
+  }
+
+  bool take_in_;
   Fs& fs_;
   Clock& clock_;
   Random& random_;
@@ -254,8 +287,9 @@ class Repairer {
 }  // namespace
 
 Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
-                                 const AbsPath& dir, const StoreOptions& options) {
-  return Repairer(fs, clock, random, dir, options).Run();
+                                 const AbsPath& dir, const StoreOptions& options,
+                                 bool take_in) {
+  return Repairer(fs, clock, random, dir, options, take_in).Run();
 }
 
 }  // namespace belay

@@ -16,8 +16,11 @@ struct RepairReport {
 };
 
 // Works on a store that Store::Open refuses for damage. The catalogue is not touched:
-// the caller rebuilds it (Catalog::Rebuild).
+// the caller rebuilds it (Catalog::Rebuild). `take_in` also lists packs of this store
+// that the manifest does not name (it may bring back what was deleted, so only when
+// something is damaged).
 Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
-                                 const AbsPath& dir, const StoreOptions& options);
+                                 const AbsPath& dir, const StoreOptions& options,
+                                 bool take_in = false);
 
 }  // namespace belay

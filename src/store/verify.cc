@@ -24,6 +24,12 @@ class Verifier {
     for (const Manifest::Pack& p : manifest.packs)
       BELAY_OK(CheckPack(p, manifest.store));
     BELAY_OK(CheckReferences());
+    BELAY_TRY(auto unlisted, UnlistedPacks(store_));
+    if (!unlisted.empty())
+      report_.notes.push_back(
+          std::to_string(unlisted.size()) +
+          " pack(s) that the manifest does not name: belay repair takes them in when "
+          "something is damaged, otherwise belay gc removes them");
     return std::move(report_);
   }
 

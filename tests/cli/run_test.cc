@@ -157,7 +157,7 @@ TEST(Environment, PlacesFollowTheVariablesInOrder) {
   EXPECT_EQ(file(), "/config/x/belay/config.toml");
   env.belay_home = "../store";
   env.belay_config = "my.toml";
-  EXPECT_EQ(store(), "/store");
+  EXPECT_EQ(store(), "/home/store");
   EXPECT_EQ(file(), "/home/u/my.toml");
   env.belay_home = "/s";
   EXPECT_EQ(store(), "/s");

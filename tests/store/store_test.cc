@@ -8,6 +8,7 @@
 #include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "store/gc.h"
+#include "store/inventory.h"
 #include "store/repair.h"
 #include "store/verify.h"
 #include "support/store_fixture.h"
@@ -273,6 +274,77 @@ TEST_F(StoreTest, IsBusyWhenAnotherHoldsTheLockTooLong) {
   auto made = MakeCheckpoint(**other, "one", {{"a", "b"}});
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code, Errc::kBusy);
+}
+
+TEST(Collect, KeepsAnUnlistedPackWhileSomethingIsDamaged) {
+  MemFs disk;
+  World world(disk);
+  auto store = world.Open();
+  ASSERT_OK(store);
+  Files kept = {{"a", Noise(1, 30'000)}};
+  ASSERT_OK(MakeCheckpoint(**store, "kept", kept));
+  ASSERT_OK(MakeCheckpoint(**store, "gone", {{"b", Noise(3, 90'000)}}));
+  ASSERT_OK(DropCheckpoints(**store, {"gone"}));
+  // An older manifest comes back after a collection: its pack is gone, the new one
+  // unnamed.
+  const Name name = Name::Literal("manifest");
+  auto old = ReadSmallFile(disk, (*store)->dir(), name, 4096);
+  ASSERT_OK(old);
+  ASSERT_OK(CollectGarbage(**store, {}));
+  ASSERT_OK(ReplaceFile(disk, (*store)->dir(), name, *old));
+
+  auto again = world.Open();
+  ASSERT_OK(again);
+  auto unlisted = UnlistedPacks(**again);
+  ASSERT_OK(unlisted);
+  EXPECT_EQ(unlisted->size(), 1u);
+  auto collected = CollectGarbage(**again, {});
+  EXPECT_FALSE(collected.ok());
+  ASSERT_OK(UnlistedPacks(**again));
+  EXPECT_EQ(UnlistedPacks(**again)->size(), 1u);
+
+  ASSERT_OK(RepairStore(disk, world.clock, world.random, world.dir, world.options,
+                        /*take_in=*/true));
+  auto repaired = world.Open();
+  ASSERT_OK(repaired);
+  auto all = ReadAll(**repaired);
+  ASSERT_OK(all);
+  EXPECT_EQ(*all, (Checkpoints{{"kept", kept}}));
+}
+
+TEST(Collect, KeepsAnUnlistedPackWhileACopyIsBad) {
+  MemFs disk;
+  World world(disk);
+  auto store = world.Open();
+  ASSERT_OK(store);
+  Files kept = {{"a", Noise(1, 30'000)}};
+  ASSERT_OK(MakeCheckpoint(**store, "kept", kept));
+  ASSERT_OK(MakeCheckpoint(**store, "gone", {{"b", Noise(3, 90'000)}}));
+  ASSERT_OK(DropCheckpoints(**store, {"gone"}));
+  // Killed before it could unlink the old pack, and then a bit of the new one flips.
+  const Name old_name = PackFile::FileName((*store)->manifest().packs.at(0).id);
+  auto old_pack = ReadSmallFile(disk, (*store)->packs_dir(), old_name, 1 << 20);
+  ASSERT_OK(old_pack);
+  ASSERT_OK(CollectGarbage(**store, {}));
+  ASSERT_OK(ReplaceFile(disk, (*store)->packs_dir(), old_name, *old_pack));
+  const Name new_name = PackFile::FileName((*store)->manifest().packs.at(0).id);
+  auto new_pack = ReadSmallFile(disk, (*store)->packs_dir(), new_name, 1 << 20);
+  ASSERT_OK(new_pack);
+  (*new_pack)[5000] ^= std::byte{1};
+  ASSERT_OK(ReplaceFile(disk, (*store)->packs_dir(), new_name, *new_pack));
+
+  auto again = world.Open();
+  ASSERT_OK(again);
+  auto collected = CollectGarbage(**again, {});
+  ASSERT_FALSE(collected.ok());
+  EXPECT_EQ(collected.error().code, Errc::kCorrupt);
+  ASSERT_OK(RepairStore(disk, world.clock, world.random, world.dir, world.options,
+                        /*take_in=*/true));
+  auto repaired = world.Open();
+  ASSERT_OK(repaired);
+  auto all = ReadAll(**repaired);
+  ASSERT_OK(all);
+  EXPECT_EQ(*all, (Checkpoints{{"kept", kept}}));
 }
 
 TEST(StoreOpen, ReadingAnAbsentStoreCreatesNothing) {
