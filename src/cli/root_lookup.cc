@@ -45,7 +45,7 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
   BELAY_TRY(AbsPath dir, ctx.env.Resolve(named ? *named : "."));
   auto real = ctx.fs.RealPath(dir);
   if (real.ok()) {
-    dir = std::move(real).value();
+    dir = *real;
     // A root is a directory; a file here would only fail later, with less to say.
     BELAY_TRY([[maybe_unused]] Fd opened, ctx.fs.OpenDir(dir));
   } else if (real.error().code != Errc::kNotFound) {
