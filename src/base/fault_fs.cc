@@ -12,10 +12,12 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "OpenDir",  "Open",     "OpenBeneath", "Duplicate", "Close",     "RealPath", "Read",
-    "Write",    "Truncate", "SyncData",    "Sync",      "Stat",      "StatAt",   "List",
-    "ReadLink", "Info",     "MakeDir",     "Unlink",    "RemoveDir", "Symlink",  "Link",
-    "Rename",   "SetMode",  "SetOwner",    "SetTimes",  "TryLock",   "Unlock"};
+    "OpenDir",   "Open",       "OpenBeneath", "Duplicate", "Close",       "RealPath",
+    "Read",      "Write",      "Truncate",    "SyncData",  "Sync",        "Stat",
+    "StatAt",    "List",       "ReadLink",    "Info",      "MakeDir",     "Unlink",
+    "RemoveDir", "Symlink",    "Link",        "Rename",    "SetMode",     "SetOwner",
+    "SetTimes",  "ListXattrs", "GetXattr",    "SetXattr",  "RemoveXattr", "TryLock",
+    "Unlock"};
 static_assert(std::size(kNames) == kFsCalls);
 
 [[noreturn]] void KillSelf() {
@@ -181,7 +183,7 @@ Result<Fd> FaultFs::Rebind(Result<Fd> fd) {
 Result<Fd> FaultFs::OpenDir(const AbsPath& path) {
   return Pass(FsCall::kOpenDir, false, [&] { return Rebind(inner_.OpenDir(path)); });
 }
-Result<Fd> FaultFs::Open(const Fd& dir, const Name& name, const OpenMode& mode) {
+Result<Fd> FaultFs::Open(const Fd& dir, NameRef name, const OpenMode& mode) {
   return Pass(FsCall::kOpen, mode.create || mode.truncate,
               [&] { return Rebind(inner_.Open(dir, name, mode)); });
 }
@@ -231,13 +233,13 @@ Status FaultFs::Sync(const Fd& file) {
 Result<FileStat> FaultFs::Stat(const Fd& file) {
   return Pass(FsCall::kStat, false, [&] { return inner_.Stat(file); });
 }
-Result<FileStat> FaultFs::StatAt(const Fd& dir, const Name& name) {
+Result<FileStat> FaultFs::StatAt(const Fd& dir, NameRef name) {
   return Pass(FsCall::kStatAt, false, [&] { return inner_.StatAt(dir, name); });
 }
 Result<std::vector<DirEntry>> FaultFs::List(const Fd& dir) {
   return Pass(FsCall::kList, false, [&] { return inner_.List(dir); });
 }
-Result<std::string> FaultFs::ReadLink(const Fd& dir, const Name& name) {
+Result<std::string> FaultFs::ReadLink(const Fd& dir, NameRef name) {
   return Pass(FsCall::kReadLink, false, [&] { return inner_.ReadLink(dir, name); });
 }
 Result<FsInfo> FaultFs::Info(const Fd& any) {
@@ -277,6 +279,20 @@ Status FaultFs::SetOwner(const Fd& file, uint32_t uid, uint32_t gid) {
 Status FaultFs::SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) {
   return Pass(FsCall::kSetTimes, true,
               [&] { return inner_.SetTimes(file, atime_ns, mtime_ns); });
+}
+Result<std::vector<std::string>> FaultFs::ListXattrs(const Fd& file) {
+  return Pass(FsCall::kListXattrs, false, [&] { return inner_.ListXattrs(file); });
+}
+Result<Bytes> FaultFs::GetXattr(const Fd& file, const std::string& name) {
+  return Pass(FsCall::kGetXattr, false, [&] { return inner_.GetXattr(file, name); });
+}
+Status FaultFs::SetXattr(const Fd& file, const std::string& name, ByteSpan value) {
+  return Pass(FsCall::kSetXattr, true,
+              [&] { return inner_.SetXattr(file, name, value); });
+}
+Status FaultFs::RemoveXattr(const Fd& file, const std::string& name) {
+  return Pass(FsCall::kRemoveXattr, true,
+              [&] { return inner_.RemoveXattr(file, name); });
 }
 
 Result<bool> FaultFs::TryLock(const Fd& file, uint64_t byte, LockMode mode) {

@@ -54,6 +54,10 @@ enum class FsCall : uint8_t {
   kSetMode,
   kSetOwner,
   kSetTimes,
+  kListXattrs,
+  kGetXattr,
+  kSetXattr,
+  kRemoveXattr,
   kTryLock,
   kUnlock,
 };
@@ -106,7 +110,7 @@ class FaultFs final : public Fs {
   bool power_is_off() const;
 
   Result<Fd> OpenDir(const AbsPath& path) override;
-  Result<Fd> Open(const Fd& dir, const Name& name, const OpenMode& mode) override;
+  Result<Fd> Open(const Fd& dir, NameRef name, const OpenMode& mode) override;
   Result<Fd> OpenBeneath(const Fd& root, const RelPath& path,
                          const OpenMode& mode) override;
   Result<Fd> Duplicate(const Fd& file) override;
@@ -121,9 +125,9 @@ class FaultFs final : public Fs {
   Status Sync(const Fd& file) override;
 
   Result<FileStat> Stat(const Fd& file) override;
-  Result<FileStat> StatAt(const Fd& dir, const Name& name) override;
+  Result<FileStat> StatAt(const Fd& dir, NameRef name) override;
   Result<std::vector<DirEntry>> List(const Fd& dir) override;
-  Result<std::string> ReadLink(const Fd& dir, const Name& name) override;
+  Result<std::string> ReadLink(const Fd& dir, NameRef name) override;
   Result<FsInfo> Info(const Fd& any) override;
 
   Status MakeDir(const Fd& dir, const Name& name, uint32_t mode) override;
@@ -138,6 +142,10 @@ class FaultFs final : public Fs {
   Status SetMode(const Fd& file, uint32_t mode) override;
   Status SetOwner(const Fd& file, uint32_t uid, uint32_t gid) override;
   Status SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) override;
+  Result<std::vector<std::string>> ListXattrs(const Fd& file) override;
+  Result<Bytes> GetXattr(const Fd& file, const std::string& name) override;
+  Status SetXattr(const Fd& file, const std::string& name, ByteSpan value) override;
+  Status RemoveXattr(const Fd& file, const std::string& name) override;
 
   Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) override;
   Status Unlock(const Fd& file, uint64_t byte) override;

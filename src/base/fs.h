@@ -86,6 +86,7 @@ struct FileStat {
   uint64_t allocated = 0;  // bytes of disk, st_blocks * 512
   int64_t mtime_ns = 0;
   int64_t ctime_ns = 0;
+  bool mount_root = false;  // something is mounted here (statx; false when unknown)
 };
 
 struct DirEntry {
@@ -134,7 +135,7 @@ class Fs {
   // names a place on the machine, not a place in a tree).
   virtual Result<Fd> OpenDir(const AbsPath& path) = 0;
   // One component below `dir`.
-  virtual Result<Fd> Open(const Fd& dir, const Name& name, const OpenMode& mode) = 0;
+  virtual Result<Fd> Open(const Fd& dir, NameRef name, const OpenMode& mode) = 0;
   // Any depth below `root` without leaving it and without following any symlink on the
   // way or at the end: openat2(RESOLVE_BENEATH|NO_SYMLINKS|NO_MAGICLINKS), or a walk of
   // O_NOFOLLOW opens where the kernel has no openat2. Longer than PATH_MAX: in pieces.
@@ -156,9 +157,9 @@ class Fs {
 
   // --- looking -----------------------------------------------------------------------
   virtual Result<FileStat> Stat(const Fd& file) = 0;
-  virtual Result<FileStat> StatAt(const Fd& dir, const Name& name) = 0;  // no follow
-  virtual Result<std::vector<DirEntry>> List(const Fd& dir) = 0;         // in no order
-  virtual Result<std::string> ReadLink(const Fd& dir, const Name& name) = 0;
+  virtual Result<FileStat> StatAt(const Fd& dir, NameRef name) = 0;  // no follow
+  virtual Result<std::vector<DirEntry>> List(const Fd& dir) = 0;     // in no order
+  virtual Result<std::string> ReadLink(const Fd& dir, NameRef name) = 0;
   virtual Result<FsInfo> Info(const Fd& any) = 0;
 
   // --- names -------------------------------------------------------------------------
@@ -178,6 +179,12 @@ class Fs {
   virtual Status SetMode(const Fd& file, uint32_t mode) = 0;
   virtual Status SetOwner(const Fd& file, uint32_t uid, uint32_t gid) = 0;
   virtual Status SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) = 0;
+  // Extended attributes, ACLs among them, of a file or directory (not of a symlink).
+  // Where the file system has none, the list is empty and setting one is EOPNOTSUPP.
+  virtual Result<std::vector<std::string>> ListXattrs(const Fd& file) = 0;
+  virtual Result<Bytes> GetXattr(const Fd& file, const std::string& name) = 0;
+  virtual Status SetXattr(const Fd& file, const std::string& name, ByteSpan value) = 0;
+  virtual Status RemoveXattr(const Fd& file, const std::string& name) = 0;
 
   // --- locks between processes -------------------------------------------------------
   // One byte of `file` locked by open file description (F_OFD_SETLK). Does not wait:

@@ -36,6 +36,7 @@ struct Meta {
   uint32_t uid = 0;
   uint32_t gid = 0;
   int64_t mtime_ns = 0;
+  std::map<std::string, Bytes> xattrs;
 };
 
 struct LockHolder {
@@ -52,6 +53,7 @@ struct Inode {
   int64_t ctime_ns = 0;
   uint32_t nlink = 0;  // of a directory: 2 while it exists, else 0
   uint32_t opens = 0;
+  bool mount_root = false;
 
   // Regular files. `data` is written in place only when `data_is_own`.
   std::shared_ptr<Bytes> data;

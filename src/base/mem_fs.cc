@@ -141,6 +141,16 @@ Status MemFs::MakeSpecial(const Fd& dir, const Name& name, FileType type,
   return Done(sys, "mknod", name);
 }
 
+Status MemFs::SetMountRoot(const Fd& dir, const Name& name, bool mounted) {
+  std::lock_guard lock(mutex_);
+  Ino at = 0;
+  if (int sys = HandleDir(dir, at)) return FsError(sys, "mount", name.bytes());
+  Ino ino = disk_->Lookup(disk_->At(at), name.bytes());
+  if (ino == 0) return FsError(ENOENT, "mount", name.bytes());
+  disk_->At(ino).mount_root = mounted;
+  return Ok();
+}
+
 // --- shared pieces -------------------------------------------------------------------
 
 int MemFs::Handle(const Fd& file, OpenFile*& out) {
@@ -190,6 +200,7 @@ FileStat MemFs::StatOf(Ino ino) {
   stat.allocated = (stat.size + 511) / 512 * 512;
   stat.mtime_ns = node.meta.mtime_ns;
   stat.ctime_ns = node.ctime_ns;
+  stat.mount_root = node.mount_root;
   return stat;
 }
 
@@ -309,7 +320,7 @@ int MemFs::OpenAt(Ino dir, std::string_view name, const OpenMode& mode, Ino& ino
   return 0;
 }
 
-Result<Fd> MemFs::Open(const Fd& dir, const Name& name, const OpenMode& mode) {
+Result<Fd> MemFs::Open(const Fd& dir, NameRef name, const OpenMode& mode) {
   std::lock_guard lock(mutex_);
   Ino at = 0;
   Ino ino = 0;
@@ -457,7 +468,7 @@ Result<FileStat> MemFs::Stat(const Fd& file) {
   return StatOf(open->ino);
 }
 
-Result<FileStat> MemFs::StatAt(const Fd& dir, const Name& name) {
+Result<FileStat> MemFs::StatAt(const Fd& dir, NameRef name) {
   std::lock_guard lock(mutex_);
   Ino at = 0;
   if (int sys = HandleDir(dir, at)) return FsError(sys, "stat", name.bytes());
@@ -479,7 +490,7 @@ Result<std::vector<DirEntry>> MemFs::List(const Fd& dir) {
   return entries;
 }
 
-Result<std::string> MemFs::ReadLink(const Fd& dir, const Name& name) {
+Result<std::string> MemFs::ReadLink(const Fd& dir, NameRef name) {
   std::lock_guard lock(mutex_);
   Ino at = 0;
   if (int sys = HandleDir(dir, at)) return FsError(sys, "readlink", name.bytes());
@@ -671,6 +682,54 @@ Status MemFs::SetTimes(const Fd& file, int64_t /*atime_ns*/, int64_t mtime_ns) {
   if (options_.read_only) return SysError(EROFS, "utimens");
   Inode& node = disk_->At(open->ino);
   node.meta.mtime_ns = mtime_ns;
+  node.ctime_ns = Tick();
+  return Ok();
+}
+
+Result<std::vector<std::string>> MemFs::ListXattrs(const Fd& file) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  if (int sys = Handle(file, open)) return SysError(sys, "listxattr");
+  if (open->access == Access::kPath) return SysError(EBADF, "listxattr");
+  std::vector<std::string> names;
+  for (const auto& [name, value] : disk_->At(open->ino).meta.xattrs)
+    names.push_back(name);
+  return names;
+}
+
+Result<Bytes> MemFs::GetXattr(const Fd& file, const std::string& name) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  if (int sys = Handle(file, open)) return FsError(sys, "getxattr", name);
+  if (open->access == Access::kPath) return FsError(EBADF, "getxattr", name);
+  const auto& xattrs = disk_->At(open->ino).meta.xattrs;
+  auto found = xattrs.find(name);
+  if (found == xattrs.end()) return FsError(ENODATA, "getxattr", name);
+  return found->second;
+}
+
+Status MemFs::SetXattr(const Fd& file, const std::string& name, ByteSpan value) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  int sys = Handle(file, open);
+  if (sys == 0 && open->access == Access::kPath) sys = EBADF;
+  if (sys == 0 && options_.read_only) sys = EROFS;
+  if (sys != 0) return FsError(sys, "setxattr", name);
+  Inode& node = disk_->At(open->ino);
+  node.meta.xattrs[name] = Bytes(value.begin(), value.end());
+  node.ctime_ns = Tick();
+  return Ok();
+}
+
+Status MemFs::RemoveXattr(const Fd& file, const std::string& name) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  int sys = Handle(file, open);
+  if (sys == 0 && open->access == Access::kPath) sys = EBADF;
+  if (sys == 0 && options_.read_only) sys = EROFS;
+  if (sys != 0) return FsError(sys, "removexattr", name);
+  Inode& node = disk_->At(open->ino);
+  if (node.meta.xattrs.erase(name) == 0) return FsError(ENODATA, "removexattr", name);
   node.ctime_ns = Tick();
   return Ok();
 }

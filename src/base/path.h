@@ -35,6 +35,22 @@ class Name {
   std::string bytes_;
 };
 
+// A borrowed Name, for loops over names that are kept elsewhere: a Name for each of a
+// hundred thousand files would be a hundred thousand allocations.
+class NameRef {
+ public:
+  NameRef(const Name& name) : bytes_(name.bytes()) {}  // NOLINT: a name is one
+  // `bytes` is a valid name, with a NUL behind it, and outlives this.
+  static NameRef Known(std::string_view bytes) { return NameRef(bytes); }
+
+  std::string_view bytes() const { return bytes_; }
+  const char* c_str() const { return bytes_.data(); }
+
+ private:
+  explicit NameRef(std::string_view bytes) : bytes_(bytes) {}
+  std::string_view bytes_;
+};
+
 // True when `bytes` may stand as one component.
 bool IsValidName(std::string_view bytes);
 

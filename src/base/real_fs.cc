@@ -2,11 +2,14 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -218,6 +221,39 @@ FileStat ToFileStat(const struct stat& st) {
   return out;
 }
 
+FileStat ToFileStat(const struct statx& st) {
+  FileStat out;
+  out.type = TypeOf(st.stx_mode);
+  out.mode = st.stx_mode & 07777u;
+  out.uid = st.stx_uid;
+  out.gid = st.stx_gid;
+  out.nlink = st.stx_nlink;
+  out.dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+  out.ino = st.stx_ino;
+  out.size = st.stx_size;
+  out.allocated = st.stx_blocks * 512;
+  out.mtime_ns = Nanos(timespec{st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec});
+  out.ctime_ns = Nanos(timespec{st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec});
+  out.mount_root = (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  return out;
+}
+
+// statx rather than fstatat, because only it says what is a mount point; the cost is
+// the same. Kernels before 4.11 and some sandboxes have no statx.
+int StatRaw(int dir, const char* name, int flags, FileStat& out) {
+  struct statx stx {};
+  int result = Retry([&] { return statx(dir, name, flags, STATX_BASIC_STATS, &stx); });
+  if (result == 0) {
+    out = ToFileStat(stx);
+    return 0;
+  }
+  if (result != -ENOSYS && result != -EPERM) return result;
+  struct stat st {};
+  result = Retry([&] { return fstatat(dir, name, &st, flags); });
+  if (result == 0) out = ToFileStat(st);
+  return result;
+}
+
 // Calls `open_piece(piece, last)` for pieces of whole components that fit PATH_MAX,
 // until one fails; the last result.
 template <class OpenPiece>
@@ -251,7 +287,7 @@ Result<Fd> RealFs::OpenDir(const AbsPath& path) {
   return Fd(*this, fd);
 }
 
-Result<Fd> RealFs::Open(const Fd& dir, const Name& name, const OpenMode& mode) {
+Result<Fd> RealFs::Open(const Fd& dir, NameRef name, const OpenMode& mode) {
   int flags = FlagsFor(mode);
   int fd = flags < 0 ? flags : OpenOrCreate(mode, flags, [&](int f) {
     return OpenComponent(dir.handle(), name.c_str(), f, mode.mode);
@@ -358,18 +394,17 @@ Status RealFs::Sync(const Fd& file) {
 // --- looking -------------------------------------------------------------------------
 
 Result<FileStat> RealFs::Stat(const Fd& file) {
-  struct stat st {};
-  int result = Retry([&] { return fstat(file.handle(), &st); });
+  FileStat stat;
+  int result = StatRaw(file.handle(), "", AT_EMPTY_PATH, stat);
   if (result < 0) return SysError(-result, "stat");
-  return ToFileStat(st);
+  return stat;
 }
 
-Result<FileStat> RealFs::StatAt(const Fd& dir, const Name& name) {
-  struct stat st {};
-  int result = Retry(
-      [&] { return fstatat(dir.handle(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW); });
+Result<FileStat> RealFs::StatAt(const Fd& dir, NameRef name) {
+  FileStat stat;
+  int result = StatRaw(dir.handle(), name.c_str(), AT_SYMLINK_NOFOLLOW, stat);
   if (result < 0) return FsError(-result, "stat", name.bytes());
-  return ToFileStat(st);
+  return stat;
 }
 
 Result<std::vector<DirEntry>> RealFs::List(const Fd& dir) {
@@ -394,7 +429,7 @@ Result<std::vector<DirEntry>> RealFs::List(const Fd& dir) {
   }
 }
 
-Result<std::string> RealFs::ReadLink(const Fd& dir, const Name& name) {
+Result<std::string> RealFs::ReadLink(const Fd& dir, NameRef name) {
   std::string target(256, '\0');
   for (;;) {
     ssize_t got = Retry([&] {
@@ -521,6 +556,58 @@ Status RealFs::SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) {
   if (result == -EINVAL || result == -ENOENT)
     result = Retry([&] { return futimens(file.handle(), times); });
   return Finish(result, "utimens");
+}
+
+Result<std::vector<std::string>> RealFs::ListXattrs(const Fd& file) {
+  std::vector<std::string> names;
+  std::string buffer(1024, '\0');
+  for (;;) {
+    ssize_t got =
+        Retry([&] { return flistxattr(file.handle(), buffer.data(), buffer.size()); });
+    if (got == -EOPNOTSUPP || got == -ENOSYS) return names;
+    if (got == -ERANGE && buffer.size() < XATTR_LIST_MAX) {
+      buffer.resize(XATTR_LIST_MAX);
+      continue;
+    }
+    if (got < 0) return SysError(static_cast<int>(-got), "listxattr");
+    std::string_view rest(buffer.data(), static_cast<size_t>(got));
+    while (!rest.empty()) {
+      size_t end = std::min(rest.find('\0'), rest.size());
+      names.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return names;
+  }
+}
+
+Result<Bytes> RealFs::GetXattr(const Fd& file, const std::string& name) {
+  Bytes value(256);
+  for (;;) {
+    ssize_t got = Retry([&] {
+      return fgetxattr(file.handle(), name.c_str(), value.data(), value.size());
+    });
+    if (got == -ERANGE && value.size() < XATTR_SIZE_MAX) {
+      value.resize(XATTR_SIZE_MAX);
+      continue;
+    }
+    if (got < 0) return FsError(static_cast<int>(-got), "getxattr", name);
+    value.resize(static_cast<size_t>(got));
+    return value;
+  }
+}
+
+Status RealFs::SetXattr(const Fd& file, const std::string& name, ByteSpan value) {
+  int result = Retry([&] {
+    return fsetxattr(file.handle(), name.c_str(), value.data(), value.size(), 0);
+  });
+  if (result < 0) return FsError(-result, "setxattr", name);
+  return Ok();
+}
+
+Status RealFs::RemoveXattr(const Fd& file, const std::string& name) {
+  int result = Retry([&] { return fremovexattr(file.handle(), name.c_str()); });
+  if (result < 0) return FsError(-result, "removexattr", name);
+  return Ok();
 }
 
 // --- locks ---------------------------------------------------------------------------

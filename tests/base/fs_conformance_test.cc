@@ -557,6 +557,26 @@ TEST_P(FsConformance, OwnersAndModesAreSet) {
 
 // --- locks ---------------------------------------------------------------------------
 
+TEST_P(FsConformance, ExtendedAttributesAreKeptAndChangeTheCtime) {
+  Fd file = Must(fs().Open(root(), N("x"), OpenMode::CreateNew()));
+  EXPECT_TRUE(Must(fs().ListXattrs(file)).empty());
+  Bytes longer = ToBytes(std::string(700, 'v'));
+  int64_t before = Must(fs().Stat(file)).ctime_ns;
+  Status set = fs().SetXattr(file, "user.belay", longer);
+  if (!set.ok() && set.error().sys == EOPNOTSUPP) GTEST_SKIP() << "no xattrs here";
+  Must(std::move(set));
+  Must(fs().SetXattr(file, "user.empty", {}));
+  EXPECT_EQ(Must(fs().GetXattr(file, "user.belay")), longer);
+  EXPECT_EQ(Must(fs().GetXattr(file, "user.empty")), Bytes());
+  std::vector<std::string> names = Must(fs().ListXattrs(file));
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"user.belay", "user.empty"}));
+  EXPECT_NE(Must(fs().Stat(file)).ctime_ns, before);
+  Must(fs().RemoveXattr(file, "user.belay"));
+  EXPECT_EQ(Sys(fs().GetXattr(file, "user.belay")), ENODATA);
+  EXPECT_EQ(Sys(fs().RemoveXattr(file, "user.belay")), ENODATA);
+}
+
 TEST_P(FsConformance, LocksExcludeBetweenHandlesOfOneFile) {
   Put("lock", "");
   Fd a = Must(fs().Open(root(), N("lock"), OpenMode::ReadWrite()));
@@ -676,6 +696,13 @@ TEST(RealFs, DescriptorsDoNotSurviveExec) {
   Fd beneath = Must(world.fs().OpenBeneath(root, P("f"), OpenMode::Read()));
   for (const Fd* fd : {&root, &file, &twin, &beneath})
     EXPECT_EQ(fcntl(fd->handle(), F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+TEST(RealFs, StatTellsAMountPoint) {
+  RealFs fs;
+  Fd top = Must(fs.OpenDir(AbsPath::Literal("/")));
+  EXPECT_TRUE(Must(fs.StatAt(top, N("proc"))).mount_root);
+  EXPECT_FALSE(Must(fs.StatAt(top, N("etc"))).mount_root);
 }
 
 TEST(RealFs, AFifoDoesNotHangUs) {

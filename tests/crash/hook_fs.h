@@ -25,10 +25,10 @@ class HookFs final : public Fs {
       : inner_(inner), before_(std::move(before)), after_(std::move(after)) {}
 
   Result<Fd> OpenDir(const AbsPath& path) override { return inner_.OpenDir(path); }
-  Result<Fd> Open(const Fd& dir, const Name& name, const OpenMode& mode) override {
-    return Hooked(FsCall::kOpen, name.bytes(), [&] {
+  Result<Fd> Open(const Fd& dir, NameRef name, const OpenMode& mode) override {
+    return Hooked(FsCall::kOpen, std::string(name.bytes()), [&] {
       auto opened = inner_.Open(dir, name, mode);
-      if (opened.ok()) names_[opened->handle()] = name.bytes();
+      if (opened.ok()) names_[opened->handle()] = std::string(name.bytes());
       return opened;
     });
   }
@@ -63,13 +63,13 @@ class HookFs final : public Fs {
   }
 
   Result<FileStat> Stat(const Fd& file) override { return inner_.Stat(file); }
-  Result<FileStat> StatAt(const Fd& dir, const Name& name) override {
+  Result<FileStat> StatAt(const Fd& dir, NameRef name) override {
     return inner_.StatAt(dir, name);
   }
   Result<std::vector<DirEntry>> List(const Fd& dir) override {
     return inner_.List(dir);
   }
-  Result<std::string> ReadLink(const Fd& dir, const Name& name) override {
+  Result<std::string> ReadLink(const Fd& dir, NameRef name) override {
     return inner_.ReadLink(dir, name);
   }
   Result<FsInfo> Info(const Fd& any) override { return inner_.Info(any); }
@@ -106,6 +106,18 @@ class HookFs final : public Fs {
   }
   Status SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) override {
     return inner_.SetTimes(file, atime_ns, mtime_ns);
+  }
+  Result<std::vector<std::string>> ListXattrs(const Fd& file) override {
+    return inner_.ListXattrs(file);
+  }
+  Result<Bytes> GetXattr(const Fd& file, const std::string& name) override {
+    return inner_.GetXattr(file, name);
+  }
+  Status SetXattr(const Fd& file, const std::string& name, ByteSpan value) override {
+    return inner_.SetXattr(file, name, value);
+  }
+  Status RemoveXattr(const Fd& file, const std::string& name) override {
+    return inner_.RemoveXattr(file, name);
   }
   Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) override {
     return inner_.TryLock(file, byte, mode);
