@@ -1,0 +1,266 @@
+#pragma once
+
+// The rules that decide what Belay covers, as a pure function of bytes it is given:
+// no file is opened here. The scanner reads the files and asks.
+//
+// Layers, the first that has something to say decides:
+//   protect > secrets > tracked > .belayignore and `exclude` > git's ignore rules >
+//   default excludes
+//
+// Guarantees
+//   * Git's layer answers as the installed git does, rule and line included
+//     (tests/ignore/differential_full): nearest .gitignore first, then info/exclude,
+//     then core.excludesFile; in each the last matching line wins; what lies below an
+//     ignored directory is ignored, whatever deeper files say.
+//   * .belayignore files and `exclude` go the same way (nearest file first, then the
+//     setting). `!x` there covers x against git's rules and default excludes, and what
+//     is below it unless matched again; not below a directory that is left out already.
+//   * A directory that is left out is *barred*: below it only tracked and protected
+//     paths are covered, no secret and nothing that `!x` names.
+//   * Secrets are files and symlinks, never directories. With `skip_secrets` they are
+//     not covered, tracked or not, unless protected.
+//   * protect: a match of a directory holds for everything below it, until a path below
+//     is matched again (`!x` ends it).
+//   * Default excludes bind untracked paths only, and a path whose own last matching
+//   git
+//     rule is `!x` is not bound by them.
+//   * A name `.git` is git_dir and never covered, protected or not. (Look-alikes are
+//   the
+//     scanner's business.)
+//   * Inside a nested work tree its own index and git rules apply alone; Belay's own
+//     layers go on. Nested in a barred directory it is barred too: its index says
+//     nothing. A tracked submodule (TrackedSet::HasFile of a directory) is not barred.
+// Reasons: docs/decisions/0007-what-the-rules-mean.md.
+//
+// What the scanner must do as git does: read .gitignore only when it is a regular file
+// (git does not follow a symlink there; info/exclude and core.excludesFile may be
+// links), and treat a symlink to a directory as a file.
+//
+// Threads: everything here is immutable once made, and may be shared. A DirRules holds
+// its parent, because a child outlives the walk of its parent when two threads share
+// the work: that is why it is a shared_ptr.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ignore/pattern_file.h"
+
+namespace belay {
+
+// What a git index lists. Paths are relative to the top of the work tree, without a
+// trailing slash, and follow core.ignoreCase. Must be safe to ask from several threads.
+class TrackedSet {
+ public:
+  virtual ~TrackedSet() = default;
+  virtual bool HasFile(std::string_view path) const = 0;  // file, symlink, submodule
+  virtual bool HasBelow(std::string_view dir) const = 0;  // some entry lies below it
+};
+
+// --- what goes in --------------------------------------------------------------------
+
+inline constexpr std::string_view kDefaultExcludes[] = {
+    "node_modules/", "dist/", "build/",  "__pycache__/", "*.pyc",
+    ".DS_Store",     "*.log", ".cache/", ".venv/"};
+
+// The settings, each list in the syntax of .gitignore, relative to the root.
+struct RuleLists {
+  std::vector<std::string> protect;
+  std::vector<std::string> exclude;
+  std::vector<std::string> secret_patterns;
+  bool skip_secrets = false;  // secrets = "skip"
+  bool default_excludes = true;
+};
+
+class RuleConfig {
+ public:
+  explicit RuleConfig(RuleLists lists);
+  const RuleLists& lists() const { return lists_; }
+
+  // Named as RuleText shows them: "protect", "exclude", "secret_patterns",
+  // "default_excludes" (empty when switched off).
+  const PatternFile& protect() const { return protect_; }
+  const PatternFile& exclude() const { return exclude_; }
+  const PatternFile& secrets() const { return secrets_; }
+  const PatternFile& defaults() const { return defaults_; }
+
+ private:
+  RuleLists lists_;
+  PatternFile protect_, exclude_, secrets_, defaults_;
+};
+
+struct RuleBytes {
+  std::string name;  // how RuleText shows it: ".git/info/exclude", "/home/u/.gitignore"
+  std::string bytes;  // the whole file
+};
+
+// What git knows about one work tree. For a root outside git: the default with only
+// `global_excludes` set; the root then counts as the top.
+struct WorkTreeInput {
+  std::optional<RuleBytes> info_exclude;
+  std::optional<RuleBytes> global_excludes;   // core.excludesFile
+  bool ignore_case = false;                   // core.ignoreCase
+  std::shared_ptr<const TrackedSet> tracked;  // null = nothing is tracked
+
+  // Only for the work tree that holds the root: the root's path below the top ("" when
+  // it is the top itself, else "a/b"), and the .gitignore of the top, of a, ...: one
+  // per directory above the root, top first, nullopt where there is none. Their names
+  // are the caller's choice ("../.gitignore").
+  std::string root_below_top;
+  std::vector<std::optional<RuleBytes>> above_root;
+};
+
+class WorkTree {
+ public:
+  explicit WorkTree(WorkTreeInput input);
+
+  const PatternFile* info_exclude() const { return info_ ? &*info_ : nullptr; }
+  const PatternFile* global_excludes() const { return global_ ? &*global_ : nullptr; }
+  bool ignore_case() const { return ignore_case_; }
+  const TrackedSet* tracked() const { return tracked_.get(); }
+
+ private:
+  friend class DirRules;
+  std::optional<PatternFile> info_;
+  std::optional<PatternFile> global_;
+  std::vector<std::optional<PatternFile>> above_;  // top first
+  bool ignore_case_;
+  std::shared_ptr<const TrackedSet> tracked_;
+  std::string prefix_;  // "a/b/" or ""
+};
+
+// --- what comes out ------------------------------------------------------------------
+
+enum class Why : uint8_t {
+  kCovered,  // nothing leaves it out; rule = the `!x` that saw to it, or none
+  kTracked,  // in the git index
+  kProtected,
+  kSecret,    // covered, or with skip_secrets not
+  kIgnored,   // by git's rules
+  kExcluded,  // by .belayignore, `exclude` or default excludes
+  kGitDir,
+};
+std::string_view WhyName(
+    Why why);  // "covered", "git_dir" ...: the words of `belay why`
+
+// What to do with a directory.
+enum class Descend : uint8_t {
+  kAll,
+  kNamed,  // only tracked and protected paths below are covered: enter, ask for each
+  kNo,     // nothing below is covered
+};
+
+// A pattern and where it stands; lives as long as the DirRules that gave it.
+struct RuleRef {
+  const PatternFile* file = nullptr;
+  const Pattern* pattern = nullptr;
+  explicit operator bool() const { return pattern != nullptr; }
+  bool operator==(const RuleRef&) const = default;
+};
+// "src/.gitignore:3:*.o"; raw bytes. Empty for no rule.
+std::string RuleText(const RuleRef& rule);
+
+struct Decision {
+  bool covered = true;  // of a directory: it and all below by their own rules
+  Why why = Why::kCovered;
+  Descend descend = Descend::kAll;  // of a directory
+  bool secret = false;  // covered or not, it is one: `why` may name a stronger reason
+  RuleRef rule;
+};
+
+// --- a directory ---------------------------------------------------------------------
+
+// The files of a directory that count. nullopt = there is none.
+struct DirFiles {
+  std::optional<std::string_view> gitignore = std::nullopt;
+  std::optional<std::string_view> belayignore = std::nullopt;
+};
+
+class DirRules : public std::enable_shared_from_this<DirRules> {
+ public:
+  using Ptr = std::shared_ptr<const DirRules>;
+
+  // The root. When the rules of the work tree around it ignore the root itself, they do
+  // not apply (somebody asked for this directory by name): root_ignored_by() says so,
+  // the root then counts as a top, its index stays.
+  static Ptr Root(std::shared_ptr<const RuleConfig> config,
+                  std::shared_ptr<const WorkTree> work_tree, const DirFiles& files);
+
+  // A directory in this one, whatever Decide() says about it (`belay why` goes on below
+  // a directory that the scan does not enter). About 150 ns without files.
+  Ptr Enter(std::string_view name, const DirFiles& files) const;
+  // The same for one that is the top of a work tree.
+  Ptr EnterWorkTree(std::string_view name, std::shared_ptr<const WorkTree> work_tree,
+                    const DirFiles& files) const;
+
+  // Whether the entry `name` of this directory is covered. `is_dir` is false for a
+  // symlink. The index is asked only when the answer depends on it: a tracked file that
+  // nothing leaves out is kCovered here.
+  Decision Decide(std::string_view name, bool is_dir) const;
+  // The same for people: the reason of highest precedence, so a tracked file is
+  // kTracked.
+  Decision Explain(std::string_view name, bool is_dir) const;
+
+  // From the root, "" for the root itself.
+  std::string_view path() const;
+  // Below this directory only tracked and protected paths are covered.
+  bool barred() const { return barred_; }
+  // Everything in it is protected (until matched again).
+  bool is_protected() const { return bool{protect_}; }
+
+  // What this directory added, for the rules record; null when there was no file.
+  const PatternFile* gitignore() const { return git_file_ ? &*git_file_ : nullptr; }
+  const PatternFile* belayignore() const {
+    return belay_file_ ? &*belay_file_ : nullptr;
+  }
+  const RuleConfig& config() const { return *config_; }
+  const WorkTree& work_tree() const { return *work_tree_; }
+  const RuleRef& root_ignored_by() const { return root_ignored_by_; }
+
+  struct Private;  // makes the constructor ours while make_shared can call it
+  explicit DirRules(const Private&) {}
+
+ private:
+  struct Verdict;
+  Decision Judge(std::string_view name, bool is_dir, bool always_ask_index) const;
+  Verdict Weigh(const PathQuery& query) const;
+  RuleRef MatchGit(const PathQuery& query) const;
+  RuleRef MatchBelay(const PathQuery& query) const;
+  Ptr MakeChild(std::string_view name, std::shared_ptr<const WorkTree> work_tree,
+                const DirFiles& files) const;
+  void AddFiles(const DirFiles& files);
+
+  std::shared_ptr<const DirRules> parent_;  // keeps the files of the stack alive
+  std::shared_ptr<const RuleConfig> config_;
+  std::shared_ptr<const WorkTree> work_tree_;
+  const TrackedSet* tracked_ = nullptr;  // work_tree_'s, or null when it must not count
+
+  // The path from the top of the outermost work tree, empty or with a trailing slash.
+  // The root's part and the present work tree's part are suffixes of it.
+  std::string full_;
+  size_t root_at_ = 0;
+  size_t top_at_ = 0;
+
+  // Own files, and the nearest directory at or above this one that has some.
+  std::optional<PatternFile> git_file_;
+  std::optional<PatternFile> belay_file_;
+  const DirRules* git_stack_ = nullptr;
+  const DirRules* belay_stack_ = nullptr;
+  const DirRules* git_above_ = nullptr;  // the next of the stack after this one
+  const DirRules* belay_above_ = nullptr;
+  bool above_root_ = true;  // the stack goes on with work_tree_->above_
+
+  // What was decided about this directory and holds below it.
+  bool barred_ = false;
+  RuleRef protect_;
+  RuleRef exclude_;  // left out by .belayignore or `exclude`
+  RuleRef include_;  // brought back by `!x` there
+  RuleRef ignore_;   // by git's rules
+  RuleRef default_;  // by default excludes
+  RuleRef root_ignored_by_;
+};
+
+}  // namespace belay
