@@ -1,0 +1,392 @@
+#include "git/index.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/escape.h"
+#include "base/sha1.h"
+#include "base/sha256.h"
+#include "git/files_internal.h"
+#include "git/split_index_internal.h"
+
+namespace belay {
+
+namespace {
+
+using git_internal::LinkExtension;
+using git_internal::OpenFile;
+
+constexpr size_t kHeader = 12;          // "DIRC", version, number of entries
+constexpr size_t kStatFields = 40;      // of an entry, before its object id
+constexpr size_t kModeOffset = 24;      // within them
+constexpr size_t kNameMask = 0xFFF;     // of the flags; this long or longer
+constexpr uint32_t kExtended = 0x4000;  // two more bytes of flags follow
+constexpr size_t kLongestName = size_t{1} << 20;
+constexpr size_t kLongestLink = size_t{64} << 20;
+
+uint16_t Be16(const std::byte* at) {
+  return static_cast<uint16_t>(static_cast<unsigned>(at[0]) << 8 |
+                               static_cast<unsigned>(at[1]));
+}
+uint32_t Be32(const std::byte* at) {
+  uint32_t value = 0;
+  std::memcpy(&value, at, sizeof value);
+  return __builtin_bswap32(value);
+}
+
+Error Corrupt(std::string what) { return Error(Errc::kCorrupt, std::move(what)); }
+
+// The bytes of an index file but for its trailer, in order, hashed on the way.
+class IndexStream {
+ public:
+  IndexStream(Fs& fs, const OpenFile& open, const ReadIndexOptions& options)
+      : fs_(fs), file_(open.file), kind_(options.hash), size_(open.stat.size) {
+    buffer_.resize(std::max<size_t>(options.buffer, 64));
+  }
+
+  Status Begin() {
+    size_t trailer = GitHashSize(kind_);
+    if (size_ < kHeader + trailer) return Corrupt("is too short for an index");
+    body_ = size_ - trailer;
+    trailer_.resize(trailer);
+    BELAY_OK(ReadExact(fs_, file_, body_, trailer_));
+    // index.skipHash: git has left the checksum out.
+    hashed_ = std::any_of(trailer_.begin(), trailer_.end(),
+                          [](std::byte b) { return b != std::byte{0}; });
+    return Ok();
+  }
+
+  const std::byte* data() const { return buffer_.data() + pos_; }
+  size_t available() const { return end_ - pos_; }
+  void Advance(size_t count) { pos_ += count; }
+  uint64_t left() const { return body_ - read_ + available(); }  // of the body
+
+  // Makes `count` bytes available, or all that are left when those are fewer.
+  Status Want(size_t count) {
+    if (available() >= count || read_ == body_) [[likely]]
+      return Ok();
+    return Refill(count);
+  }
+  Status Need(size_t count) {
+    BELAY_OK(Want(count));
+    if (available() < count) return Corrupt("ends in the middle of an entry");
+    return Ok();
+  }
+  Status Skip(uint64_t count) {
+    if (count > left()) return Corrupt("has an extension that is longer than the file");
+    while (count > 0) {
+      if (available() == 0) BELAY_OK(Refill(1));
+      size_t step = static_cast<size_t>(std::min<uint64_t>(count, available()));
+      Advance(step);
+      count -= step;
+    }
+    return Ok();
+  }
+
+  // All was read; is it what git wrote?
+  Status CheckTrailer() {
+    if (!hashed_) return Ok();
+    bool same = kind_ == GitHash::kSha1
+                    ? std::ranges::equal(sha1_.Finish(), trailer_)
+                    : std::ranges::equal(sha256_.Finish().bytes, trailer_);
+    if (!same) return Corrupt("has a wrong checksum");
+    return Ok();
+  }
+  const Bytes& trailer() const { return trailer_; }
+
+ private:
+  Status Refill(size_t count) {
+    std::memmove(buffer_.data(), data(), available());
+    end_ = available();
+    pos_ = 0;
+    if (count > buffer_.size()) buffer_.resize(count);
+    size_t step =
+        static_cast<size_t>(std::min<uint64_t>(buffer_.size() - end_, body_ - read_));
+    std::span<std::byte> fresh = std::span(buffer_).subspan(end_, step);
+    BELAY_OK(ReadExact(fs_, file_, read_, fresh));
+    if (hashed_) {
+      if (kind_ == GitHash::kSha1) {
+        sha1_.Update(fresh);
+      } else {
+        sha256_.Update(fresh);
+      }
+    }
+    end_ += step;
+    read_ += step;
+    return Ok();
+  }
+
+  Fs& fs_;
+  const Fd& file_;  // of the OpenFile, which outlives us
+  GitHash kind_;
+  uint64_t size_;
+  uint64_t body_ = 0;  // where the trailer begins
+  uint64_t read_ = 0;
+  Bytes buffer_;
+  size_t pos_ = 0;
+  size_t end_ = 0;
+  Bytes trailer_;
+  bool hashed_ = false;
+  Sha1 sha1_;
+  Sha256 sha256_;
+};
+
+struct Extensions {
+  std::optional<LinkExtension> link;
+  std::string unknown;  // a required one that we do not know
+};
+
+// Calls `add(name, mode, stage)` for each entry. The name lives until it returns.
+template <class Add>
+class IndexParser {
+ public:
+  IndexParser(IndexStream& in, GitHash hash, Add add)
+      : in_(in), hash_(hash), fixed_(kStatFields + GitHashSize(hash) + 2), add_(add) {}
+
+  // `reserve(entries, bytes)` is called once the number of entries is known.
+  template <class Reserve>
+  Status Run(Extensions& extensions, Reserve reserve) {
+    BELAY_OK(in_.Begin());
+    BELAY_OK(in_.Need(kHeader));
+    if (std::memcmp(in_.data(), "DIRC", 4) != 0) return Corrupt("is not a git index");
+    uint32_t version = Be32(in_.data() + 4);
+    uint32_t count = Be32(in_.data() + 8);
+    in_.Advance(kHeader);
+    if (version < 2 || version > 4)
+      return Error(Errc::kUnsupported, "is an index of version " +
+                                           std::to_string(version) +
+                                           "; Belay reads versions 2 to 4");
+    if (count > in_.left() / fixed_)
+      return Corrupt("is too short for the entries it announces");
+    reserve(count, static_cast<size_t>(in_.left()) - count * fixed_);
+    if (version == 4) {
+      for (uint32_t i = 0; i < count; ++i) BELAY_OK(Compressed());
+    } else {
+      for (uint32_t i = 0; i < count; ++i) BELAY_OK(Plain());
+    }
+    while (in_.left() > 0) BELAY_OK(Extension(extensions));
+    return in_.CheckTrailer();
+  }
+
+ private:
+  struct Head {
+    uint32_t mode;
+    unsigned stage;
+    size_t name_length;  // kNameMask: look for its end
+    size_t size;         // of what was before the name
+  };
+
+  Status ReadHead(Head& head) {
+    // One call makes nearly every entry available whole.
+    BELAY_OK(in_.Want(fixed_ + 2 + kNameMask + 8));
+    if (in_.available() < fixed_) return Corrupt("ends in the middle of an entry");
+    const std::byte* at = in_.data();
+    uint32_t flags = Be16(at + fixed_ - 2);
+    head.mode = Be32(at + kModeOffset);
+    head.stage = flags >> 12 & 3;
+    head.name_length = flags & kNameMask;
+    head.size = fixed_ + ((flags & kExtended) != 0 ? 2 : 0);
+    return Ok();
+  }
+
+  // The offset of the NUL that ends the name at offset `from`; at least `least` bytes
+  // further.
+  Result<size_t> FindEnd(size_t from, size_t least) {
+    for (size_t window = from + least + kNameMask + 8;; window *= 2) {
+      BELAY_OK(in_.Want(window));
+      size_t start = std::min(from + least, in_.available());
+      const void* nul = std::memchr(in_.data() + start, 0, in_.available() - start);
+      if (nul != nullptr)
+        return static_cast<size_t>(static_cast<const std::byte*>(nul) - in_.data());
+      if (in_.available() < window) return Corrupt("ends in the middle of a name");
+      if (window > kLongestName) return Corrupt("has a name longer than 1 MiB");
+    }
+  }
+
+  std::string_view TextAt(size_t from, size_t to) const {
+    return {reinterpret_cast<const char*>(in_.data()) + from, to - from};
+  }
+
+  Status Plain() {
+    Head head{};
+    BELAY_OK(ReadHead(head));
+    size_t end = head.size + head.name_length;
+    if (head.name_length == kNameMask) {
+      BELAY_TRY(end, FindEnd(head.size, kNameMask));
+    }
+    size_t whole = (end + 8) & ~size_t{7};  // with one to eight NULs
+    if (in_.available() < whole) BELAY_OK(in_.Need(whole));
+    if (in_.data()[end] != std::byte{0}) return Corrupt("has a name without an end");
+    BELAY_OK(add_(TextAt(head.size, end), head.mode, head.stage));
+    in_.Advance(whole);
+    return Ok();
+  }
+
+  // Version 4: how many bytes of the name before go, then what follows, then a NUL.
+  Status Compressed() {
+    Head head{};
+    BELAY_OK(ReadHead(head));
+    size_t at = head.size;
+    uint64_t strip = 0;
+    for (int length = 0;; ++length) {
+      if (at >= in_.available()) return Corrupt("ends in the middle of an entry");
+      if (length == 9) return Corrupt("has a malformed name");
+      auto byte = static_cast<uint64_t>(in_.data()[at++]);
+      strip = strip << 7 | (byte & 0x7F);
+      if ((byte & 0x80) == 0) break;
+      ++strip;  // git's varint: each length begins where the one before ended
+    }
+    if (strip > name_.size()) return Corrupt("has a malformed name");
+    BELAY_TRY(size_t end, FindEnd(at, 0));
+    name_.resize(name_.size() - static_cast<size_t>(strip));
+    name_.append(TextAt(at, end));
+    if (name_.size() > kLongestName) return Corrupt("has a name longer than 1 MiB");
+    if (std::min(name_.size(), kNameMask) != head.name_length)
+      return Corrupt("has a name of another length than it says");
+    BELAY_OK(add_(name_, head.mode, head.stage));
+    in_.Advance(end + 1);
+    return Ok();
+  }
+
+  Status Extension(Extensions& extensions) {
+    if (in_.left() < 8) return Corrupt("has bytes after its entries");
+    BELAY_OK(in_.Need(8));
+    std::string signature(TextAt(0, 4));
+    uint32_t size = Be32(in_.data() + 4);
+    in_.Advance(8);
+    if (signature == "link") {
+      if (size > kLongestLink || size > in_.left())
+        return Corrupt("has an extension that is longer than the file");
+      BELAY_OK(in_.Need(size));
+      BELAY_TRY(extensions.link, git_internal::ParseLink(ByteSpan(in_.data(), size),
+                                                         GitHashSize(hash_)));
+      in_.Advance(size);
+      return Ok();
+    }
+    // A capital first letter means that a reader may pass it by. "sdir" only announces
+    // the sparse directories, which the entries tell us themselves.
+    bool optional = signature[0] >= 'A' && signature[0] <= 'Z';
+    if (!optional && signature != "sdir") extensions.unknown = signature;
+    return in_.Skip(size);
+  }
+
+  IndexStream& in_;
+  GitHash hash_;
+  size_t fixed_;
+  Add add_;
+  std::string name_;  // of version 4: the one before
+};
+
+// One file parsed; `add` and `reserve` as in IndexParser. The trailer goes to
+// `trailer`.
+template <class Add, class Reserve>
+Status ParseFile(Fs& fs, const OpenFile& open, const ReadIndexOptions& options,
+                 Extensions& extensions, Bytes* trailer, Add add, Reserve reserve) {
+  IndexStream stream(fs, open, options);
+  IndexParser<Add> parser(stream, options.hash, add);
+  BELAY_OK(parser.Run(extensions, reserve));
+  if (trailer != nullptr) *trailer = stream.trailer();
+  return Ok();
+}
+
+Result<std::vector<git_internal::RawEntry>> ReadRaw(Fs& fs, const OpenFile& open,
+                                                    const ReadIndexOptions& options,
+                                                    Extensions& extensions,
+                                                    Bytes* trailer) {
+  std::vector<git_internal::RawEntry> entries;
+  auto add = [&](std::string_view name, uint32_t mode, unsigned stage) -> Status {
+    entries.push_back({std::string(name), mode, stage});
+    return Ok();
+  };
+  auto reserve = [&](size_t count, size_t) { entries.reserve(count); };
+  BELAY_OK(ParseFile(fs, open, options, extensions, trailer, add, reserve));
+  return entries;
+}
+
+Result<TrackedPaths> ReadSplit(Fs& fs, const AbsPath& index, const OpenFile& open,
+                               const ReadIndexOptions& options) {
+  Extensions extensions;
+  BELAY_TRY(auto own, ReadRaw(fs, open, options, extensions, nullptr));
+  if (!extensions.link) return Corrupt("changed while it was read");
+  const LinkExtension& link = *extensions.link;
+  std::vector<git_internal::RawEntry> base;
+  if (!link.base.empty()) {
+    AbsPath shared = index.parent().Join(Name::Literal("sharedindex." + link.base));
+    BELAY_TRY(OpenFile open_shared, git_internal::OpenRegular(fs, shared));
+    Extensions of_shared;
+    Bytes trailer;
+    BELAY_TRY(base, ReadRaw(fs, open_shared, options, of_shared, &trailer));
+    if (ToHex(trailer) != link.base)
+      return Corrupt("is split, and its shared part is another file");
+    if (!of_shared.unknown.empty())
+      return Error(Errc::kUnsupported, "has a shared part of a newer git");
+  }
+  return git_internal::MergeSplit(link, std::move(base), std::move(own));
+}
+
+Result<GitIndex> ReadOpen(Fs& fs, const AbsPath& index, const OpenFile& open,
+                          const ReadIndexOptions& options) {
+  GitIndex out;
+  out.stat = open.stat;
+  TrackedPathsBuilder builder;
+  bool sparse = false;
+  std::optional<Error>
+      refused;  // an entry; no error if the index turns out to be split
+  Extensions extensions;
+  auto add = [&](std::string_view name, uint32_t mode, unsigned stage) -> Status {
+    if (refused) return Ok();
+    Status added = builder.Add(name, mode, stage);
+    if (!added.ok()) refused = std::move(added).error();
+    sparse = sparse || (mode & 0170000) == 0040000;
+    return Ok();
+  };
+  auto reserve = [&](size_t count, size_t bytes) { builder.Reserve(count, bytes); };
+  BELAY_OK(ParseFile(fs, open, options, extensions, nullptr, add, reserve));
+  out.paths = builder.Finish();
+  if (extensions.link) {
+    BELAY_TRY(out.paths, ReadSplit(fs, index, open, options));
+    for (size_t i = 0; i < out.paths.size() && !sparse; ++i)
+      sparse = (out.paths.kinds(i) & TrackedPaths::kSparseDirectory) != 0;
+  } else if (refused) {
+    return std::move(*refused);
+  }
+  if (!extensions.unknown.empty())
+    out.needs_git = "the index has an extension '" +
+                    EscapeForDisplay(extensions.unknown) + "' that Belay does not know";
+  else if (sparse)
+    out.needs_git = "the index is sparse";
+  if (options.ignore_case) out.paths.FoldCase();
+  return out;
+}
+
+}  // namespace
+
+Result<GitIndex> ReadIndex(Fs& fs, const AbsPath& index,
+                           const ReadIndexOptions& options) {
+  constexpr int kTries = 4;
+  for (int tries = 1;; ++tries) {
+    auto open = git_internal::OpenRegular(fs, index);
+    if (!open.ok()) {
+      if (open.error().code != Errc::kNotFound) return std::move(open).error();
+      GitIndex none;
+      if (options.ignore_case) none.paths.FoldCase();
+      return none;
+    }
+    Result<GitIndex> read = ReadOpen(fs, index, *open, options);
+    // The index, or the shared part of it, was replaced between two of our calls.
+    if (!read.ok() && read.error().code == Errc::kNotFound && tries < kTries) continue;
+    if (!read.ok())
+      return Context(std::move(read).error(),
+                     "git index " + EscapeForDisplay(index.bytes()));
+    return read;
+  }
+}
+
+Result<std::optional<FileStat>> StatIndex(Fs& fs, const AbsPath& index) {
+  auto open = git_internal::OpenRegular(fs, index);
+  if (open.ok()) return std::optional<FileStat>(open->stat);
+  if (open.error().code == Errc::kNotFound) return std::optional<FileStat>();
+  return std::move(open).error();
+}
+
+}  // namespace belay
