@@ -1,0 +1,159 @@
+"""What is done to every tree: a first checkpoint, then nothing, 1, 10 and 1000 changed
+files, each in rounds in which every contender sees the same tree."""
+
+import shutil
+
+from . import contenders as base
+from . import peers
+from .kit import StepFailed
+from .lab import Cell, WrongCheckpoint, time_run, turns
+from .tree_id import tree_id
+
+# name, title, files changed before each round
+WORKLOADS = [("first", "first", 0), ("nothing", "nothing", 0), ("one", "1 changed", 1),
+             ("ten", "10 changed", 10), ("thousand", "1000 changed", 1000)]
+
+
+class Plan:
+    """How often. A contender that has spent `budget_s` in a cell sits out the rest of its
+    rounds: a peer that takes ten seconds is measured once, not fifteen times."""
+
+    def __init__(self, files, rounds=None, quick=False):
+        small = files <= 20_000
+        usual = 15 if small else 7 if files <= 200_000 else 5
+        counts = {"first": 3, "nothing": usual, "one": usual,
+                  "ten": 25 if small else usual, "thousand": 7 if small else 5}
+        if quick:
+            counts = {name: min(count, 3) for name, count in counts.items()}
+        if rounds:
+            counts = {name: min(rounds, 3) if name == "first" else rounds for name in counts}
+        self.rounds = counts
+        self.budget_s = 3 if quick else 10
+
+
+class Measured:
+    """Everything that came out of one tree."""
+
+    def __init__(self, tree, rows, plan):
+        self.tree, self.rows, self.plan = tree, rows, plan
+        self.cells = {name: {row.name: Cell() for row in rows} for name, _, _ in WORKLOADS}
+        self.unavailable = {}  # row name: why
+        self.growth = {}       # row name: bytes per checkpoint of ten edits
+        self.checked = 0       # checkpoints of Belay compared with a full re-hash
+
+    def cell(self, workload, row_name):
+        return self.cells[workload].get(row_name)
+
+
+def make_rows(lab, tree, wanted):
+    rows = [base.Belay(lab, tree)] + [peer(lab, tree) for peer in peers.ALL]
+    rows += base.limits(lab, tree)
+    return [row for row in rows if wanted(row)]
+
+
+class Session:
+    """Measures one tree."""
+
+    def __init__(self, lab, tree, rows, plan, progress):
+        self.lab, self.tree, self.plan, self.progress = lab, tree, plan, progress
+        self.out = Measured(tree, rows, plan)
+        self.edits = 0
+        self.behind = set()   # rows that have not seen the last edits
+        self.expected = None  # tree id of the tree as it is, when known
+        for row in rows:
+            if row.program and not shutil.which(row.program):
+                self.out.unavailable[row.name] = "not installed"
+            elif row.needs_git and not tree.has_git:
+                self.out.unavailable[row.name] = "no git"
+
+    def measure(self):
+        git_before = self.tree.git_fingerprint() if self.tree.has_git else None
+        for name, title, count in WORKLOADS:
+            self._workload(name, title, count)
+        if git_before and self.tree.git_fingerprint() != git_before:
+            raise WrongCheckpoint(f"{self.tree.path}/.git was changed during the run")
+        return self.out
+
+    def _rows(self):
+        return [row for row in self.out.rows if row.name not in self.out.unavailable]
+
+    def _workload(self, name, title, count):
+        self._catch_up()
+        before = self._disk_use() if name == "ten" else {}
+        for number in range(self.plan.rounds[name]):
+            if count:
+                self.edits += 1
+                self.tree.edit(self.lab.kit, count, self.edits, self.lab.env)
+                self.expected, self.lab.unsettled = None, True
+                self.behind.update(row.name for row in self._rows())
+            for row in turns(self._rows(), number) if self._rows() else []:
+                self.progress.say(f"{self.tree.name}: {title}, round {number + 1} of "
+                                  f"{self.plan.rounds[name]}: {row.name}")
+                self._turn(name, row, number)
+        for row_name, size in (self._disk_use() if before else {}).items():
+            runs = len(self.out.cells[name][row_name].runs)
+            if runs and row_name in before:
+                self.out.growth[row_name] = (size - before[row_name]) / runs
+
+    def _turn(self, workload, row, number):
+        cell = self.out.cells[workload][row.name]
+        if cell.spent_s() >= self.plan.budget_s:
+            return
+        if workload == "first":
+            store = self.lab.new_dir(self.tree.name, f"{row.name}-{number}")
+            try:
+                row.prepare(store)
+            except StepFailed as failure:
+                self._give_up(row, cell, {"exit": failure.code, "why": str(failure)})
+                return
+        action = row.first if workload == "first" else row.checkpoint
+        if not time_run(self.lab, row, cell, action):
+            self._give_up(row, cell, cell.failed)
+            return
+        self.behind.discard(row.name)
+        if row.kind == "belay":
+            self._check(row, workload)
+
+    def _give_up(self, row, cell, failed):
+        cell.failed = failed
+        self.out.unavailable[row.name] = f"exit {failed['exit']}"
+
+    def _catch_up(self):
+        """Who sat out rounds sees their edits now, untimed: the next cell is its own."""
+        for row in self._rows():
+            if row.name in self.behind and row.kind != "limit":
+                cell = Cell()
+                if not time_run(self.lab, row, cell, row.checkpoint):
+                    self._give_up(row, self.out.cells["first"][row.name], cell.failed)
+        self.behind.clear()
+
+    def _disk_use(self):
+        self.lab.settle()
+        return {row.name: self.lab.kit.disk_use(*row.kept_in())
+                for row in self._rows() if row.kind != "limit"}
+
+    def _check(self, belay, workload):
+        """Belay's checkpoint against every byte of the tree, read again."""
+        self.progress.say(f"{self.tree.name}: comparing a checkpoint with a full re-hash")
+        try:
+            found = belay.tree_of_last()
+            if self.expected is None:
+                self.expected = self._rehash(belay)
+        except (StepFailed, KeyError, ValueError) as failure:
+            raise WrongCheckpoint(f"{self.tree.name}, {workload}: the checkpoint "
+                                  f"'{belay.last}' cannot be checked: {failure}") from failure
+        if found != self.expected:
+            raise WrongCheckpoint(
+                f"{self.tree.name}, {workload}: checkpoint {belay.last} holds tree {found}, "
+                f"a full re-hash gives {self.expected}")
+        self.out.checked += 1
+
+    def _rehash(self, belay):
+        if self.tree.generated:
+            return tree_id(self.tree.path, self.tree.skip)
+        # What a real checkout covers is for the rules to say: a store without a stat
+        # cache, whose every checkpoint reads everything, is asked instead.
+        store = self.lab.new_dir(self.tree.name, f"fresh-{self.edits}")
+        found = belay.tree_in_fresh_store(store)
+        shutil.rmtree(store)
+        return found
