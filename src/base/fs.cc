@@ -34,6 +34,37 @@ Error FsError(int sys, std::string_view operation, std::string_view name) {
   return SysError(sys, what);
 }
 
+bool IsUnreadable(const Error& error) {
+  switch (error.sys) {
+    case EIO:
+    case EILSEQ:   // the block layer: protection information does not match
+    case ENODATA:  // the block layer: medium error
+    case EBADMSG:  // ext4, xfs: checksum of metadata
+    case EUCLEAN:  // ext4, xfs, btrfs: damaged metadata
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string_view FileTypeName(FileType type) {
+  switch (type) {
+    case FileType::kRegular:
+      return "a file";
+    case FileType::kDirectory:
+      return "a directory";
+    case FileType::kSymlink:
+      return "a symlink";
+    case FileType::kFifo:
+      return "a FIFO";
+    case FileType::kSocket:
+      return "a socket";
+    case FileType::kDevice:
+      return "a device";
+  }
+  return "something else";
+}
+
 // --- bytes ---------------------------------------------------------------------------
 
 Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset,

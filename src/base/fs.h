@@ -199,6 +199,14 @@ class Fs {
 // The error every Fs gives: "operation name: reason", the name escaped for display.
 Error FsError(int sys, std::string_view operation, std::string_view name);
 
+// The disk did not give the bytes back: a bad sector, or a checksum of the file system
+// or the device that does not match. What cannot be read today is damage to a reader;
+// to a writer it is a reason to stop.
+bool IsUnreadable(const Error& error);
+
+// "a directory", "a FIFO", ...: for messages about what is in the way.
+std::string_view FileTypeName(FileType type);
+
 // Reads until `out` is full or the file ends; the count read.
 Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset,
                         std::span<std::byte> out);

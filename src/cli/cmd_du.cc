@@ -20,6 +20,7 @@ void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
   json.Key("wanted").Uint(usage.wanted);
   json.Key("reclaimable").Uint(usage.reclaimable);
   json.Key("overhead").Uint(usage.overhead);
+  json.Key("complete").Bool(usage.complete);
   json.Key("by_type").BeginObject();
   for (const auto& [type, bytes] : usage.by_type) json.Key(type).Uint(bytes);
   json.EndObject();
@@ -46,6 +47,7 @@ std::string Line(uint64_t bytes, std::string_view what) {
 ExitCode CmdDu(CommandContext& ctx) {
   auto opened = OpenStore(ctx, Store::Mode::kRead);
   StoreUsage usage;
+  ExitCode code = ExitCode::kOk;
   if (opened.ok()) {
     auto problems = GlanceAtPacks(*(*opened)->store);
     if (!problems.ok()) return ctx.term.Fail(problems.error());
@@ -54,6 +56,9 @@ ExitCode CmdDu(CommandContext& ctx) {
     auto measured = MeasureUsage(*(*opened)->store);
     if (!measured.ok()) return ctx.term.Fail(measured.error());
     usage = std::move(*measured);
+    if (!usage.complete && problems->empty())
+      ctx.term.Warn("a part of the store cannot be read; run: belay verify");
+    if (!usage.complete || !problems->empty()) code = ExitCode::kDamaged;
   } else if (opened.error().code != Errc::kNotFound) {
     return ctx.term.Fail(opened.error());
   }
@@ -63,7 +68,7 @@ ExitCode CmdDu(CommandContext& ctx) {
     JsonWriter json;
     WriteJson(usage, *dir, json);
     ctx.term.OutJson(json);
-    return ExitCode::kOk;
+    return code;
   }
   Terminal& term = ctx.term;
   if (!opened.ok()) {
@@ -85,7 +90,7 @@ ExitCode CmdDu(CommandContext& ctx) {
     term.Out(Line(root.unique, "only here"));
     term.Out(Line(root.shared, "shared with others"));
   }
-  return ExitCode::kOk;
+  return code;
 }
 
 }  // namespace belay

@@ -1,6 +1,7 @@
 #include "store/catalog.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "store/catalog_internal.h"
 
@@ -55,15 +56,20 @@ class StoreLog final : public LogSource {
     if (!pack || (pack->sealed && position.offset > *pack->sealed)) return none;
     auto file = store_.fs().Open(store_.packs_dir(), PackFile::FileName(pack->id),
                                  OpenMode::Read());
+    // A pack that is damaged or no pack any more has no mark; the log says the rest.
+    auto is_damage = [](const Error& e) {
+      return e.code == Errc::kNotFound || e.code == Errc::kInvalid || e.sys == EACCES ||
+             e.sys == EISDIR || e.sys == ENXIO || e.sys == ESPIPE || IsUnreadable(e);
+    };
     if (!file.ok()) {
-      if (file.error().code == Errc::kNotFound) return none;
+      if (is_damage(file.error())) return none;
       return std::move(file).error();
     }
     std::array<std::byte, kBatchTrailerSize> before;
     if (position.offset < before.size()) return none;
-    BELAY_TRY(size_t got,
-              ReadFull(store_.fs(), *file, position.offset - before.size(), before));
-    if (got != before.size()) return none;
+    auto got = ReadFull(store_.fs(), *file, position.offset - before.size(), before);
+    if (!got.ok() && !is_damage(got.error())) return std::move(got).error();
+    if (!got.ok() || *got != before.size()) return none;
     return std::optional(Sha256::Of(before));
   }
 

@@ -18,13 +18,14 @@ Result<Inventory> TakeInventory(Store& store) {
       Errc code = file.error().code;
       if (code != Errc::kCorrupt && code != Errc::kNotFound)
         return std::move(file).error();
+      pack.readable = false;
       inventory.packs.push_back(std::move(pack));
       continue;
     }
     BELAY_TRY(pack.end, store.EndOf(listed, *file));
     pack.flushed = pack.end;
     if (!listed.sealed) {
-      BELAY_TRY(auto tail, store.LoadTail(listed.id));
+      BELAY_TRY(auto tail, store.TailIfReadable(listed.id));
       pack.flushed = tail ? std::min(tail->flushed, pack.end) : 0;
     }
     BELAY_TRY(auto records, file->ReadableRecords(kPackHeaderSize, pack.end));
@@ -50,7 +51,8 @@ Result<std::vector<PackId>> UnlistedPacks(Store& store) {
     auto id = Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
     if (!id || manifest.Find(PackId(*id))) continue;
     auto stat = store.fs().StatAt(store.packs_dir(), Name::Literal(e.name));
-    if (stat.ok() && stat->size > kPackHeaderSize + kBatchHeaderSize)
+    if (stat.ok() && stat->type == FileType::kRegular &&
+        stat->size > kPackHeaderSize + kBatchHeaderSize)
       unlisted.emplace_back(*id);
   }
   return unlisted;
@@ -62,10 +64,16 @@ Result<std::vector<std::string>> GlanceAtPacks(Store& store) {
     const Name name = PackFile::FileName(p.id);
     BELAY_TRY(uint64_t due, store.DueLength(p));
     auto stat = store.fs().StatAt(store.packs_dir(), name);
-    if (!stat.ok() && stat.error().code != Errc::kNotFound)
+    if (!stat.ok() && stat.error().code != Errc::kNotFound &&
+        !IsUnreadable(stat.error()))
       return std::move(stat).error();
     if (!stat.ok())
-      problems.push_back(name.bytes() + " is missing");
+      problems.push_back(stat.error().code == Errc::kNotFound
+                             ? name.bytes() + " is missing"
+                             : stat.error().what);
+    else if (stat->type != FileType::kRegular)
+      problems.push_back(name.bytes() + " is " + std::string(FileTypeName(stat->type)) +
+                         ", not a pack");
     else if (stat->size < due)
       problems.push_back(name.bytes() + " is shorter than it was");
   }

@@ -27,6 +27,7 @@ struct PackInventory {
   Manifest::Pack listed;
   uint64_t end = 0;      // as far as it was walked
   uint64_t flushed = 0;  // what lies beyond this may still be cut off
+  bool readable = true;  // it could be opened; otherwise nothing of it is known
   std::vector<InventoryItem> items;
 };
 
@@ -43,7 +44,8 @@ Result<Inventory> TakeInventory(Store& store);
 // Packs that hold something and that the manifest does not name: of an interrupted GC,
 // or because an older manifest came back.
 Result<std::vector<PackId>> UnlistedPacks(Store& store);
-// What a glance at the files shows: packs that are missing or too short, in words.
+// What a glance at the files shows, in words: packs that are missing, too short, or no
+// files.
 Result<std::vector<std::string>> GlanceAtPacks(Store& store);
 
 // The log, sorted by sequence number, each record once.

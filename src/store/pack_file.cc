@@ -1,6 +1,7 @@
 #include "store/pack_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/mutant.h"
@@ -10,10 +11,33 @@ namespace belay {
 namespace {
 constexpr size_t kReadAhead = size_t{256} << 10;
 
-// A sliding view of a file: At() answers from memory when it can.
-class Window {
+// Why the pack could not be opened or its first bytes not be read. What is no file is
+// damage to everybody; what may not be opened, or cannot be, to a reader.
+Error OpenFailed(Fs& fs, const Fd& packs_dir, const Name& name, Error error,
+                 bool reading) {
+  if (error.code == Errc::kNotFound || error.sys == EMFILE || error.sys == ENFILE ||
+      error.sys == ENOMEM)
+    return error;
+  auto stat = fs.StatAt(packs_dir, name);
+  if (stat.ok() && stat->type != FileType::kRegular)
+    return Error(
+        Errc::kCorrupt, error.sys,
+        name.bytes() + " is " + std::string(FileTypeName(stat->type)) + ", not a pack");
+  if (!reading) return error;
+  if (error.sys == EACCES || error.sys == EPERM)
+    return Error(Errc::kCorrupt, error.sys,
+                 name.bytes() + " may not be read: " + std::strerror(error.sys));
+  if (IsUnreadable(error))
+    return Error(Errc::kCorrupt, error.sys,
+                 name.bytes() + " cannot be read: " + std::strerror(error.sys));
+  return error;
+}
+}  // namespace
+
+// A sliding view of a pack: At() answers from memory when it can.
+class PackWindow {
  public:
-  Window(Fs& fs, const Fd& fd, uint64_t end) : fs_(fs), fd_(fd), end_(end) {}
+  PackWindow(const PackFile& file, uint64_t end) : file_(file), end_(end) {}
 
   // Exactly `count` bytes at `offset`; kCorrupt when the file ends before.
   Result<ByteSpan> At(uint64_t offset, size_t count) {
@@ -24,7 +48,7 @@ class Window {
           std::min<uint64_t>(std::max(count, kReadAhead), end_ - offset));
       buffer_.resize(want);
       start_ = offset;
-      auto got = ReadFull(fs_, fd_, offset, buffer_);
+      auto got = file_.Read(offset, buffer_);
       if (!got.ok()) {
         buffer_.clear();
         return std::move(got).error();
@@ -36,13 +60,11 @@ class Window {
   }
 
  private:
-  Fs& fs_;
-  const Fd& fd_;
+  const PackFile& file_;
   uint64_t end_;
   uint64_t start_ = 0;
   Bytes buffer_;
 };
-}  // namespace
 
 Name PackFile::FileName(const PackId& id) { return Name::Literal(id.text() + ".pack"); }
 
@@ -55,20 +77,35 @@ Result<PackHeader> PackFile::ReadHeader(Fs& fs, const Fd& file) {
 Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
                                 const StoreId& store, const OpenMode& mode) {
   const Name name = FileName(id);
-  BELAY_TRY(Fd fd, fs.Open(packs_dir, name, mode));
-  auto header = ReadHeader(fs, fd);
+  const bool reading = mode.access == OpenMode::Access::kRead;
+  auto opened = fs.Open(packs_dir, name, mode);
+  if (!opened.ok())
+    return OpenFailed(fs, packs_dir, name, std::move(opened).error(), reading);
+  PackFile file(fs, std::move(*opened), id);
+  if (reading || BELAY_MUTANT("write-over-unreadable"))
+    file.trouble_ = std::make_unique<Trouble>();
+  std::byte raw[kPackHeaderSize];
+  auto got = file.Read(0, raw);
+  if (!got.ok())
+    return OpenFailed(fs, packs_dir, name, std::move(got).error(), reading);
+  auto header = DecodePackHeader(ByteSpan(raw).first(*got));
   if (header.ok()) {
     if (header->pack != id || header->store != store)
       return Error(Errc::kCorrupt, name.bytes() + ": belongs to another store or pack");
-    return PackFile(fs, std::move(fd), id);
+    return file;
   }
   if (header.error().code == Errc::kCorrupt) {
-    PackFile file(fs, std::move(fd), id);
     file.header_is_damaged_ = true;
-    BELAY_TRY(uint64_t size, file.Size());
-    BELAY_TRY(auto batch, file.NextBatchAfter(kPackHeaderSize - 1, size));
+    BELAY_TRY(FileStat stat, fs.Stat(file.fd_));
+    if (stat.type != FileType::kRegular)  // devices can be read
+      return OpenFailed(fs, packs_dir, name, std::move(header).error(), reading);
+    BELAY_TRY(auto batch, file.NextBatchAfter(kPackHeaderSize - 1, stat.size));
     if (batch) return file;
   }
+  if (file.has_unreadable())
+    return Error(Errc::kCorrupt, file.unreadable().front().sys,
+                 name.bytes() + " cannot be read: " +
+                     std::strerror(file.unreadable().front().sys));
   return Context(std::move(header).error(), name.bytes());
 }
 
@@ -77,13 +114,69 @@ Result<uint64_t> PackFile::Size() const {
   return stat.size;
 }
 
+Result<size_t> PackFile::Read(uint64_t offset, std::span<std::byte> out,
+                              int* bad) const {
+  auto got = ReadFull(*fs_, fd_, offset, out);
+  if (got.ok() || !trouble_ || !IsUnreadable(got.error())) return got;
+  return ReadInPieces(offset, out, bad);
+}
+
+// Only after a failure: piece by piece, so that no more is given up than must be.
+Result<size_t> PackFile::ReadInPieces(uint64_t offset, std::span<std::byte> out,
+                                      int* bad) const {
+  BELAY_TRY(uint64_t size, Size());
+  if (offset >= size) return size_t{0};
+  out = out.first(static_cast<size_t>(std::min<uint64_t>(out.size(), size - offset)));
+  for (size_t done = 0; done < out.size();) {
+    const uint64_t at = offset + done;
+    const uint64_t piece = at - at % kPiece;
+    const size_t want =
+        static_cast<size_t>(std::min<uint64_t>(piece + kPiece - at, out.size() - done));
+    auto got = ReadFull(*fs_, fd_, at, out.subspan(done, want));
+    if (got.ok()) {
+      done += *got;
+      if (*got < want) return done;  // cut short meanwhile
+      continue;
+    }
+    if (!IsUnreadable(got.error())) return got;
+    std::ranges::fill(out.subspan(done, want), std::byte{});
+    if (bad && *bad == 0) *bad = got.error().sys;
+    {
+      std::lock_guard guard(trouble_->mutex);
+      trouble_->pieces.emplace(piece, got.error().sys);
+    }
+    done += want;
+  }
+  return out.size();
+}
+
+bool PackFile::has_unreadable() const {
+  if (!trouble_) return false;
+  std::lock_guard guard(trouble_->mutex);
+  return !trouble_->pieces.empty();
+}
+
+std::vector<UnreadablePiece> PackFile::unreadable() const {
+  std::vector<UnreadablePiece> out;
+  if (!trouble_) return out;
+  std::lock_guard guard(trouble_->mutex);
+  for (const auto& [offset, sys] : trouble_->pieces) {
+    if (!out.empty() && out.back().offset + out.back().length == offset &&
+        out.back().sys == sys)
+      out.back().length += kPiece;
+    else
+      out.push_back({offset, kPiece, sys});
+  }
+  return out;
+}
+
 Result<std::optional<BatchHeader>> PackFile::BatchAt(uint64_t offset,
                                                      uint64_t limit) const {
   std::optional<BatchHeader> none;
   if (offset > limit || limit - offset < kBatchHeaderSize + kBatchTrailerSize)
     return none;
   std::byte raw[kBatchHeaderSize];
-  BELAY_TRY(size_t got, ReadFull(*fs_, fd_, offset, raw));
+  BELAY_TRY(size_t got, Read(offset, raw));
   auto header = DecodeBatchHeader(ByteSpan(raw).first(got), id_, offset);
   if (!header || header->total_length() > limit - offset) return none;
   return header;
@@ -91,7 +184,7 @@ Result<std::optional<BatchHeader>> PackFile::BatchAt(uint64_t offset,
 
 Result<bool> PackFile::TrailerIsThere(const BatchHeader& batch) const {
   std::byte raw[kBatchTrailerSize];
-  BELAY_TRY(size_t got, ReadFull(*fs_, fd_, batch.end() - kBatchTrailerSize, raw));
+  BELAY_TRY(size_t got, Read(batch.end() - kBatchTrailerSize, raw));
   return TrailerMatches(ByteSpan(raw).first(got), Encode(batch), batch.total_length());
 }
 
@@ -106,9 +199,10 @@ Result<bool> PackFile::IsWhole(const BatchHeader& batch) const {
   for (uint64_t done = 0; done < batch.body_length;) {
     size_t want = static_cast<size_t>(
         std::min<uint64_t>(buffer.size(), batch.body_length - done));
-    BELAY_TRY(size_t got, ReadFull(*fs_, fd_, batch.body_offset() + done,
-                                   std::span(buffer).first(want)));
-    if (got != want) return false;
+    int bad = 0;
+    BELAY_TRY(size_t got,
+              Read(batch.body_offset() + done, std::span(buffer).first(want), &bad));
+    if (got != want || bad != 0) return false;
     hasher.Update(ByteSpan(buffer).first(got));
     done += got;
   }
@@ -117,7 +211,7 @@ Result<bool> PackFile::IsWhole(const BatchHeader& batch) const {
 
 Result<std::optional<BatchHeader>> PackFile::NextBatchAfter(uint64_t from,
                                                             uint64_t limit) const {
-  Window window(*fs_, fd_, limit);
+  PackWindow window(*this, limit);
   for (uint64_t at = from + 1; at + kBatchHeaderSize + kBatchTrailerSize <= limit;
        ++at) {
     BELAY_TRY(ByteSpan first, window.At(at, 4));
@@ -178,7 +272,7 @@ Status PackFile::ForEachBatch(
 
 namespace {
 // The record header at `at` when it is whole and its record ends at or before `end`.
-Result<std::optional<RecordHeader>> HeaderIn(Window& window, uint64_t at,
+Result<std::optional<RecordHeader>> HeaderIn(PackWindow& window, uint64_t at,
                                              uint64_t end) {
   std::optional<RecordHeader> header;
   if (at > end || end - at < kRecordHeaderSize) return header;
@@ -201,7 +295,7 @@ Result<std::optional<RecordHeader>> HeaderIn(Window& window, uint64_t at,
 // inside a damaged record that look like another one do not pass for it.
 Status PackFile::WalkLog(const BatchHeader& batch, uint64_t from, uint64_t end,
                          const std::function<Status(const RecordAt&)>& visit) const {
-  Window window(*fs_, fd_, end);
+  PackWindow window(*this, end);
   uint64_t seen = 0;
   bool damaged = false;
   for (uint64_t at = from; at < end; ++seen) {
@@ -253,7 +347,7 @@ Status PackFile::ForEachRecord(
   const uint64_t log = made_up ? end : body + batch.log_offset;
   std::optional<uint64_t> damage;
   if (part != Part::kLog || made_up) {
-    Window window(*fs_, fd_, log);
+    PackWindow window(*this, log);
     for (uint64_t at = body; at < log;) {
       BELAY_TRY(auto header, HeaderIn(window, at, log));
       if (!header) {
@@ -293,7 +387,7 @@ Result<RecordHeader> PackFile::HeaderAt(uint64_t offset, uint64_t limit) const {
   std::byte raw[kRecordHeaderSize];
   if (offset < kPackHeaderSize || offset > limit || limit - offset < sizeof raw)
     return Error(Errc::kCorrupt, "no record there");
-  BELAY_TRY(size_t got, ReadFull(*fs_, fd_, offset, raw));
+  BELAY_TRY(size_t got, Read(offset, raw));
   auto header = DecodeRecordHeader(ByteSpan(raw).first(got));
   if (!header || header->total_length() > limit - offset)
     return Error(Errc::kCorrupt, "record header at " + std::to_string(offset) +
@@ -303,13 +397,17 @@ Result<RecordHeader> PackFile::HeaderAt(uint64_t offset, uint64_t limit) const {
 
 Result<Bytes> PackFile::ReadStored(const RecordAt& record) const {
   Bytes stored(record.header.stored_length);
-  BELAY_OK(ReadExact(*fs_, fd_, record.offset + kRecordHeaderSize, stored));
+  int bad = 0;
+  BELAY_TRY(size_t got, Read(record.offset + kRecordHeaderSize, stored, &bad));
+  if (bad != 0) return Error(Errc::kCorrupt, bad, std::strerror(bad));
+  if (got < stored.size()) return Error(Errc::kCorrupt, "read: the file ends early");
   return stored;
 }
 
 Result<Bytes> PackFile::ReadRecord(const RecordAt& record) const {
-  BELAY_TRY(Bytes stored, ReadStored(record));
-  auto raw = DecodeRecord(record.header, stored);
+  auto stored = ReadStored(record);
+  auto raw = stored.ok() ? DecodeRecord(record.header, *stored)
+                         : Result<Bytes>(std::move(stored).error());
   if (!raw.ok())
     return Context(std::move(raw).error(),
                    ObjectTypeName(record.header.type) + " " + record.header.id.hex());

@@ -7,9 +7,17 @@
 // a record header its own check, and an object's bytes are re-hashed before they are
 // handed out. It never writes. Layout: docs/format.md, "Packs".
 //
+// Opened for reading, what the disk does not give back (a bad sector) is damage like
+// any other: the piece reads as zeros, which match no hash, and is remembered for
+// unreadable(). Opened for writing, it is an error: nobody may cut off or seal over
+// what he could not read.
+//
 // Threads: const methods may be called from any thread.
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 
 #include "base/fs.h"
@@ -22,11 +30,19 @@ struct RecordAt {
   RecordHeader header;
 };
 
+// Bytes of a pack that the disk does not give back.
+struct UnreadablePiece {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  int sys = 0;
+};
+
 class PackFile {
  public:
   // kCorrupt when the header names another pack or store, or is damaged and no batch of
   // this pack follows. A damaged header alone hides nothing: every batch names its
-  // pack.
+  // pack. kCorrupt also when the name is not a regular file's, and for readers when the
+  // file may not be opened.
   static Result<PackFile> Open(Fs& fs, const Fd& packs_dir, const PackId& id,
                                const StoreId& store, const OpenMode& mode);
   static Name FileName(const PackId& id);
@@ -37,6 +53,10 @@ class PackFile {
   bool header_is_damaged() const { return header_is_damaged_; }
   const Fd& fd() const { return fd_; }
   Result<uint64_t> Size() const;
+  // What was met so far that the disk does not give back, in order. Empty for a pack
+  // that was opened for writing.
+  std::vector<UnreadablePiece> unreadable() const;
+  bool has_unreadable() const;
 
   // The batch that begins at `offset` and ends at or before `limit`; empty when there
   // is no valid header or it would end beyond. The body and trailer are not looked at.
@@ -81,7 +101,21 @@ class PackFile {
   Result<Bytes> ReadStored(const RecordAt& record) const;
 
  private:
+  friend class PackWindow;
+  // The unit that is given up: what disks and file systems fail by.
+  static constexpr uint64_t kPiece = 4096;
+  struct Trouble {
+    std::mutex mutex;
+    std::map<uint64_t, int> pieces;  // offset of each, and the errno
+  };
+
   PackFile(Fs& fs, Fd fd, const PackId& id) : fs_(&fs), fd_(std::move(fd)), id_(id) {}
+  // As ReadFull. For a reader, pieces that cannot be read are zeros; `bad` is then the
+  // errno of the first.
+  Result<size_t> Read(uint64_t offset, std::span<std::byte> out,
+                      int* bad = nullptr) const;
+  Result<size_t> ReadInPieces(uint64_t offset, std::span<std::byte> out,
+                              int* bad) const;
   Status WalkLog(const BatchHeader& batch, uint64_t from, uint64_t end,
                  const std::function<Status(const RecordAt&)>& visit) const;
 
@@ -89,6 +123,7 @@ class PackFile {
   Fd fd_;
   PackId id_;
   bool header_is_damaged_ = false;
+  std::unique_ptr<Trouble> trouble_;  // null: opened for writing
 };
 
 // Decodes and re-hashes a stored form.

@@ -1,6 +1,7 @@
 #include "store/pack_index.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "store/pack_format.h"
@@ -125,16 +126,18 @@ Result<PackIndex> PackIndex::Load(Fs& fs, const Fd& packs_dir, const PackId& id)
   PackIndex index;
   index.fs_ = &fs;
   index.covered_ = kPackHeaderSize;
+  // Whatever is wrong with it, it is a hint. Only when the process has no room for one
+  // more file may another try do better.
+  auto ours_to_lack = [](const Error& e) {
+    return e.sys == EMFILE || e.sys == ENFILE || e.sys == ENOMEM;
+  };
   auto file = fs.Open(packs_dir, FileName(id), OpenMode::Read());
   if (!file.ok()) {
-    if (file.error().code == Errc::kNotFound) return index;
+    if (!ours_to_lack(file.error())) return index;
     return std::move(file).error();
   }
   auto header = ReadHeader(fs, *file, id);
-  if (!header.ok()) {
-    if (header.error().code == Errc::kCorrupt) return index;
-    return std::move(header).error();
-  }
+  if (!header.ok()) return index;
   index.file_ = std::move(*file);
   index.log2_slots_ = header->log2_slots;
   index.covered_ = std::max<uint64_t>(header->covered, kPackHeaderSize);
@@ -158,9 +161,10 @@ Result<std::vector<uint64_t>> PackIndex::Candidates(const ObjectKey& key) const 
   std::byte raw[kProbeRun * kSlotSize];
   for (uint64_t seen = 0; seen < slots;) {
     size_t run = static_cast<size_t>(std::min<uint64_t>(kProbeRun, slots - slot));
-    BELAY_TRY(size_t got, ReadFull(*fs_, file_, kHeaderSize + slot * kSlotSize,
-                                   std::span(raw).first(run * kSlotSize)));
-    if (got < run * kSlotSize) return found;  // cut short: as good as a miss
+    auto got = ReadFull(*fs_, file_, kHeaderSize + slot * kSlotSize,
+                        std::span(raw).first(run * kSlotSize));
+    // Unreadable or cut short: as good as a miss.
+    if (!got.ok() || *got < run * kSlotSize) return found;
     for (size_t i = 0; i < run; ++i) {
       uint64_t offset = LoadU64(raw + i * kSlotSize + 8);
       if (offset == 0) return found;

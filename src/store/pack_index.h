@@ -32,7 +32,8 @@ class PackIndex {
  public:
   PackIndex() = default;
   static Name FileName(const PackId& id);
-  // Opens the table; absent, damaged or foreign: an empty one that covers nothing.
+  // Opens the table; absent, damaged, unreadable, foreign or no file at all: an empty
+  // one that covers nothing.
   static Result<PackIndex> Load(Fs& fs, const Fd& packs_dir, const PackId& id);
 
   // Batches ending at or before this offset are in the table or in memory.

@@ -1,6 +1,7 @@
 #include "store/repair.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 
 #include "base/mutant.h"
@@ -9,6 +10,10 @@
 namespace belay {
 
 namespace {
+
+std::string Packs(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " pack" : " packs");
+}
 
 class Repairer {
  public:
@@ -27,9 +32,10 @@ class Repairer {
     if (stat.uid != options_.uid)
       return Error(Errc::kRefused, "the store " + dir_.bytes() + " belongs to user " +
                                        std::to_string(stat.uid));
-    BELAY_TRY(packs_dir_,
-              fs_.Open(home_, Name::Literal("packs"), OpenMode::Directory()));
+    BELAY_OK(OpenPacks());
     BELAY_OK(CheckIsStore());
+    BELAY_OK(CheckWritable());
+    BELAY_OK(ClearTheWayTo(home_, Name::Literal("lock"), /*fifo_will_do=*/true));
     StoreLocks locks(fs_, clock_, home_, options_.lock_wait_ms);
     std::vector<HeldLock> held;
     for (StoreLock which : {StoreLock::kCollector, StoreLock::kGate, StoreLock::kUse,
@@ -38,22 +44,12 @@ class Repairer {
       held.push_back(std::move(lock));
     }
 
-    auto bytes = ReadSmallFile(fs_, home_, Name::Literal("manifest"), size_t{16} << 20);
-    bool lost = !bytes.ok();
-    if (!lost) {
-      auto manifest = DecodeManifest(*bytes);
-      if (manifest.ok())
-        manifest_ = std::move(*manifest);
-      else if (manifest.error().code == Errc::kUnsupported)
-        return std::move(manifest).error();
-      else
-        lost = true;
-    } else if (bytes.error().code != Errc::kNotFound &&
-               bytes.error().code != Errc::kInvalid) {
-      return std::move(bytes).error();
-    }
-    BELAY_OK(lost ? ListFromPacks() : CheckListed());
-    if (!lost && take_in_) BELAY_OK(TakeIn());
+    BELAY_OK(ClearTheWayTo(home_, Name::Literal("manifest")));
+    BELAY_TRY(bool there, ReadManifest());
+    BELAY_OK(MakeTailReadable());
+    BELAY_OK(there ? CheckListed() : ListFromPacks());
+    if (there && take_in_) BELAY_OK(TakeIn());
+    BELAY_OK(SealUnreadable());
     if (changed_)
       BELAY_OK(ReplaceFile(fs_, home_, Name::Literal("manifest"),
                            EncodeManifest(manifest_)));
@@ -64,37 +60,164 @@ class Repairer {
  private:
   void Done(std::string what) { report_.done.push_back(std::move(what)); }
 
+  bool Exists(const Fd& dir, std::string_view name) {
+    return fs_.StatAt(dir, Name::Literal(name)).ok();
+  }
+  // Files that only a store has, and only once something was stored.
+  bool HasRemains() {
+    if (Exists(home_, "manifest") || Exists(home_, "tail")) return true;
+    auto catalog = fs_.Open(home_, Name::Literal("catalog"), OpenMode::Directory());
+    return catalog.ok() && Exists(*catalog, "catalog.db");
+  }
+
+  Status OpenPacks() {
+    auto packs = fs_.Open(home_, Name::Literal("packs"), OpenMode::Directory());
+    if (packs.ok()) {
+      packs_dir_ = std::move(*packs);
+      return Ok();
+    }
+    auto stat = fs_.StatAt(home_, Name::Literal("packs"));
+    const std::string path = dir_.bytes() + "/packs";
+    if (stat.ok() && stat->type != FileType::kDirectory && HasRemains())
+      return Error(Errc::kCorrupt, path + " is " +
+                                       std::string(FileTypeName(stat->type)) +
+                                       ", not the directory with the packs")
+          .WithHint("bring that back as " + path + ", then run belay repair again");
+    if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
+    if (!HasRemains())
+      return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+    return Error(Errc::kCorrupt,
+                 path + " is gone, and everything that was stored was in it")
+        .WithHint("bring it back from a copy, then run belay repair again");
+  }
+
   // A manifest, or at least one pack: otherwise this is somebody's directory, in which
-  // not even a lock file is made.
+  // not even a lock file is made, or there is nothing left to repair.
   Status CheckIsStore() {
     auto manifest = fs_.StatAt(home_, Name::Literal("manifest"));
     if (manifest.ok()) return Ok();
     BELAY_TRY(auto entries, fs_.List(packs_dir_));
-    for (const DirEntry& e : entries)
-      if (e.name.ends_with(".pack") &&
-          Id128::FromText(e.name.substr(0, e.name.size() - 5)))
-        return Ok();
-    return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+    bool index = false;
+    for (const DirEntry& e : entries) {
+      size_t dot = e.name.find('.');
+      if (dot == std::string::npos || !Id128::FromText(e.name.substr(0, dot))) continue;
+      if (e.name.ends_with(".pack")) return Ok();
+      index |= e.name.ends_with(".idx");
+    }
+    if (!index && !HasRemains())
+      return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+    return Error(Errc::kCorrupt, "the manifest and every pack of " + dir_.bytes() +
+                                     " are gone: there is nothing to repair it from")
+        .WithHint(
+            "bring back the packs from a copy, then run belay repair again; to "
+            "begin anew, remove " +
+            dir_.bytes());
+  }
+
+  Status CheckWritable() {
+    BELAY_TRY(FsInfo info, fs_.Info(home_));
+    if (!info.read_only) return Ok();
+    return Error(Errc::kRefused, EROFS,
+                 "the disk is read-only, so nothing can be repaired in " + dir_.bytes())
+        .WithHint(
+            "verify, du and status work as they are; to repair, make the disk "
+            "writable, or set BELAY_HOME to a copy of the store");
+  }
+
+  // What is not a file under the name of one of ours is kept under another name.
+  Status ClearTheWayTo(const Fd& dir, const Name& name, bool fifo_will_do = false) {
+    auto stat = fs_.StatAt(dir, name);
+    if (!stat.ok() || stat->type == FileType::kRegular) return Ok();
+    if (fifo_will_do && stat->type == FileType::kFifo) return Ok();
+    BELAY_TRY(Name to, MoveAside(fs_, dir, name));
+    Done(name.bytes() + " was " + std::string(FileTypeName(stat->type)) +
+         ": moved aside, now " + to.bytes());
+    return Ok();
+  }
+
+  // False: it is lost, and what the packs say must do.
+  Result<bool> ReadManifest() {
+    const Name name = Name::Literal("manifest");
+    auto bytes = ReadSmallFile(fs_, home_, name, size_t{16} << 20);
+    // Once more: only what stays unreadable is given up.
+    if (!bytes.ok() && IsUnreadable(bytes.error()))
+      bytes = ReadSmallFile(fs_, home_, name, size_t{16} << 20);
+    if (!bytes.ok()) {
+      const Error& error = bytes.error();
+      if (error.code == Errc::kNotFound || error.code == Errc::kInvalid ||
+          IsUnreadable(error))
+        return false;
+      return std::move(bytes).error();
+    }
+    auto manifest = DecodeManifest(*bytes);
+    if (manifest.ok()) {
+      manifest_ = std::move(*manifest);
+      return true;
+    }
+    if (manifest.error().code == Errc::kUnsupported) return std::move(manifest).error();
+    return false;
+  }
+
+  // Writers stop at a tail that they cannot read; without one they look for themselves.
+  Status MakeTailReadable() {
+    const Name name = Name::Literal("tail");
+    BELAY_OK(ClearTheWayTo(home_, name));
+    auto bytes = ReadSmallFile(fs_, home_, name, 4096);
+    if (bytes.ok() || !IsUnreadable(bytes.error())) return Ok();
+    BELAY_OK(fs_.Unlink(home_, name));
+    Done(
+        "removed the tail, which could not be read; the next checkpoint writes "
+        "another");
+    return Ok();
+  }
+
+  // kCorrupt when it is damaged, unreadable or no file.
+  Result<PackHeader> ReadHeader(const PackId& id) {
+    const Name name = PackFile::FileName(id);
+    auto read = [&]() -> Result<PackHeader> {
+      BELAY_TRY(Fd file, fs_.Open(packs_dir_, name, OpenMode::Read()));
+      return PackFile::ReadHeader(fs_, file);
+    };
+    auto header = read();
+    if (header.ok() || header.error().code == Errc::kCorrupt ||
+        header.error().code == Errc::kUnsupported)
+      return header;
+    const Error& error = header.error();
+    auto stat = fs_.StatAt(packs_dir_, name);
+    if (stat.ok() && stat->type != FileType::kRegular)
+      return Error(Errc::kCorrupt, "it is " + std::string(FileTypeName(stat->type)));
+    if (IsUnreadable(error) || error.sys == EACCES)
+      return Error(Errc::kCorrupt, error.sys, error.what);
+    return header;
   }
 
   // The pack's header, put right when only it is damaged: its id is in the file's name
   // and in every batch.
   Result<PackHeader> HeaderOf(const PackId& id, const std::optional<StoreId>& store) {
-    BELAY_TRY(Fd file,
-              fs_.Open(packs_dir_, PackFile::FileName(id), OpenMode::ReadWrite()));
-    auto header = PackFile::ReadHeader(fs_, file);
+    auto header = ReadHeader(id);
     if (header.ok() && header->pack == id) return header;
-    if (!header.ok() && header.error().code != Errc::kCorrupt) return header;
+    if (!header.ok() && (header.error().code != Errc::kCorrupt || !store))
+      return header;
     if (!store) return Error(Errc::kCorrupt, "pack header is damaged");
     // Opens when any batch of this pack is left.
-    BELAY_TRY(PackFile rest,
-              PackFile::Open(fs_, packs_dir_, id, *store, OpenMode::Read()));
+    auto rest = PackFile::Open(fs_, packs_dir_, id, *store, OpenMode::Read());
+    if (!rest.ok()) {
+      // What may come back another time must not be taken for what is lost.
+      if (!header.ok() && header.error().sys != 0) return header;
+      return std::move(rest).error();
+    }
+    if (!rest->header_is_damaged()) return ReadHeader(id);  // this time it was read
     PackHeader fixed;
     fixed.pack = id;
     fixed.store = *store;
     fixed.created_ms = clock_.WallMillis();
-    BELAY_OK(WriteFull(fs_, file, 0, Encode(fixed)));
-    BELAY_OK(fs_.Sync(file));
+    BELAY_TRY(Fd file,
+              fs_.Open(packs_dir_, PackFile::FileName(id), OpenMode::ReadWrite()));
+    Status written = WriteFull(fs_, file, 0, Encode(fixed));
+    if (written.ok()) written = fs_.Sync(file);
+    // A sector that does not even take new bytes: every batch still names its pack.
+    if (!written.ok() && IsUnreadable(written.error())) return fixed;
+    BELAY_OK(written);
     Done("put back the header of pack " + id.text());
     return fixed;
   }
@@ -139,10 +262,23 @@ class Repairer {
 
   // Only damage is a reason to do without a pack. One that could not be read this time
   // would be out of the manifest for good.
-  static Status MayBeLeftOut(const Error& error) {
-    if (error.code == Errc::kCorrupt || BELAY_MUTANT("repair-leaves-pack-out"))
-      return Ok();
-    return error;
+  static Status MayBeLeftOut(const PackId& id, const Error& error) {
+    if (BELAY_MUTANT("repair-leaves-pack-out")) return Ok();
+    if (error.code != Errc::kCorrupt) return error;
+    if (error.sys == 0) return Ok();
+    const std::string name = PackFile::FileName(id).bytes();
+    return SysError(error.sys, name +
+                                   " cannot be read, and there is no manifest that "
+                                   "says what it is")
+        .WithHint("if it stays so, move packs/" + name +
+                  " elsewhere and run belay repair again, which then does without it");
+  }
+  // Whole batches, or all of it when there is more that counts or may count.
+  Result<uint64_t> SealedLength(const PackFile& file) {
+    BELAY_TRY(uint64_t size, file.Size());
+    BELAY_TRY(uint64_t end, WholeEnd(file, size));
+    BELAY_TRY(bool more, HasRecords(file, end, size));
+    return more || file.has_unreadable() ? size : end;
   }
   // What GC would remove as left over is kept under a name it does not know.
   Status SetAside(const PackId& id) {
@@ -166,13 +302,18 @@ class Repairer {
     }
     // Which store is this? What most packs say.
     std::map<StoreId, int> votes;
+    Status unreadable = Ok();
     for (const PackId& id : ids) {
       auto header = HeaderOf(id, std::nullopt);
-      if (header.ok())
+      if (header.ok()) {
         ++votes[header->store];
-      else
-        BELAY_OK(MayBeLeftOut(header.error()));
+        continue;
+      }
+      if (header.error().code != Errc::kCorrupt) return std::move(header).error();
+      if (unreadable.ok()) unreadable = MayBeLeftOut(id, header.error());
     }
+    // Nobody to say it, and somebody who might have: no store is made up.
+    if (votes.empty()) BELAY_OK(unreadable);
     StoreId store(random_.NewId());
     int most = 0;
     for (const auto& [candidate, count] : votes) {
@@ -184,7 +325,7 @@ class Repairer {
     std::vector<std::pair<int64_t, PackId>> order;
     for (const PackId& id : ids) {
       auto header = HeaderOf(id, store);
-      if (!header.ok()) BELAY_OK(MayBeLeftOut(header.error()));
+      if (!header.ok()) BELAY_OK(MayBeLeftOut(id, header.error()));
       if (!header.ok() || header->store != store) {
         BELAY_OK(SetAside(id));
         continue;
@@ -200,17 +341,14 @@ class Repairer {
     for (const auto& [created, id] : order) {
       BELAY_TRY(PackFile file,
                 PackFile::Open(fs_, packs_dir_, id, store, OpenMode::Read()));
-      BELAY_TRY(uint64_t size, file.Size());
-      BELAY_TRY(uint64_t end, WholeEnd(file, size));
+      BELAY_TRY(uint64_t length, SealedLength(file));
       // Sealed, its objects will be relied on: also those of a writer that was killed.
       BELAY_OK(fs_.SyncData(file.fd()));
-      BELAY_TRY(bool more, HasRecords(file, end, size));
-      manifest_.packs.push_back({id, more ? size : end});
+      manifest_.packs.push_back({id, length});
     }
     manifest_.next_seq = next_seq_;
     changed_ = true;
-    Done("made a new manifest from " + std::to_string(manifest_.packs.size()) +
-         " packs");
+    Done("made a new manifest from " + Packs(manifest_.packs.size()));
     return Ok();
   }
 
@@ -226,21 +364,68 @@ class Repairer {
     return Ok();
   }
 
+  // Nobody may cut off what he could not read, so a writer that comes to such a place
+  // stops. Sealed as long as it is, the pack keeps all it has, and the next checkpoint
+  // starts another one.
+  Status SealUnreadable() {
+    if (!manifest_.open_pack()) return Ok();
+    Manifest::Pack& open = manifest_.packs.back();
+    std::optional<Tail> tail;
+    if (auto bytes = ReadSmallFile(fs_, home_, Name::Literal("tail"), 4096); bytes.ok())
+      tail = DecodeTail(*bytes);
+    if (tail && tail->pack != open.id) tail.reset();
+    const uint64_t flushed = tail ? tail->flushed : kPackHeaderSize;
+    auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(open.id));
+    if (!stat.ok()) return Ok();
+
+    auto file =
+        PackFile::Open(fs_, packs_dir_, open.id, manifest_.store, OpenMode::Read());
+    bool unreadable = !file.ok() && IsUnreadable(file.error());
+    if (file.ok()) {
+      if (stat->size > flushed)
+        BELAY_OK(file->ForEachBatch(flushed, stat->size,
+                                    [&](const BatchHeader& b, bool) -> Status {
+                                      BELAY_TRY(bool whole, file->IsWhole(b));
+                                      (void)whole;
+                                      return Ok();
+                                    }));
+      unreadable = file->has_unreadable();
+      if (unreadable) {
+        BELAY_TRY(uint64_t end, WholeEnd(*file, stat->size));
+        (void)end;
+      }
+    }
+    if (!unreadable) return Ok();
+    if (tail) next_seq_ = std::max(next_seq_, tail->next_seq);
+    open.sealed = std::max(stat->size, flushed);
+    manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
+    changed_ = true;
+    Done("closed pack " + open.id.text() +
+         ", a part of which cannot be read: the next checkpoint starts another");
+    return Ok();
+  }
+
   Status RebuildIndexes() {
     uint64_t rebuilt = 0;
     for (const Manifest::Pack& p : manifest_.packs) {
       auto file =
           PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read());
       if (!file.ok()) continue;
+      BELAY_OK(ClearTheWayTo(packs_dir_, PackIndex::FileName(p.id)));
+      BELAY_OK(ClearTheWayTo(packs_dir_, Name::Literal(p.id.text() + ".idx.new")));
       BELAY_TRY(uint64_t size, file->Size());
       uint64_t limit = std::min(size, p.sealed.value_or(size));
-      BELAY_TRY(uint64_t covered, WholeEnd(*file, limit));
+      // An open pack grows on from its last whole batch; a sealed one has nothing more
+      // to come, whatever its end looks like.
+      uint64_t covered = limit;
+      if (!p.sealed) {
+        BELAY_TRY(covered, WholeEnd(*file, limit));
+      }
       BELAY_TRY(auto entries, ObjectsIn(*file, kPackHeaderSize, limit));
       BELAY_OK(PackIndex::WriteWhole(fs_, packs_dir_, p.id, entries, covered));
       ++rebuilt;
     }
-    Done("rebuilt the index of " + std::to_string(rebuilt) +
-         (rebuilt == 1 ? " pack" : " packs"));
+    Done("rebuilt the index of " + Packs(rebuilt));
     return Ok();
   }
 
@@ -257,8 +442,7 @@ class Repairer {
       if (!header.ok() || header->store != manifest_.store) continue;
       BELAY_TRY(PackFile file,
                 PackFile::Open(fs_, packs_dir_, id, manifest_.store, OpenMode::Read()));
-      BELAY_TRY(uint64_t size, file.Size());
-      BELAY_TRY(uint64_t end, WholeEnd(file, size));
+      BELAY_TRY(uint64_t end, SealedLength(file));
       BELAY_OK(fs_.SyncData(file.fd()));
       if (end <= kPackHeaderSize) continue;
       manifest_.packs.insert(manifest_.packs.begin(), {id, end});
@@ -285,6 +469,18 @@ class Repairer {
 };
 
 }  // namespace
+
+Result<Name> MoveAside(Fs& fs, const Fd& dir, const Name& name) {
+  constexpr int kTries = 100;
+  for (int i = 1;; ++i) {
+    const Name to =
+        Name::Literal(name.bytes() + ".aside" + (i == 1 ? "" : std::to_string(i)));
+    Status moved = fs.Rename(dir, name, dir, to, RenameHow::kNoReplace);
+    if (moved.ok()) return to;
+    if (moved.error().code != Errc::kExists || i == kTries)
+      return std::move(moved).error();
+  }
+}
 
 Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
                                  const AbsPath& dir, const StoreOptions& options,

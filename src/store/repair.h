@@ -3,7 +3,9 @@
 // Repair: everything rebuildable is rebuilt from the packs, and a lost manifest from
 // the packs that are there. No object is invented and none is thrown away; what is
 // damaged stays, is still readable where it is whole, and `belay verify` still names
-// it.
+// it. Something else under the name of a rebuildable file (a directory, a FIFO, ...) is
+// moved aside, never removed. What the disk does not give back is not taken for what is
+// not there.
 //
 // Alone while it runs: it holds every lock of the store exclusively.
 
@@ -22,5 +24,8 @@ struct RepairReport {
 Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
                                  const AbsPath& dir, const StoreOptions& options,
                                  bool take_in = false);
+
+// Renames what is not ours and in the way to "<name>.aside"; its new name.
+Result<Name> MoveAside(Fs& fs, const Fd& dir, const Name& name);
 
 }  // namespace belay

@@ -165,8 +165,16 @@ Status Store::Create() {
 }
 
 Result<Manifest> Store::LoadManifest() {
-  BELAY_TRY(Bytes bytes, ReadSmallFile(fs_, dir_, ManifestName(), kMaxManifest));
-  auto manifest = DecodeManifest(bytes);
+  auto bytes = ReadSmallFile(fs_, dir_, ManifestName(), kMaxManifest);
+  if (!bytes.ok()) {
+    const Error& error = bytes.error();
+    // Something else has its name, or its place on the disk is bad: as if damaged.
+    if (error.code == Errc::kInvalid || error.sys == EISDIR || IsUnreadable(error))
+      return Error(Errc::kCorrupt, error.sys, "the store's manifest: " + error.what)
+          .WithHint("run: belay repair");
+    return std::move(bytes).error();
+  }
+  auto manifest = DecodeManifest(*bytes);
   if (!manifest.ok() && manifest.error().code == Errc::kCorrupt)
     return Error(Errc::kCorrupt, manifest.error().what).WithHint("run: belay repair");
   return manifest;
@@ -193,6 +201,15 @@ Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
   }
   auto tail = DecodeTail(*bytes);
   if (!tail || tail->pack != pack) return std::optional<Tail>();
+  return tail;
+}
+
+Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
+  auto tail = LoadTail(pack);
+  if (tail.ok()) return tail;
+  const Error& error = tail.error();
+  if (IsUnreadable(error) || error.sys == EACCES || error.sys == EISDIR)
+    return std::optional<Tail>();
   return tail;
 }
 
@@ -231,7 +248,7 @@ Status Store::Refresh() {
 
 Result<uint64_t> Store::DueLength(const Manifest::Pack& pack) {
   if (pack.sealed) return *pack.sealed;
-  BELAY_TRY(auto tail, LoadTail(pack.id));
+  BELAY_TRY(auto tail, TailIfReadable(pack.id));
   return tail ? tail->flushed : 0;
 }
 
@@ -240,7 +257,7 @@ Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) 
   // that is older than the mark may lie in the middle of a batch.
   std::optional<Tail> tail;
   if (!pack.sealed) {
-    BELAY_TRY(tail, LoadTail(pack.id));
+    BELAY_TRY(tail, TailIfReadable(pack.id));
   }
   BELAY_TRY(uint64_t size, file.Size());
   if (pack.sealed) return std::min(size, *pack.sealed);
@@ -297,7 +314,7 @@ Result<std::shared_ptr<const OpenPack>> Store::Pack(const PackId& id) {
   if (pack.sealed) {
     handle->limit = handle->flushed = std::min(*pack.sealed, size);
   } else {
-    BELAY_TRY(auto tail, LoadTail(id));
+    BELAY_TRY(auto tail, TailIfReadable(id));
     if (tail && !BELAY_MUTANT("dedupe-unflushed")) {
       handle->limit = handle->flushed = std::min(tail->flushed, size);
     } else {
@@ -549,6 +566,8 @@ Result<LogPosition> Store::ReadLogHeld(
       return Ok();
     };
     BELAY_OK(file->ForEachBatch(from, end, on_batch));
+    // Also beyond the end: a batch there may be whole, and only not be read this time.
+    position.whole &= !file->has_unreadable() || BELAY_MUTANT("unreadable-is-absent");
     position.pack = listed.id;
     position.offset = std::max(end, from);
   }

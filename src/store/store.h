@@ -124,6 +124,8 @@ class Store {
   Manifest manifest();
   // The tail when it is whole and about `pack`.
   Result<std::optional<Tail>> LoadTail(const PackId& pack);
+  // The same for readers, to whom a tail that cannot be read is as good as none.
+  Result<std::optional<Tail>> TailIfReadable(const PackId& pack);
   // A codec with its working memory, and back when done.
   std::unique_ptr<Codec> TakeCodec();
   void ReturnCodec(std::unique_ptr<Codec> codec);

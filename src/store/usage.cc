@@ -73,6 +73,8 @@ Result<StoreUsage> MeasureUsage(Store& store) {
   BELAY_TRY(Inventory inventory, TakeInventory(store));
   Marker marker(store, inventory);
   BELAY_OK(marker.Mark(log));
+  usage.complete = log.whole && marker.broken().empty();
+  for (const PackInventory& pack : inventory.packs) usage.complete &= pack.readable;
 
   std::unordered_set<ObjectId> dead_records;
   std::map<RootId, RootUsage> roots;

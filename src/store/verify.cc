@@ -1,6 +1,7 @@
 #include "store/verify.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "store/inventory.h"
 
@@ -64,6 +65,10 @@ class Verifier {
           }
           return CheckBatch(file, name, b);
         }));
+    for (const UnreadablePiece& piece : file.unreadable())
+      Damage(name + ": " + std::to_string(piece.length) + " bytes at " +
+             std::to_string(piece.offset) +
+             " cannot be read: " + std::strerror(piece.sys));
     report_.bytes += end;
     return CheckIndex(file, name, listed, end);
   }

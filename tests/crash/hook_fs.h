@@ -20,9 +20,14 @@ class HookFs final : public Fs {
   // The kind of call and the name of the file, as far as this Fs opened it.
   using Before = std::function<Status(FsCall call, const std::string& name)>;
   using After = std::function<void(FsCall call, const std::string& name)>;
+  // For reads, with the place: a bad sector.
+  using OnRead =
+      std::function<Status(const std::string& name, uint64_t offset, size_t count)>;
 
   explicit HookFs(Fs& inner, Before before, After after = {})
       : inner_(inner), before_(std::move(before)), after_(std::move(after)) {}
+
+  void SetOnRead(OnRead on_read) { on_read_ = std::move(on_read); }
 
   Result<Fd> OpenDir(const AbsPath& path) override { return inner_.OpenDir(path); }
   Result<Fd> Open(const Fd& dir, NameRef name, const OpenMode& mode) override {
@@ -44,6 +49,7 @@ class HookFs final : public Fs {
 
   Result<size_t> Read(const Fd& file, uint64_t offset,
                       std::span<std::byte> out) override {
+    if (on_read_) BELAY_OK(on_read_(NameOf(file), offset, out.size()));
     return inner_.Read(file, offset, out);
   }
   Result<size_t> Write(const Fd& file, uint64_t offset, ByteSpan bytes) override {
@@ -149,6 +155,7 @@ class HookFs final : public Fs {
   Fs& inner_;
   Before before_;
   After after_;
+  OnRead on_read_;
   bool inside_ = false;
   std::map<int, std::string> names_;
 };

@@ -1049,6 +1049,26 @@ TEST(Collect, TheNewestRecordOfARootStays) {
   EXPECT_EQ(Need(ToRoot(log.records.back())).path, "/new");
 }
 
+// Their encodings are the same but for the number that the batch gives them.
+TEST(Collect, TwoRecordsThatDifferInTheirNumbersAloneBothStay) {
+  MemFs disk;
+  World world(disk);
+  world.options.pack_target = 8000;
+  auto store = Need(world.Open());
+  Need(MakeCheckpoint(*store, "same", {{"a", "x"}}));
+  Need(MakeCheckpoint(*store, "gone", {{"b", Noise(1, 5000)}}));
+  Need(MakeCheckpoint(*store, "kept", {{"c", Noise(2, 6000)}}));
+  Need(MakeCheckpoint(*store, "same", {{"a", "x"}}));
+  Need(DropCheckpoints(*store, {"gone"}));
+  ASSERT_GE(store->manifest().packs.size(), 2u);
+  Need(CollectGarbage(*store, {}));
+  LogView log;
+  Need(ReadOn(*store, log));
+  int same = 0;
+  for (const LogRecord& r : log.records) same += r.id == IdFor("same");
+  EXPECT_EQ(same, 2);
+}
+
 // Somebody makes the store between two looks of somebody who only wants to read it.
 TEST(Damage, AStoreThatIsJustBeingMadeIsNotADamagedOne) {
   for (const char* look : {"packs", "manifest"}) {

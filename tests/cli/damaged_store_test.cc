@@ -1,0 +1,141 @@
+// The upkeep commands on a store whose disk or files went bad: what they say, what they
+// exit with, and what still works.
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/mem_fs.h"
+#include "cli/run.h"
+#include "crash/hook_fs.h"
+#include "store/catalog.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+  bool Says(std::string_view text) const {
+    return (out + err).find(text) != std::string::npos;
+  }
+};
+
+class DamagedStore : public ::testing::Test {
+ protected:
+  DamagedStore() : disk_(Options()), fs_(disk_, {}) {}
+  static MemFs::Options Options() {
+    MemFs::Options options;
+    options.uid = geteuid();
+    return options;
+  }
+
+  void SetUp() override {
+    setenv("BELAY_HOME", "/store", 1);
+    ASSERT_TRUE(MakeDirs(disk_, AbsPath::Literal("/project"), 0755).ok());
+    auto store = Open();
+    RootId root(world_.random.NewId());
+    auto writer = store->Begin();
+    ASSERT_TRUE(writer.ok());
+    (*writer)->Add(ToRecord(Root{root, "/project"}, RecordId(root), 1));
+    ASSERT_TRUE((*writer)->Commit().ok());
+    for (const char* name : {"one", "two", "three"})
+      ASSERT_TRUE(
+          MakeCheckpoint(*store, name, {{"f", Noise(name[1], 6000)}}, root).ok());
+    // Somebody asked something: the catalogue knows all of it.
+    auto catalog = Catalog::Open(*store);
+    ASSERT_TRUE((*catalog)->CatchUp().ok());
+    pack_ = PackFile::FileName(store->manifest().packs.back().id).bytes();
+  }
+  void TearDown() override { unsetenv("BELAY_HOME"); }
+
+  std::unique_ptr<Store> Open() {
+    world_.options.uid = geteuid();
+    auto store = world_.Open();
+    EXPECT_TRUE(store.ok()) << store.error().what;
+    return std::move(*store);
+  }
+  Outcome Run(std::vector<std::string> words) {
+    words.insert(words.begin(), "belay");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    Outcome outcome;
+    outcome.code = RunCli(fs_, static_cast<int>(argv.size()), argv.data());
+    outcome.err = ::testing::internal::GetCapturedStderr();
+    outcome.out = ::testing::internal::GetCapturedStdout();
+    return outcome;
+  }
+  Outcome Status() { return Run({"status", "--root", "/project"}); }
+
+  Fd Home() { return disk_.OpenDir(AbsPath::Literal("/store")).value(); }
+  Fd Packs() { return disk_.OpenDir(AbsPath::Literal("/store/packs")).value(); }
+
+  // Where `text` stands in the pack.
+  uint64_t Find(std::string_view text) {
+    auto bytes = ReadSmallFile(disk_, Packs(), Name::Literal(pack_), 1 << 20);
+    return AsText(*bytes).find(text);
+  }
+  void BreakSector(uint64_t at) {
+    fs_.SetOnRead([this, at](const std::string& name, uint64_t offset,
+                             size_t count) -> belay::Status {
+      if (name == pack_ && offset < at + 1 && offset + count > at)
+        return SysError(EIO, "read");
+      return Ok();
+    });
+  }
+
+  MemFs disk_;
+  HookFs fs_;
+  World world_{disk_};
+  std::string pack_;
+};
+
+TEST_F(DamagedStore, ABadSectorIsNamedWithWhatItHitsAndExits3) {
+  // In the middle of the content of `two`.
+  BreakSector(Find(Noise('w', 6000)) + 3000);
+  Outcome verify = Run({"verify", "--read-data"});
+  EXPECT_EQ(verify.code, 3) << verify.err;
+  EXPECT_TRUE(verify.Says("cannot be read: Input/output error")) << verify.out;
+  EXPECT_TRUE(verify.Says("checkpoint 'two'")) << verify.out;
+  EXPECT_TRUE(verify.Says("  f\n")) << verify.out;
+  EXPECT_FALSE(verify.Says("'one'"));
+  EXPECT_FALSE(verify.Says("'three'"));
+  EXPECT_EQ(Status().code, 0);
+  EXPECT_EQ(Run({"repair"}).code, 0);
+  Outcome gc = Run({"gc"});
+  EXPECT_TRUE(gc.code == 0 || gc.code == 3) << gc.err;
+  EXPECT_EQ(Run({"du"}).code, 0);  // the content is not needed for that
+}
+
+TEST_F(DamagedStore, ABadSectorInTheLogIsDamageToEveryCommand) {
+  BreakSector(Find("three"));
+  for (const char* command : {"verify", "du", "gc"}) {
+    Outcome outcome = Run({command});
+    EXPECT_EQ(outcome.code, 3) << command << ": " << outcome.err;
+  }
+  EXPECT_TRUE(Run({"du"}).Says("belay verify"));
+  EXPECT_EQ(Run({"repair"}).code, 0);
+}
+
+TEST_F(DamagedStore, APackThatIsNoFileExits3Everywhere) {
+  ASSERT_TRUE(disk_
+                  .Rename(Packs(), Name::Literal(pack_), Packs(), Name::Literal("kept"),
+                          RenameHow::kReplace)
+                  .ok());
+  ASSERT_TRUE(
+      disk_.MakeSpecial(Packs(), Name::Literal(pack_), FileType::kFifo, 0600).ok());
+  for (const char* command : {"verify", "du", "gc", "status"}) {
+    Outcome outcome = Run({command, "--root", "/project"});
+    EXPECT_EQ(outcome.code, 3) << command << ": " << outcome.err;
+    EXPECT_TRUE(outcome.Says(pack_)) << command << ": " << outcome.err;
+  }
+  EXPECT_EQ(Run({"repair"}).code, 0);
+}
+
+}  // namespace
+}  // namespace belay::test
