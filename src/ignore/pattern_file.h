@@ -63,7 +63,9 @@ class PathQuery {
   std::string_view name_;
   bool is_dir_;
   uint32_t hash_;
+  mutable bool folded_ = false;
   mutable bool joined_ = false;
+  mutable uint32_t folded_hash_ = 0;
   mutable std::string long_;  // when it does not fit `short_`
   mutable std::array<char, 512> short_;
 };

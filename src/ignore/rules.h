@@ -117,19 +117,26 @@ class WorkTree {
  public:
   explicit WorkTree(WorkTreeInput input);
 
+  // One of the files above the root; `base` is the length of its directory's path.
+  struct Above {
+    PatternFile file;
+    size_t base = 0;
+  };
+
   const PatternFile* info_exclude() const { return info_ ? &*info_ : nullptr; }
   const PatternFile* global_excludes() const { return global_ ? &*global_ : nullptr; }
+  const std::vector<Above>& above_root() const { return above_; }  // top first
   bool ignore_case() const { return ignore_case_; }
   const TrackedSet* tracked() const { return tracked_.get(); }
+  const std::string& prefix() const { return prefix_; }  // "a/b/", "" for the top
 
  private:
-  friend class DirRules;
   std::optional<PatternFile> info_;
   std::optional<PatternFile> global_;
-  std::vector<std::optional<PatternFile>> above_;  // top first
+  std::vector<Above> above_;
   bool ignore_case_;
   std::shared_ptr<const TrackedSet> tracked_;
-  std::string prefix_;  // "a/b/" or ""
+  std::string prefix_;
 };
 
 // --- what comes out ------------------------------------------------------------------
@@ -220,46 +227,63 @@ class DirRules : public std::enable_shared_from_this<DirRules> {
   const WorkTree& work_tree() const { return *work_tree_; }
   const RuleRef& root_ignored_by() const { return root_ignored_by_; }
 
-  struct Private;  // makes the constructor ours while make_shared can call it
-  explicit DirRules(const Private&) {}
+  struct Private {};  // only for Root() and Enter()
+  explicit DirRules(Private) {}
 
  private:
-  struct Verdict;
-  Decision Judge(std::string_view name, bool is_dir, bool always_ask_index) const;
+  // What the layers say about one entry, given what holds for this directory.
+  struct Verdict {
+    RuleRef protect;
+    RuleRef exclude;   // .belayignore, `exclude`
+    RuleRef include;   // `!x` there
+    RuleRef ignore;    // git's rules
+    RuleRef unignore;  // `!x` there
+    RuleRef fallback;  // default excludes
+    bool left_out() const { return exclude || (!include && (ignore || fallback)); }
+  };
+
   Verdict Weigh(const PathQuery& query) const;
   RuleRef MatchGit(const PathQuery& query) const;
   RuleRef MatchBelay(const PathQuery& query) const;
+  Decision Judge(std::string_view name, bool is_dir, bool ask_index) const;
+  Decision JudgeDirectory(const PathQuery& query, const Verdict& verdict,
+                          bool ask_index) const;
+  bool IsTracked(const PathQuery& query) const;
+  bool HasTrackedBelow(const PathQuery& query) const;
+  void FindRootRule();
   Ptr MakeChild(std::string_view name, std::shared_ptr<const WorkTree> work_tree,
                 const DirFiles& files) const;
   void AddFiles(const DirFiles& files);
 
-  std::shared_ptr<const DirRules> parent_;  // keeps the files of the stack alive
+  std::shared_ptr<const DirRules> parent_;  // keeps the files of the stacks alive
   std::shared_ptr<const RuleConfig> config_;
   std::shared_ptr<const WorkTree> work_tree_;
   const TrackedSet* tracked_ = nullptr;  // work_tree_'s, or null when it must not count
 
-  // The path from the top of the outermost work tree, empty or with a trailing slash.
-  // The root's part and the present work tree's part are suffixes of it.
+  // The path from the top of the work tree around the root, empty or with a trailing
+  // slash; the path from the root and from the present top are its ends.
   std::string full_;
   size_t root_at_ = 0;
-  size_t top_at_ = 0;
+  size_t top_at_ = 0;    // of the index
+  size_t rules_at_ = 0;  // of info/exclude and the global file; see root_ignored_by()
 
-  // Own files, and the nearest directory at or above this one that has some.
+  // Own files, and the stacks of those that have patterns, nearest first: of this
+  // directory (`stack`) and what follows its own file (`rest`).
   std::optional<PatternFile> git_file_;
   std::optional<PatternFile> belay_file_;
   const DirRules* git_stack_ = nullptr;
+  const DirRules* git_rest_ = nullptr;
   const DirRules* belay_stack_ = nullptr;
-  const DirRules* git_above_ = nullptr;  // the next of the stack after this one
-  const DirRules* belay_above_ = nullptr;
-  bool above_root_ = true;  // the stack goes on with work_tree_->above_
+  const DirRules* belay_rest_ = nullptr;
+  bool outer_rules_ = true;  // work_tree_'s above_root() and info_exclude() count
 
   // What was decided about this directory and holds below it.
   bool barred_ = false;
   RuleRef protect_;
-  RuleRef exclude_;  // left out by .belayignore or `exclude`
-  RuleRef include_;  // brought back by `!x` there
-  RuleRef ignore_;   // by git's rules
-  RuleRef default_;  // by default excludes
+  RuleRef exclude_;
+  RuleRef include_;
+  RuleRef ignore_;
+  RuleRef fallback_;
   RuleRef root_ignored_by_;
 };
 
