@@ -86,7 +86,8 @@ struct FileStat {
   uint64_t allocated = 0;  // bytes of disk, st_blocks * 512
   int64_t mtime_ns = 0;
   int64_t ctime_ns = 0;
-  bool mount_root = false;  // something is mounted here (statx; false when unknown)
+  bool mount_root = false;   // something is mounted here
+  bool mount_known = false;  // the kernel can tell (Linux 5.8)
 };
 
 struct DirEntry {

@@ -201,6 +201,7 @@ FileStat MemFs::StatOf(Ino ino) {
   stat.mtime_ns = node.meta.mtime_ns;
   stat.ctime_ns = node.ctime_ns;
   stat.mount_root = node.mount_root;
+  stat.mount_known = true;
   return stat;
 }
 

@@ -235,6 +235,7 @@ FileStat ToFileStat(const struct statx& st) {
   out.mtime_ns = Nanos(timespec{st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec});
   out.ctime_ns = Nanos(timespec{st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec});
   out.mount_root = (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  out.mount_known = (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
   return out;
 }
 

@@ -42,7 +42,7 @@ void OptionalNumber(JsonWriter& json, std::string_view key,
 
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,
-                     JsonWriter& json) {
+                     std::span<const SkippedPath> skipped, JsonWriter& json) {
   const Checkpoint& c = entry.checkpoint;
   json.BeginObject();
   json.Key("id").String(c.id.text());
@@ -85,7 +85,14 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("stored_bytes").Uint(c.stored_bytes);
   json.Key("took_ms").Double(static_cast<double>(c.took_us) / 1000.0);
   json.Key("git").Null();
-  json.Key("skipped").BeginArray().EndArray();
+  json.Key("skipped").BeginArray();
+  for (const SkippedPath& path : skipped) {
+    json.BeginObject();
+    json.Key("path").PathValue(path.path);
+    json.Key("why").String(SkipName(path.why));
+    json.EndObject();
+  }
+  json.EndArray();
   json.Key("pinned").Bool(entry.pinned);
   json.Key("partial").Bool(c.partial);
   json.Key("health");

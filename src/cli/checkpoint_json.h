@@ -3,6 +3,7 @@
 // The checkpoint object of the command-line contract, the same in every command.
 
 #include "base/json.h"
+#include "scan/scan.h"
 #include "store/catalog.h"
 
 namespace belay {
@@ -11,7 +12,7 @@ namespace belay {
 // when the state cannot be read.
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,
-                     JsonWriter& json);
+                     std::span<const SkippedPath> skipped, JsonWriter& json);
 // "abc1234  2026-03-09 21:15  before Write src/app.ts": one line for a person, local
 // time.
 std::string CheckpointLine(const CatalogEntry& entry);

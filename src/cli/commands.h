@@ -6,6 +6,7 @@
 
 namespace belay {
 
+ExitCode CmdCheckpoint(CommandContext& ctx);
 ExitCode CmdCompletions(CommandContext& ctx);
 ExitCode CmdConfig(CommandContext& ctx);
 ExitCode CmdDemo(CommandContext& ctx);
@@ -13,6 +14,7 @@ ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
 ExitCode CmdMan(CommandContext& ctx);
+ExitCode CmdOn(CommandContext& ctx);
 ExitCode CmdRepair(CommandContext& ctx);
 ExitCode CmdStatus(CommandContext& ctx);
 ExitCode CmdVerify(CommandContext& ctx);

@@ -22,6 +22,22 @@ std::string Variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+std::optional<std::string> Given(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+GitUserConfig ReadGitEnvironment() {
+  GitUserConfig git;
+  git.home = Given("HOME");
+  git.xdg_config_home = Given("XDG_CONFIG_HOME");
+  git.global_override = Given("GIT_CONFIG_GLOBAL");
+  git.system_override = Given("GIT_CONFIG_SYSTEM");
+  auto no_system = Given("GIT_CONFIG_NOSYSTEM");
+  git.no_system = no_system && ParseGitBool(no_system).value_or(false);
+  return git;
+}
+
 size_t Columns() {
   std::string text = Variable("COLUMNS");
   size_t columns = 0;
@@ -71,6 +87,8 @@ Environment ReadEnvironment() {
   env.xdg_data_home = Variable("XDG_DATA_HOME");
   env.xdg_config_home = Variable("XDG_CONFIG_HOME");
   env.home = Variable("HOME");
+  env.exec_path = Variable("PATH");
+  env.git = ReadGitEnvironment();
   env.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";
   env.columns = Columns();
   FindDirectory(env);

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "base/result.h"
+#include "git/config.h"
 
 namespace belay {
 
@@ -18,6 +19,8 @@ struct Environment {
   std::string xdg_data_home;    // XDG_DATA_HOME
   std::string xdg_config_home;  // XDG_CONFIG_HOME
   std::string home;             // HOME
+  std::string exec_path;        // PATH
+  GitUserConfig git;            // where git keeps the user's settings
   bool no_color = false;        // NO_COLOR, or a terminal that has none (TERM=dumb)
   size_t columns = 0;           // COLUMNS; 0: not said
   // The current directory; when it was deleted, the path it had. Absent when unknown.

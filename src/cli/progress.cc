@@ -24,8 +24,21 @@ Progress::Progress(const Terminal& term, Clock& clock, std::string what)
       began_(clock.SteadyNanos()),
       last_(began_) {}
 
-Progress::~Progress() {
+Progress::~Progress() { Done(); }
+
+void Progress::Done() {
   if (shown_) WriteStderr("\r\x1b[K");
+  shown_ = false;
+}
+
+void Progress::Count(uint64_t done, std::string_view noun) {
+  if (!enabled_) return;
+  int64_t now = clock_.SteadyNanos();
+  if (now - began_ < kSecond || now - last_ < kBetween) return;
+  last_ = now;
+  WriteStderr("\r" + what_ + ": " + std::to_string(done) + " " + std::string(noun) +
+              "\x1b[K");
+  shown_ = true;
 }
 
 void Progress::Update(uint64_t done, uint64_t total) {

@@ -20,6 +20,10 @@ class Progress {
 
   // `done` of `total` bytes.
   void Update(uint64_t done, uint64_t total);
+  // Work whose end is not known yet: how many so far.
+  void Count(uint64_t done, std::string_view noun);
+  // Takes the line away, so that something else can be said.
+  void Done();
 
  private:
   Clock& clock_;

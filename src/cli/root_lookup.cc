@@ -30,7 +30,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     auto state = store.GetState(last->checkpoint.state);
     JsonWriter json;
     WriteCheckpoint(*last, 1, root->root.path, state.ok() ? state->tree : ObjectId{},
-                    json);
+                    {}, json);
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last);
   }

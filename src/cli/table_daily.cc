@@ -60,7 +60,8 @@ constexpr CommandSpec kProtect[] = {
               "checkpoint yet; agents' hooks and `belay checkpoint` do.",
      .flags = kOnFlags,
      .args = kOptionalDir,
-     .examples = kOnExamples},
+     .examples = kOnExamples,
+     .run = CmdOn},
     {.name = "off",
      .summary = "stop protecting a directory",
      .usage = kOffUsage,
@@ -81,7 +82,8 @@ constexpr CommandSpec kProtect[] = {
          "belongs to the session that is active here, if there is one. With -q it "
          "prints the id alone.",
      .flags = kCheckpointFlags,
-     .examples = kCheckpointExamples},
+     .examples = kCheckpointExamples,
+     .run = CmdCheckpoint},
 };
 
 // --- look

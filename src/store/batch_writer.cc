@@ -33,6 +33,17 @@ Result<bool> BatchWriter::Known(const ObjectKey& key) {
   return found && found->record.offset < found->pack->flushed;
 }
 
+uint64_t BatchWriter::bytes_so_far() {
+  std::lock_guard guard(mutex_);
+  return stats_.bytes_stored + pending_.body_length();
+}
+
+Result<bool> BatchWriter::HasContent(const ObjectId& id) {
+  BELAY_TRY(bool blob, Known({ObjectType::kBlob, id}));
+  if (blob) return true;
+  return Known({ObjectType::kChunks, id});
+}
+
 Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
   BELAY_TRY(bool known, Known(key));
   if (known) {

@@ -40,6 +40,12 @@ class BatchWriter {
   Result<ObjectId> PutObject(ObjectType type, ByteSpan encoding);
   Result<ObjectId> PutTree(const Tree& tree);
 
+  // Content that need not be put again: flushed already, or put by this writer.
+  Result<bool> HasContent(const ObjectId& id);
+
+  // What the packs will have grown by, so far.
+  uint64_t bytes_so_far();
+
   void Add(LogRecord record) { records_.push_back(std::move(record)); }
 
   struct Published {

@@ -48,12 +48,26 @@ Result<std::optional<HeldLock>> StoreLocks::TryAcquire(StoreLock which, LockMode
 }
 
 Result<HeldLock> StoreLocks::Acquire(StoreLock which, LockMode mode, int64_t wait_ms) {
+  return AcquireByte(static_cast<uint64_t>(which), mode, wait_ms, Holder(which));
+}
+
+Result<HeldLock> StoreLocks::AcquireRoot(const RootId& root, int64_t wait_ms) {
+  // Far above the locks of the store. Two roots that share a byte wait for each other,
+  // and nothing worse.
+  constexpr uint64_t kFirst = uint64_t{1} << 32;
+  const uint64_t byte = kFirst + (LoadU64(root.bytes.data()) >> 16);
+  return AcquireByte(byte, LockMode::kExclusive, wait_ms,
+                     "another belay process is at work on this directory");
+}
+
+Result<HeldLock> StoreLocks::AcquireByte(uint64_t byte, LockMode mode, int64_t wait_ms,
+                                         std::string_view holder) {
   BELAY_TRY(Fd file, OpenFile());
   const int64_t deadline = clock_.SteadyNanos() + wait_ms * 1'000'000;
   constexpr int64_t kFirstPause = 50'000;  // 50 us: an append takes about a millisecond
   constexpr int64_t kLongestPause = 5'000'000;
   for (int64_t pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    auto got = fs_.TryLock(file, static_cast<uint64_t>(which), mode);
+    auto got = fs_.TryLock(file, byte, mode);
     if (!got.ok()) {
       if (got.error().code == Errc::kUnsupported || got.error().code == Errc::kInvalid)
         return LocksDoNotWork(got.error());
@@ -61,8 +75,7 @@ Result<HeldLock> StoreLocks::Acquire(StoreLock which, LockMode mode, int64_t wai
     }
     if (*got) return HeldLock(std::move(file));
     if (clock_.SteadyNanos() >= deadline)
-      return Error(Errc::kBusy, std::string(Holder(which)))
-          .WithHint("try again in a moment");
+      return Error(Errc::kBusy, std::string(holder)).WithHint("try again in a moment");
     clock_.SleepNanos(pause);
   }
 }

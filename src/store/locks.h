@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/ids.h"
 
 namespace belay {
 
@@ -41,6 +42,9 @@ class StoreLocks {
     return Acquire(which, mode, wait_ms_);
   }
   Result<HeldLock> Acquire(StoreLock which, LockMode mode, int64_t wait_ms);
+  // One scan or rollback of a root at a time. Comes before every lock of the store;
+  // nobody holds two of them.
+  Result<HeldLock> AcquireRoot(const RootId& root, int64_t wait_ms);
   // Not held by anybody else right now? Never waits: nullopt when it is.
   Result<std::optional<HeldLock>> TryAcquire(StoreLock which, LockMode mode);
   // Refuses a file system whose locks do nothing: two descriptions must exclude each
@@ -49,6 +53,8 @@ class StoreLocks {
 
  private:
   Result<Fd> OpenFile();
+  Result<HeldLock> AcquireByte(uint64_t byte, LockMode mode, int64_t wait_ms,
+                               std::string_view holder);
   Fs& fs_;
   Clock& clock_;
   const Fd& dir_;

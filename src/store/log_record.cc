@@ -30,7 +30,8 @@ enum CheckpointTag : uint64_t {
   kSubagent,
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
-constexpr uint64_t kRootPath = 1, kDropRecord = 1, kPurgeObject = 1, kPurgeWhy = 2;
+constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
+                   kDropRecord = 1, kPurgeObject = 1, kPurgeWhy = 2;
 
 Error Bad(std::string_view why) {
   return Error(Errc::kCorrupt, "record: " + std::string(why));
@@ -174,6 +175,11 @@ LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms) {
   record.root = root.id;
   record.made_ms = made_ms;
   record.fields.Add(kRootPath, root.path);
+  if (root.off) record.fields.AddNumber(kRootOff, 1);
+  if (root.ino != 0) {
+    record.fields.AddNumber(kRootDev, root.dev);
+    record.fields.AddNumber(kRootIno, root.ino);
+  }
   return record;
 }
 
@@ -181,7 +187,11 @@ Result<Root> ToRoot(const LogRecord& record) {
   auto path = record.fields.Text(kRootPath);
   if (record.kind != RecordKind::kRoot || record.root.is_zero() || !path)
     return Bad("not a root");
-  return Root{record.root, *path};
+  return Root{.id = record.root,
+              .path = *path,
+              .off = record.fields.Number(kRootOff).value_or(0) != 0,
+              .dev = record.fields.Number(kRootDev).value_or(0),
+              .ino = record.fields.Number(kRootIno).value_or(0)};
 }
 
 LogRecord MakeDrop(const RecordId& id, int64_t made_ms,

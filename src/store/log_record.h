@@ -71,6 +71,10 @@ Result<Checkpoint> ToCheckpoint(const LogRecord& record);
 struct Root {
   RootId id;
   std::string path;  // bytes of the real path
+  bool off = false;  // no longer protected; its history stays
+  // Of the directory when it was last registered, to know it again after a move.
+  uint64_t dev = 0, ino = 0;
+  bool operator==(const Root&) const = default;
 };
 // A root's record has the root's id as its own id too, so a later one replaces it.
 LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms);

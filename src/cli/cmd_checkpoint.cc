@@ -1,0 +1,108 @@
+#include <cstdio>
+
+#include "base/escape.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/progress.h"
+#include "cli/text.h"
+#include "core/refs.h"
+
+namespace belay {
+
+namespace {
+
+Result<std::map<std::string, std::string>> ParseMeta(const Args& args) {
+  std::map<std::string, std::string> meta;
+  for (std::string_view given : args.values("--meta")) {
+    size_t equals = given.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      return Error(Errc::kInvalid, StrCat("--meta wants KEY=VALUE, not \"",
+                                          EscapeForDisplay(given), "\""));
+    meta[std::string(given.substr(0, equals))] = given.substr(equals + 1);
+  }
+  return meta;
+}
+
+std::optional<std::string> Text(const Args& args, std::string_view flag) {
+  auto value = args.value(flag);
+  return value ? std::optional<std::string>(*value) : std::nullopt;
+}
+
+std::string Milliseconds(uint64_t micros) {
+  char text[32];
+  std::snprintf(text, sizeof text, micros < 100'000 ? "%.1f ms" : "%.0f ms",
+                static_cast<double>(micros) / 1000.0);
+  return text;
+}
+
+// What was left out, in few words: the full list is in `belay show`.
+std::string SkippedText(const std::vector<SkippedPath>& skipped) {
+  std::string text = StrCat(CountText(skipped.size(), "path"),
+                            " left out: ", EscapeForDisplay(skipped[0].path), " (",
+                            SkipName(skipped[0].why), ")");
+  if (skipped.size() > 1) text += ", ...";
+  return text;
+}
+
+}  // namespace
+
+ExitCode CmdCheckpoint(CommandContext& ctx) {
+  CaptureRequest request;
+  request.name = Text(ctx.args, "--name");
+  if (request.name) {
+    Status fine = CheckName(*request.name);
+    if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
+  }
+  request.note = Text(ctx.args, "--note");
+  request.session = Text(ctx.args, "--session");
+  request.message_id = Text(ctx.args, "--message");
+  auto meta = ParseMeta(ctx.args);
+  if (!meta.ok()) return ctx.term.FailUsage(meta.error().what);
+  request.meta = std::move(*meta);
+
+  auto root = OpenRoot(ctx, NeedsRoot::kProtected);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  if (!settings->enabled)
+    return ctx.term.Fail(
+        Error(Errc::kRefused, "checkpoints are switched off (enabled = false)")
+            .WithHint("switch them on: belay config enabled true"));
+  request.root = root->root;
+  request.settings = &*settings;
+  request.git = GitPlacesOf(ctx.env);
+  Progress progress(ctx.term, root->opened->clock, "reading");
+  request.progress = [&](const ScanProgress& p) {
+    if (p.step == ScanProgress::Step::kCapture)
+      progress.Update(p.bytes, p.total_bytes);
+    else
+      progress.Count(p.files, "files");
+  };
+  auto made = CaptureCheckpoint(root->store(), *root->catalog, request);
+  progress.Done();
+  if (!made.ok()) return ctx.term.Fail(made.error());
+  for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
+  const Checkpoint& c = made->checkpoint;
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteCheckpoint({.checkpoint = c, .pinned = false, .health = {}}, 1,
+                    root->root.path, made->tree, made->skipped, json);
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  if (ctx.term.quiet()) {
+    ctx.term.Out(StrCat(c.id.text(), "\n"));
+    return ExitCode::kOk;
+  }
+  const uint64_t changed = c.added + c.modified + c.deleted;
+  ctx.term.Out(StrCat("kept ", c.id.text().substr(0, 7), "  ",
+                      EscapeForDisplay(c.name ? *c.name : c.description), "\n"));
+  ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
+                      CountText(changed, "file"), " changed; ",
+                      Milliseconds(c.took_us)));
+  if (!made->skipped.empty()) ctx.term.Say(StrCat("  ", SkippedText(made->skipped)));
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,100 @@
+#include <optional>
+
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/text.h"
+#include "core/roots.h"
+
+namespace belay {
+
+namespace {
+
+// What nobody means to protect as a whole; --force says that somebody does.
+Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_dir) {
+  if (dir.IsWithin(store_dir))
+    return Error(Errc::kRefused, "Belay's own store cannot protect itself");
+  if (ctx.args.has("--force")) return Ok();
+  std::string what;
+  if (dir.is_root()) what = "the whole machine";
+  if (auto home = ctx.env.HomeDir(); home.ok()) {
+    auto real = ctx.fs.RealPath(*home);
+    const AbsPath& at = real.ok() ? *real : *home;
+    if (dir == at)
+      what = "your home directory";
+    else if (what.empty() && at.IsWithin(dir))
+      what = "a directory that holds your home directory";
+  }
+  if (what.empty()) return Ok();
+  return Error(Errc::kRefused,
+               StrCat("that is ", what, " (", EscapeForDisplay(dir.bytes()), ")"))
+      .WithHint("protect the project's own directory, or give --force");
+}
+
+}  // namespace
+
+ExitCode CmdOn(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  std::optional<std::string_view> named =
+      words.empty() ? ctx.args.value("--root") : std::optional(words[0]);
+  auto resolved = ctx.env.Resolve(named.value_or("."));
+  if (!resolved.ok()) return ctx.term.Fail(resolved.error());
+  auto real = ctx.fs.RealPath(*resolved);
+  if (!real.ok()) return ctx.term.Fail(real.error());
+  auto dir = ctx.fs.OpenDir(*real);
+  if (!dir.ok()) return ctx.term.Fail(dir.error());
+  auto stat = ctx.fs.Stat(*dir);
+  if (!stat.ok()) return ctx.term.Fail(stat.error());
+
+  std::optional<AbsPath> moved_from;
+  if (auto old = ctx.args.value("--moved-from")) {
+    auto path = ctx.env.Resolve(*old);
+    if (!path.ok()) return ctx.term.Fail(path.error());
+    moved_from = std::move(*path);
+  }
+  auto prepared = PrepareStore(ctx);
+  if (!prepared.ok()) return ctx.term.Fail(prepared.error());
+  auto store_dir = ctx.fs.RealPath((*prepared)->dir);
+  Status place = CheckPlace(ctx, *real, store_dir.ok() ? *store_dir : (*prepared)->dir);
+  if (!place.ok()) return ctx.term.Fail(place.error());
+
+  auto opened = OpenStore(ctx, Store::Mode::kWrite);
+  if (!opened.ok()) return ctx.term.Fail(opened.error());
+  Store& store = *(*opened)->store;
+  auto catalog = Catalog::Open(store);
+  if (!catalog.ok()) return ctx.term.Fail(catalog.error());
+  if (!moved_from) {
+    auto moved = FindMoved(**catalog, ctx.fs, *stat);
+    auto here = FindRootAt(**catalog, *real);
+    if (moved.ok() && *moved && here.ok() && !*here)
+      ctx.term.Warn(StrCat("this looks like ", EscapeForDisplay((*moved)->root.path),
+                           ", which is gone; to go on with its history: belay on "
+                           "--moved-from ",
+                           EscapeForDisplay((*moved)->root.path)));
+  }
+  auto done = RegisterRoot(store, **catalog, *real, *stat, moved_from);
+  if (!done.ok()) return ctx.term.Fail(done.error());
+  if (ctx.term.json()) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("root").PathValue(done->root.path);
+    json.Key("id").String(done->root.id.text());
+    json.Key("protected").Bool(true);
+    json.Key("new").Bool(done->is_new);
+    json.EndObject();
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  ctx.term.Out(StrCat(ctx.term.Paint(Style::kGreen, "protected"), ": ",
+                      EscapeForDisplay(done->root.path), "\n"));
+  if (moved_from && !done->was_on)
+    ctx.term.Say(StrCat("Its history from ", EscapeForDisplay(moved_from->bytes()),
+                        " goes on here."));
+  else if (done->was_on)
+    ctx.term.Say("It was protected already.");
+  else
+    ctx.term.Say("Keep the present state with: belay checkpoint");
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,39 @@
+#pragma once
+
+// A command that is about one root: the store, the catalogue, the root and its
+// settings.
+
+#include <memory>
+
+#include "cli/open_store.h"
+#include "core/capture.h"
+#include "core/settings.h"
+#include "store/catalog.h"
+
+namespace belay {
+
+struct OpenedRoot {
+  std::unique_ptr<OpenedStore> opened;
+  std::unique_ptr<Catalog> catalog;
+  Root root;
+  AbsPath path;
+
+  Store& store() { return *opened->store; }
+};
+
+enum class NeedsRoot {
+  kProtected,  // to record something
+  kKnown,      // to look at its history, which may be over
+};
+
+// The root of --root, or of the current directory. kRefused with a hint when there is
+// none: how to protect the directory, or that it looks like one that was moved.
+Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
+
+// The directory that --root names, or the current one: real where it exists.
+Result<AbsPath> NamedDir(CommandContext& ctx);
+
+// What git's files and git itself are found by.
+GitPlaces GitPlacesOf(const Environment& env);
+
+}  // namespace belay

@@ -1,0 +1,265 @@
+#include "core/capture.h"
+
+#include "base/escape.h"
+#include "core/roots.h"
+#include "scan/rules_record.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kManualPerSession = 50;
+
+Name CacheDirName() { return Name::Literal("cache"); }
+
+Result<Fd> OpenCacheDir(Store& store) {
+  auto dir = store.fs().Open(store.dir(), CacheDirName(), OpenMode::Directory());
+  if (dir.ok() || dir.error().code != Errc::kNotFound) return dir;
+  Status made = store.fs().MakeDir(store.dir(), CacheDirName(), 0700);
+  if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
+  return store.fs().Open(store.dir(), CacheDirName(), OpenMode::Directory());
+}
+
+// Room for what a checkpoint may still add to the store.
+class Allowance {
+ public:
+  static Result<Allowance> Of(Store& store, const Settings& settings) {
+    Allowance allowance;
+    BELAY_TRY(FsInfo info, store.fs().Info(store.dir()));
+    const uint64_t floor = settings.StoreFloorBytes(info.total_bytes);
+    allowance.by_floor_ = info.free_bytes > floor ? info.free_bytes - floor : 0;
+    allowance.floor_ = floor;
+    uint64_t cap = settings.store_cap.bytes;
+    if (settings.store_cap.percent > 0)
+      cap = info.total_bytes / 100 * static_cast<uint64_t>(settings.store_cap.percent);
+    allowance.cap_ = cap;
+    if (cap == 0) return allowance;
+    uint64_t used = 0;
+    for (const Manifest::Pack& pack : store.manifest().packs) {
+      auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(pack.id));
+      if (stat.ok()) used += stat->allocated;
+    }
+    allowance.by_cap_ = cap > used ? cap - used : 0;
+    return allowance;
+  }
+
+  Status Check(uint64_t bytes) const {
+    if (cap_ != 0 && bytes > by_cap_)
+      return Error(Errc::kNoSpace, "the store has reached its cap (store.cap)")
+          .WithHint(
+              "delete checkpoints you no longer need and run `belay gc`, or raise it: "
+              "belay config store.cap 20GiB");
+    if (bytes > by_floor_)
+      return Error(Errc::kNoSpace,
+                   "the disk that holds the store is nearly full (store.floor)")
+          .WithHint(
+              "free some space there, or lower the floor: belay config "
+              "store.floor 1%");
+    return Ok();
+  }
+
+ private:
+  uint64_t by_floor_ = 0, floor_ = 0, cap_ = 0, by_cap_ = 0;
+};
+
+// Stops in time: a first checkpoint may be larger than all that is allowed.
+class CappedSink final : public ScanSink {
+ public:
+  CappedSink(BatchWriter& writer, const Allowance* allowance)
+      : writer_(writer), inner_(writer), allowance_(allowance) {}
+  Result<ObjectId> PutContent(ByteSpan content) override {
+    return Checked(inner_.PutContent(content));
+  }
+  Result<ObjectId> PutStream(const BatchWriter::Source& source) override {
+    return Checked(inner_.PutStream([&](std::span<std::byte> out) -> Result<size_t> {
+      BELAY_OK(Check());
+      return source(out);
+    }));
+  }
+  Result<ObjectId> PutTree(const Tree& tree) override {
+    return Checked(inner_.PutTree(tree));
+  }
+  Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
+  Status Check() {
+    return allowance_ == nullptr ? Ok() : allowance_->Check(writer_.bytes_so_far());
+  }
+
+ private:
+  Result<ObjectId> Checked(Result<ObjectId> put) {
+    if (!put.ok()) return put;
+    BELAY_OK(Check());
+    return put;
+  }
+  BatchWriter& writer_;
+  BatchSink inner_;
+  const Allowance* allowance_;
+};
+
+std::string Files(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " file" : " files");
+}
+
+// "src/app.ts and 2 more changed", "first checkpoint (1234 files)".
+std::string Describe(const ChangeCounts& counts, bool first, uint64_t files,
+                     const std::string& one_path) {
+  if (first) return "first checkpoint (" + Files(files) + ")";
+  const uint64_t total = counts.total();
+  if (total == 0) return "nothing changed";
+  const std::string_view verb = counts.modified == total  ? " changed"
+                                : counts.added == total   ? " added"
+                                : counts.deleted == total ? " deleted"
+                                                          : " changed";
+  std::string text = one_path;
+  if (total > 1) text += " and " + std::to_string(total - 1) + " more";
+  text += verb;
+  return text;
+}
+
+}  // namespace
+
+std::shared_ptr<const RuleConfig> RulesFrom(const Settings& settings) {
+  return std::make_shared<RuleConfig>(
+      RuleLists{.protect = settings.protect,
+                .exclude = settings.exclude,
+                .secret_patterns = settings.secret_patterns,
+                .skip_secrets = settings.secrets == Secrets::kSkip,
+                .default_excludes = settings.default_excludes});
+}
+
+Result<ScanRequest> ScanRequestFor(Store& store, Catalog& catalog, const Root& root,
+                                   const Settings& settings, const GitPlaces& git) {
+  BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
+  ScanRequest scan{.root = std::move(path),
+                   .root_id = root.id,
+                   .rules = RulesFrom(settings),
+                   .git = git};
+  BELAY_TRY(scan.other_roots, RootsInside(catalog, root));
+  auto store_dir = store.fs().RealPath(store.path());
+  scan.store_dir = store_dir.ok() ? *store_dir : store.path();
+  scan.max_file_size =
+      settings.max_file_size.bytes == 0 ? UINT64_MAX : settings.max_file_size.bytes;
+  scan.max_files =
+      settings.max_files == 0 ? UINT64_MAX : static_cast<uint64_t>(settings.max_files);
+  return scan;
+}
+
+Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
+                                   const CaptureRequest& request) {
+  const int64_t began = store.clock().SteadyNanos();
+  const Settings& settings = *request.settings;
+  if (request.session && request.kind == CheckpointKind::kManual) {
+    BELAY_TRY(auto mine, catalog.ListCheckpoints({.root = request.root.id,
+                                                  .session = request.session,
+                                                  .kind = CheckpointKind::kManual,
+                                                  .limit = kManualPerSession}));
+    if (mine.size() >= kManualPerSession)
+      return Error(Errc::kRefused, "this session has " +
+                                       std::to_string(kManualPerSession) +
+                                       " checkpoints of its own already")
+          .WithHint("delete one with `belay delete REF`, or leave --session out");
+  }
+  // 1. Alone on this root; then the store is kept as it is until we have published.
+  BELAY_TRY(HeldLock root_lock,
+            store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
+  BELAY_TRY(auto last, catalog.LastCheckpoint(request.root.id));
+  BELAY_TRY(ScanRequest scan_request,
+            ScanRequestFor(store, catalog, request.root, settings, request.git));
+  BELAY_TRY(auto writer, store.Begin());
+  scan_request.generation = store.manifest().generation;
+  scan_request.threads = request.threads;
+  scan_request.progress = request.progress;
+  auto cache_dir = OpenCacheDir(store);
+  if (cache_dir.ok()) scan_request.cache_dir = &*cache_dir;
+  std::optional<Allowance> allowance;
+  if (request.kind != CheckpointKind::kSafety) {
+    BELAY_TRY(allowance, Allowance::Of(store, settings));
+  }
+  CappedSink sink(*writer, allowance ? &*allowance : nullptr);
+  BELAY_OK(sink.Check());
+
+  // 2. Look at the directory; what is new goes into the batch.
+  BELAY_TRY(auto scan,
+            Scan::Run(store.fs(), store.clock(), store.random(), scan_request, sink));
+  const ScanSummary& summary = scan->summary();
+  BELAY_TRY(Node rules, EncodeRules(MakeRulesRecord(scan_request, summary), sink));
+  State state{.tree = summary.tree, .git = {}, .rules = {}};
+  BELAY_TRY(state.rules, writer->PutObject(ObjectType::kNode, EncodeNode(rules)));
+  BELAY_TRY(ObjectId state_id,
+            writer->PutObject(ObjectType::kState, EncodeState(state)));
+
+  // 3. What changed since the checkpoint before. One that cannot be read is damage for
+  //    `belay verify` to name, no reason to have no checkpoint now.
+  Captured captured;
+  ChangeCounts counts;
+  std::string one_path;
+  const bool first = !last;
+  if (!first) {
+    auto before = store.GetState(last->checkpoint.state);
+    if (before.ok()) {
+      auto changed = scan->ChangesSince(
+          before->tree, [&](const ObjectId& id) { return store.GetTree(id); },
+          [&](std::string_view path, Change) {
+            if (one_path.empty() || path < one_path) one_path = path;
+          });
+      if (changed.ok())
+        counts = *changed;
+      else
+        captured.warnings.push_back("the checkpoint before cannot be read: " +
+                                    changed.error().what);
+    } else {
+      captured.warnings.push_back("the checkpoint before cannot be read: " +
+                                  before.error().what);
+    }
+  } else {
+    counts.added = summary.files;
+  }
+
+  // 4. Publish: one batch, one flush.
+  Checkpoint& c = captured.checkpoint;
+  c.id = RecordId(store.random().NewId());
+  c.root = request.root.id;
+  c.made_ms = store.clock().WallMillis();
+  c.state = state_id;
+  c.kind = request.kind;
+  c.name = request.name;
+  c.note = request.note;
+  c.description = request.description.empty()
+                      ? Describe(counts, first, summary.files, one_path)
+                      : request.description;
+  c.session = request.session;
+  c.agent = request.agent;
+  c.subagent = request.subagent;
+  c.prompt = request.prompt;
+  c.message_id = request.message_id;
+  c.message_index = request.message_index;
+  c.tool_name = request.tool_name;
+  c.tool_use_id = request.tool_use_id;
+  c.turn = request.turn;
+  c.meta = request.meta;
+  c.files = summary.files;
+  c.bytes = summary.bytes;
+  c.added = counts.added;
+  c.modified = counts.modified;
+  c.deleted = counts.deleted;
+  c.stored_bytes = writer->bytes_so_far();
+  c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
+  writer->Add(ToRecord(c));
+  BELAY_TRY(auto published, writer->Commit());
+  c.seq = published.first_seq;
+
+  // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
+  //    is slower, not wrong.
+  (void)scan->SaveCache();
+
+  captured.tree = summary.tree;
+  captured.same_state = last && last->checkpoint.state == state_id;
+  captured.skipped = summary.skipped;
+  for (const ScanSummary::AtPath& top : summary.work_trees)
+    for (const std::string& trouble : top.facts.trouble)
+      captured.warnings.push_back(trouble);
+  captured.scan = summary;
+  return captured;
+}
+
+}  // namespace belay

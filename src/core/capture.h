@@ -1,0 +1,64 @@
+#pragma once
+
+// CaptureCheckpoint: the one way a checkpoint is made, whoever asks for it.
+//
+// Guarantees
+//   * When it returns, the checkpoint would survive a power cut. When it fails, there
+//   is
+//     none, and nothing in the directory was touched either way.
+//   * One at a time per root: a second one waits, then is kBusy.
+//   * The tree is complete, except for what Captured::skipped names.
+//   * The store's cap and floor hold: what would cross them is refused with kNoSpace
+//     before it is published. A safety checkpoint ignores both.
+//
+// Walk through it: ARCHITECTURE.md, "How a checkpoint is made".
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/settings.h"
+#include "scan/scan.h"
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+struct CaptureRequest {
+  Root root;
+  const Settings* settings = nullptr;
+  GitPlaces git = {};
+  CheckpointKind kind = CheckpointKind::kManual;
+  std::string description = {};  // empty: made from what changed
+  std::optional<std::string> name = {}, note = {};
+  std::optional<std::string> session = {}, agent = {}, subagent = {}, prompt = {},
+                             message_id = {}, tool_name = {}, tool_use_id = {};
+  std::optional<uint64_t> turn = {}, message_index = {};
+  std::map<std::string, std::string> meta = {};
+  unsigned threads = 2;
+  int64_t lock_wait_ms = 10'000;
+  std::function<void(const ScanProgress&)> progress = {};
+};
+
+struct Captured {
+  Checkpoint checkpoint;
+  ObjectId tree;
+  bool same_state = false;  // as the checkpoint before
+  std::vector<SkippedPath> skipped;
+  std::vector<std::string> warnings;  // what git's files could not tell us
+  ScanSummary scan;
+};
+
+Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
+                                   const CaptureRequest& request);
+
+// The rules of the settings, as a scan wants them.
+std::shared_ptr<const RuleConfig> RulesFrom(const Settings& settings);
+// The scan that a checkpoint of `root` would make; `settings` and `git` must outlive
+// it.
+Result<ScanRequest> ScanRequestFor(Store& store, Catalog& catalog, const Root& root,
+                                   const Settings& settings, const GitPlaces& git);
+
+}  // namespace belay

@@ -1,0 +1,39 @@
+#pragma once
+
+// Checkpoint references: how people and scripts name a checkpoint (cli.md, "REF").
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "store/catalog.h"
+
+namespace belay {
+
+// A name somebody may give: not a reserved word, not digits only, not beginning like
+// another kind of reference. kInvalid says which.
+Status CheckName(std::string_view name);
+
+struct RefContext {
+  RootId root;
+  std::optional<std::string> session = {};  // for turn:, tool:; else the latest one
+  int64_t now_ms = 0;                       // for @{5 minutes ago}
+};
+
+struct FoundRef {
+  CatalogEntry entry;
+  uint64_t number = 0;    // in `belay list`, 1 = newest
+  std::string note = {};  // what should be said: "2 older ones have the same name"
+};
+
+// Tried in this order: latest, last-good; turn:N, tool:ID, session:ID; @{time}; digits;
+// an exact name; an id or a unique prefix of at least 4. kNotFound or kInvalid with a
+// hint.
+Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
+                            std::string_view ref);
+
+// "5 minutes ago", "2026-03-09 21:15[:30]", "yesterday 9:00", "21:15": milliseconds, in
+// local time. kInvalid when it is none of them.
+Result<int64_t> ParseTime(std::string_view text, int64_t now_ms);
+
+}  // namespace belay

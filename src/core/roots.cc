@@ -1,0 +1,129 @@
+#include "core/roots.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+
+namespace belay {
+
+namespace {
+
+Result<std::optional<RootEntry>> Deepest(Catalog& catalog, const AbsPath& path,
+                                         bool at_only) {
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  std::optional<RootEntry> best;
+  for (RootEntry& entry : roots) {
+    auto at = AbsPath::Parse(entry.root.path);
+    if (!at.ok()) continue;  // one without a usable path protects nothing
+    if (at_only ? path != *at : !path.IsWithin(*at)) continue;
+    const bool better =
+        !best || std::tuple(!entry.root.off, entry.root.path.size(), entry.seq) >
+                     std::tuple(!best->root.off, best->root.path.size(), best->seq);
+    if (better) best = std::move(entry);
+  }
+  return best;
+}
+
+Status Publish(Store& store, const Root& root) {
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(
+      ToRecord(root, RecordId(store.random().NewId()), store.clock().WallMillis()));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return Ok();
+}
+
+}  // namespace
+
+Result<std::optional<RootEntry>> FindRootFor(Catalog& catalog, const AbsPath& path) {
+  return Deepest(catalog, path, false);
+}
+
+Result<std::optional<RootEntry>> FindRootAt(Catalog& catalog, const AbsPath& path) {
+  return Deepest(catalog, path, true);
+}
+
+Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
+                                           const FileStat& stat) {
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  for (RootEntry& entry : roots) {
+    if (entry.root.off || entry.root.ino == 0 || entry.root.ino != stat.ino) continue;
+    // After a remount the device has another number: the inode alone then, as long as
+    // there is nothing at the old place.
+    auto at = AbsPath::Parse(entry.root.path);
+    if (!at.ok()) continue;
+    if (auto there = fs.OpenDir(*at); there.ok()) continue;
+    return std::optional(std::move(entry));
+  }
+  return std::optional<RootEntry>();
+}
+
+Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
+                                const FileStat& stat,
+                                const std::optional<AbsPath>& moved_from) {
+  Registered done;
+  BELAY_TRY(auto known, FindRootAt(catalog, path));
+  if (moved_from) {
+    BELAY_TRY(auto old, FindRootAt(catalog, *moved_from));
+    if (!old)
+      return Error(Errc::kNotFound,
+                   EscapeForDisplay(moved_from->bytes()) + " was never protected")
+          .WithHint("see `belay roots` for what is");
+    if (known && known->root.id != old->root.id)
+      return Error(Errc::kExists,
+                   EscapeForDisplay(path.bytes()) + " has a history of its own already")
+          .WithHint("`belay off --forget` it first, if that history may go");
+    done.root = old->root;
+    done.was_on = !old->root.off && old->root.path == path.bytes();
+  } else if (known) {
+    done.root = known->root;
+    done.was_on = !known->root.off;
+  } else {
+    done.root.id = RootId(store.random().NewId());
+    done.is_new = true;
+  }
+  const bool same =
+      done.was_on && done.root.dev == stat.dev && done.root.ino == stat.ino;
+  done.root.path = path.bytes();
+  done.root.off = false;
+  done.root.dev = stat.dev;
+  done.root.ino = stat.ino;
+  if (!same) BELAY_OK(Publish(store, done.root));
+  return done;
+}
+
+Status SwitchOff(Store& store, const Root& root) {
+  Root off = root;
+  off.off = true;
+  return Publish(store, off);
+}
+
+Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
+  std::vector<RecordId> drop;
+  uint64_t checkpoints = 0;
+  for (RecordKind kind :
+       {RecordKind::kCheckpoint, RecordKind::kAnnotation, RecordKind::kSession,
+        RecordKind::kTurn, RecordKind::kOperation, RecordKind::kRoot}) {
+    BELAY_TRY(auto records, catalog.ListRecords({.kind = kind, .root = root.id}));
+    for (const LogRecord& record : records) drop.push_back(record.id);
+    if (kind == RecordKind::kCheckpoint) checkpoints = records.size();
+  }
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(
+      MakeDrop(RecordId(store.random().NewId()), store.clock().WallMillis(), drop));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return checkpoints;
+}
+
+Result<std::vector<AbsPath>> RootsInside(Catalog& catalog, const Root& root) {
+  BELAY_TRY(AbsPath here, AbsPath::Parse(root.path));
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  std::vector<AbsPath> inside;
+  for (const RootEntry& entry : roots) {
+    auto at = AbsPath::Parse(entry.root.path);
+    if (!at.ok() || entry.root.off || entry.root.id == root.id || *at == here) continue;
+    if (at->IsWithin(here)) inside.push_back(std::move(*at));
+  }
+  return inside;
+}
+
+}  // namespace belay

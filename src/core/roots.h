@@ -1,0 +1,48 @@
+#pragma once
+
+// Roots: the directories somebody asked to protect.
+//
+// A root is known by its real path and has an id that stays: a new directory at the
+// same path is the same root, one that was taken off and put on again too. The
+// innermost protected root wins; the outer one leaves it alone.
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "store/batch_writer.h"
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+// The root that holds `path`: the deepest that is protected, else the deepest that once
+// was (its history can still be asked for).
+Result<std::optional<RootEntry>> FindRootFor(Catalog& catalog, const AbsPath& path);
+Result<std::optional<RootEntry>> FindRootAt(Catalog& catalog, const AbsPath& path);
+
+// A root whose directory is gone, and which looks like the directory with this stat.
+Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
+                                           const FileStat& stat);
+
+struct Registered {
+  Root root;
+  bool was_on = false;  // nothing had to be done
+  bool is_new = false;  // never seen before
+};
+// Protects the directory at the real path `path`. With `moved_from` the root that was
+// there goes on here, history and id.
+Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
+                                const FileStat& stat,
+                                const std::optional<AbsPath>& moved_from);
+
+// Stops protecting. The history stays.
+Status SwitchOff(Store& store, const Root& root);
+// Takes away the root and everything that was recorded of it; the space comes back with
+// the next GC. The number of checkpoints.
+Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root);
+
+// The protected roots inside `root`, which a scan of it does not enter.
+Result<std::vector<AbsPath>> RootsInside(Catalog& catalog, const Root& root);
+
+}  // namespace belay

@@ -1,0 +1,204 @@
+#pragma once
+
+// Scan looks at a directory and makes its tree: the content of what changed goes to the
+// sink, everything else is taken over from the stat cache.
+//
+// Guarantees
+//   * Nothing in the directory is written, and no symlink is followed.
+//   * The tree is what a scan without a cache would make of the same files
+//     (tests/scan/random_edits), as far as the kernel's time stamps tell changes:
+//     stores through a mapping of a page that is dirty already change no time stamp.
+//   * What is not covered is not in the tree. Where that is not a rule's doing (too
+//     large, unreadable, special, another mount ...) it is listed with the reason; an
+//     unreadable file is never taken for an absent one.
+//   * A file that changes while it is read is read again, then listed as `changing`.
+//
+// Steps: Walk (two threads; stat everything known, list directories that changed,
+// decide about new names), Capture (two threads; read what changed), Build (trees from
+// the leaves up). SaveCache() comes after the batch was acknowledged.
+// Reading while walking would save one open per changed file, but then neither the
+// limit on files nor the time still needed would be known before content is stored.
+//
+// Threads: a Scan is used by one; it starts its own.
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "ignore/rules.h"
+#include "scan/sink.h"
+#include "scan/stat_cache.h"
+#include "scan/work_trees.h"
+#include "store/object.h"
+
+namespace belay {
+
+struct ScanProgress {
+  enum class Step { kWalk, kCapture, kBuild };
+  Step step = Step::kWalk;
+  uint64_t files = 0;        // seen; of kCapture: read
+  uint64_t bytes = 0;        // of kCapture: read
+  uint64_t total_files = 0;  // 0 while not known
+  uint64_t total_bytes = 0;
+};
+
+struct ScanRequest {
+  AbsPath root;
+  RootId root_id;
+  std::shared_ptr<const RuleConfig> rules;
+  GitPlaces git;
+  // Never entered: protected roots inside this one, and the store itself.
+  std::vector<AbsPath> other_roots = {};
+  std::optional<AbsPath> store_dir = {};
+  uint64_t max_file_size = uint64_t{512} << 20;
+  uint64_t max_files = 2'000'000;
+  unsigned threads = 2;
+  // Cached content ids count only when they were written under this generation; others
+  // are looked up.
+  uint64_t generation = 0;
+  const Fd* cache_dir = nullptr;                           // none: no cache
+  std::function<void(const ScanProgress&)> progress = {};  // called from one thread
+};
+
+struct SkippedPath {
+  std::string path;
+  Skip why = Skip::kNone;
+  bool operator==(const SkippedPath&) const = default;
+};
+
+struct ScanSummary {
+  ObjectId tree;
+  uint64_t files = 0;  // regular files and symlinks covered
+  uint64_t bytes = 0;
+  uint64_t read_files = 0;  // content that was read this time
+  uint64_t read_bytes = 0;
+  uint64_t listed_dirs = 0;
+  uint64_t dirs = 0;
+  std::vector<SkippedPath> skipped;  // by path
+  // Rule files that are not in the tree themselves, by path, with their content.
+  std::vector<RuleBytes> loose_rules;
+  // The work tree around the root (path ""), and those nested in it, by path.
+  struct AtPath {
+    std::string path;
+    WorkTreeFacts facts;
+  };
+  std::vector<AtPath> work_trees;
+  // Of the root directory itself; it has no entry in a tree.
+  uint32_t mode = 0, uid = 0, gid = 0;
+};
+
+struct ChangeCounts {
+  uint64_t added = 0, modified = 0, deleted = 0;
+  uint64_t total() const { return added + modified + deleted; }
+  bool operator==(const ChangeCounts&) const = default;
+};
+enum class Change : uint8_t { kAdded, kModified, kDeleted };
+using ChangeVisitor = std::function<void(std::string_view path, Change change)>;
+
+class Scan {
+ public:
+  // kNotFound when the root is gone; kRefused with the largest directories named when
+  // there are more files than allowed.
+  static Result<std::unique_ptr<Scan>> Run(Fs& fs, Clock& clock, Random& random,
+                                           const ScanRequest& request, ScanSink& sink);
+  ~Scan();
+
+  const ScanSummary& summary() const { return summary_; }
+  // What differs from the tree `base`, which is read from `reader` only where it
+  // differs. Zero `base`: everything is added.
+  using TreeReader = std::function<Result<Tree>(const ObjectId&)>;
+  Result<ChangeCounts> ChangesSince(const ObjectId& base, const TreeReader& read,
+                                    const ChangeVisitor& visit = {}) const;
+  // After the batch was acknowledged; failing costs the next scan time only.
+  Status SaveCache();
+
+ private:
+  struct Node;
+  struct Worker;
+  struct Capture;
+  Scan(Fs& fs, Clock& clock, Random& random, const ScanRequest& request,
+       ScanSink& sink);
+
+  Status Prepare();
+  // --- walk
+  Status Walk();
+  void WalkLoop(Worker& worker);
+  Status Visit(Worker& worker, Node& node);
+  Status VisitKnown(Worker& worker, Node& node, const Fd& dir);
+  Status VisitListed(Worker& worker, Node& node, const Fd& dir);
+  Result<bool> RuleFilesChanged(Node& node, const Fd& dir);
+  Status LoadWorkTree(Node& node);
+  Status DirXattrs(Node& node, const Fd& dir);
+  Node& AddChild(Worker& worker, Node& parent, std::string_view name, size_t entry,
+                 uint64_t block);
+  Status AddFile(Worker& worker, Node& node, std::string_view name,
+                 const CacheEntry* known, const FileStat& stat);
+  DirDraft& DraftOf(Node& node);
+  Result<DirRules::Ptr> RulesOf(Node& node);
+  bool IsElsewhere(const Node& node, std::string_view name, Skip& why) const;
+  bool TakesOver(const CacheEntry& entry, uint64_t print, const Node& node,
+                 Status& failed);
+  Error TooManyFiles() const;
+  // --- capture
+  Status CaptureAll();
+  void CaptureLoop(std::atomic<size_t>& next);
+  Status CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer);
+  Status CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& again);
+  Status CaptureLink(const Fd& dir, Capture& capture, bool& again);
+  Result<std::string> CaptureXattrs(const Fd& file);
+  // --- build
+  Status Build();
+  Status BuildNode(Node& node);
+  void Report(ScanProgress::Step step);
+  void Fail(Error error);
+  int64_t Now() { return clock_.WallMillis() * 1'000'000; }
+
+  Fs& fs_;
+  Clock& clock_;
+  Random& random_;
+  const ScanRequest& request_;
+  ScanSink& sink_;
+
+  StatCache cache_;
+  uint64_t key_ = 0;
+  uint64_t config_key_ = 0;
+  Fd root_fd_;
+  uint64_t root_dev_ = 0;
+  std::vector<std::string> elsewhere_;  // relative paths of other roots, sorted
+  std::string store_below_;             // of the store, "" = not inside
+  WorkTreeLoader loader_;
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Node* root_ = nullptr;
+  std::vector<Node*> order_;  // parents before children
+  std::vector<Capture> captures_;
+
+  std::mutex rules_mutex_;  // guards Node::rules being made
+  std::mutex mutex_;        // guards failed_, and the queue
+  struct Queue;
+  std::unique_ptr<Queue> queue_;
+  std::optional<Error> failed_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> too_many_{false};
+  std::atomic<uint64_t> seen_{0};
+  std::atomic<uint64_t> done_files_{0}, done_bytes_{0};
+  uint64_t total_bytes_ = 0;
+  int64_t reported_ = 0;
+  ScanSummary summary_;
+};
+
+// The encoding of extended attributes as a blob: sorted by name. Which are kept:
+// everything but what the kernel or the machine's policy gives every file anew
+// (security.selinux, security.ima, security.evm, system.nfs4_acl and the like).
+Bytes EncodeXattrs(const std::vector<std::pair<std::string, Bytes>>& sorted);
+Result<std::vector<std::pair<std::string, Bytes>>> DecodeXattrs(ByteSpan bytes);
+bool KeepsXattr(std::string_view name);
+
+}  // namespace belay

@@ -1,0 +1,54 @@
+#pragma once
+
+// Where a scan puts content and trees: a batch of the store, or nowhere when only the
+// ids are wanted.
+//
+// Threads: every method from any thread at once.
+
+#include <functional>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "store/batch_writer.h"
+#include "store/object.h"
+
+namespace belay {
+
+class ScanSink {
+ public:
+  virtual ~ScanSink() = default;
+  virtual Result<ObjectId> PutContent(ByteSpan content) = 0;
+  virtual Result<ObjectId> PutStream(const BatchWriter::Source& source) = 0;
+  virtual Result<ObjectId> PutTree(const Tree& tree) = 0;
+  // Content with this id need not be put again.
+  virtual Result<bool> HasContent(const ObjectId& id) = 0;
+};
+
+class BatchSink final : public ScanSink {
+ public:
+  explicit BatchSink(BatchWriter& writer) : writer_(writer) {}
+  Result<ObjectId> PutContent(ByteSpan content) override {
+    return writer_.PutContent(content);
+  }
+  Result<ObjectId> PutStream(const BatchWriter::Source& source) override {
+    return writer_.PutStream(source);
+  }
+  Result<ObjectId> PutTree(const Tree& tree) override { return writer_.PutTree(tree); }
+  Result<bool> HasContent(const ObjectId& id) override {
+    return writer_.HasContent(id);
+  }
+
+ private:
+  BatchWriter& writer_;
+};
+
+// Computes ids and keeps nothing.
+class HashSink final : public ScanSink {
+ public:
+  Result<ObjectId> PutContent(ByteSpan content) override;
+  Result<ObjectId> PutStream(const BatchWriter::Source& source) override;
+  Result<ObjectId> PutTree(const Tree& tree) override;
+  Result<bool> HasContent(const ObjectId&) override { return true; }
+};
+
+}  // namespace belay

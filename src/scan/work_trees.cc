@@ -1,0 +1,197 @@
+#include "scan/work_trees.h"
+
+#include <cerrno>
+#include <mutex>
+
+#include "base/fast_hash.h"
+#include "scan/stat_cache.h"
+
+namespace belay {
+
+namespace {
+
+// Asks the index when first asked.
+class LazyTracked final : public TrackedSet {
+ public:
+  LazyTracked(Fs& fs, GitRepository repository, const AskGitOptions& ask)
+      : fs_(fs), repository_(std::move(repository)), ask_(ask) {}
+  explicit LazyTracked(Fs& fs, GitRepository repository, const AskGitOptions& ask,
+                       TrackedPaths paths)
+      : LazyTracked(fs, std::move(repository), ask) {
+    std::call_once(loaded_, [&] { paths_ = std::move(paths); });
+  }
+
+  bool HasFile(std::string_view path) const override { return Paths().Find(path) != 0; }
+  bool HasBelow(std::string_view dir) const override { return Paths().HasBelow(dir); }
+
+ private:
+  const TrackedPaths& Paths() const {
+    std::call_once(loaded_, [this] {
+      // It was readable when the cache was written; a failure now means that git is
+      // replacing it, and the next scan sees the new one.
+      auto index = ReadTracked(fs_, repository_, ask_);
+      if (index.ok()) paths_ = std::move(index->paths);
+    });
+    return paths_;
+  }
+
+  Fs& fs_;
+  const GitRepository repository_;
+  const AskGitOptions ask_;
+  mutable std::once_flag loaded_;
+  mutable TrackedPaths paths_;
+};
+
+// A file of rules as git reads it; nothing when there is none to read.
+std::optional<std::string> ReadRules(Fs& fs, const AbsPath& path, bool follow) {
+  AbsPath at = path;
+  if (follow) {
+    auto real = fs.RealPath(path);
+    if (!real.ok()) return std::nullopt;
+    at = *real;
+  }
+  if (at.is_root()) return std::nullopt;
+  auto dir = fs.OpenDir(at.parent());
+  if (!dir.ok()) return std::nullopt;
+  const std::string name = at.bytes().substr(at.bytes().rfind('/') + 1);
+  auto parsed = Name::Parse(name);
+  if (!parsed.ok()) return std::nullopt;
+  auto bytes = ReadSmallFile(fs, *dir, *parsed, kMaxPatternFile);
+  if (!bytes.ok()) return std::nullopt;
+  return std::string(AsText(*bytes));
+}
+
+// As people know it: from the root where it lies below, else in full.
+std::string NameFrom(const AbsPath& root, const AbsPath& path) {
+  if (path != root && path.IsWithin(root) && !root.is_root())
+    return path.bytes().substr(root.bytes().size() + 1);
+  return path.bytes();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TrackedSet>> WorkTreeLoader::LoadIndex(
+    WorkTreeFacts& facts, const IndexHint& hint) {
+  const GitRepository& repository = *facts.repository;
+  const int64_t now = clock_.WallMillis() * 1'000'000;
+  auto stat = StatIndex(fs_, repository.index());
+  if (!stat.ok()) {
+    facts.trouble.push_back(stat.error().what);
+    return std::shared_ptr<const TrackedSet>();
+  }
+  if (!*stat) {
+    facts.index = {.print = 0, .names = 0, .racy = false};
+    return std::shared_ptr<const TrackedSet>();
+  }
+  facts.index.print = Fingerprint(**stat, key_);
+  facts.index.racy = IsRacy(**stat, now);
+  if (hint.print == facts.index.print && !hint.racy) {
+    facts.index.names = hint.names;
+    return std::shared_ptr<const TrackedSet>(
+        std::make_shared<LazyTracked>(fs_, repository, places_.ask));
+  }
+  auto index = ReadTracked(fs_, repository, places_.ask);
+  if (!index.ok()) {
+    facts.trouble.push_back(index.error().what);
+    facts.index.racy = true;  // try again next time
+    return std::shared_ptr<const TrackedSet>();
+  }
+  if (index->stat && Fingerprint(*index->stat, key_) != facts.index.print)
+    facts.index.racy = true;  // replaced between the two looks
+  facts.index.names = LoadU64(index->paths.names_digest().bytes.data());
+  return std::shared_ptr<const TrackedSet>(std::make_shared<LazyTracked>(
+      fs_, repository, places_.ask, std::move(index->paths)));
+}
+
+Status WorkTreeLoader::Fill(WorkTreeFacts& facts, WorkTreeInput input,
+                            const AbsPath& root,
+                            const std::optional<AbsPath>& excludes_file,
+                            const IndexHint& hint) {
+  if (excludes_file) {
+    if (auto bytes = ReadRules(fs_, *excludes_file, true))
+      input.global_excludes = RuleBytes{NameFrom(root, *excludes_file), *bytes};
+  }
+  if (facts.repository) {
+    const GitRepository& repository = *facts.repository;
+    if (auto bytes = ReadRules(fs_, repository.info_exclude(), true))
+      input.info_exclude = RuleBytes{NameFrom(root, repository.info_exclude()), *bytes};
+    input.ignore_case = repository.ignore_case;
+    facts.trouble.insert(facts.trouble.end(), repository.problems.begin(),
+                         repository.problems.end());
+    BELAY_TRY(input.tracked, LoadIndex(facts, hint));
+  }
+  Bytes all;
+  ByteWriter out(all);
+  auto add = [&](const std::optional<RuleBytes>& rules) {
+    out.U8(rules ? 1 : 0);
+    if (!rules) return;
+    out.Sized(rules->bytes);
+  };
+  out.U8(facts.repository ? 1 : 0);
+  out.U8(input.ignore_case ? 1 : 0);
+  add(input.info_exclude);
+  add(input.global_excludes);
+  for (const auto& above : input.above_root) add(above);
+  out.Sized(input.root_below_top);
+  out.U64(facts.index.names);
+  facts.git_key = FastHash(all, key_) | 1;  // never 0, which is "no repository"
+  auto kept = std::make_shared<WorkTreeInput>(input);
+  kept->tracked = nullptr;
+  facts.input = std::move(kept);
+  facts.tree = std::make_shared<WorkTree>(std::move(input));
+  return Ok();
+}
+
+Result<WorkTreeFacts> WorkTreeLoader::AroundRoot(const AbsPath& root,
+                                                 const IndexHint& hint) {
+  WorkTreeFacts facts;
+  auto found = FindWorkTree(fs_, root, places_.user);
+  if (found.ok()) {
+    facts.repository = std::move(*found);
+  } else {
+    facts.trouble.push_back(found.error().what);
+  }
+  if (!facts.repository) {
+    auto excludes = UserExcludesFile(fs_, places_.user, facts.trouble);
+    BELAY_OK(Fill(facts, {}, root, excludes, hint));
+    return facts;
+  }
+  WorkTreeInput input;
+  const AbsPath& top = facts.repository->work_tree;
+  if (top != root) {
+    std::string below = root.bytes().substr(top.is_root() ? 1 : top.bytes().size() + 1);
+    // One for each directory above the root, from the top on.
+    std::vector<AbsPath> dirs;
+    for (AbsPath at = root.parent();; at = at.parent()) {
+      dirs.push_back(at);
+      if (at == top) break;
+    }
+    for (size_t i = dirs.size(); i-- > 0;) {
+      std::string name;
+      for (size_t k = 0; k <= i; ++k) name += "../";
+      name += ".gitignore";
+      auto bytes = ReadRules(fs_, dirs[i].Join(RelPath::Literal(".gitignore")), false);
+      input.above_root.push_back(
+          bytes ? std::optional(RuleBytes{std::move(name), *bytes}) : std::nullopt);
+    }
+    input.root_below_top = std::move(below);
+  }
+  auto excludes = facts.repository->excludes_file;
+  BELAY_OK(Fill(facts, std::move(input), root, excludes, hint));
+  return facts;
+}
+
+Result<std::optional<WorkTreeFacts>> WorkTreeLoader::At(const AbsPath& root,
+                                                        const AbsPath& dir,
+                                                        const IndexHint& hint) {
+  WorkTreeFacts facts;
+  auto found = OpenRepositoryAt(fs_, dir, places_.user);
+  if (!found.ok() || !*found || (*found)->work_tree != dir)
+    return std::optional<WorkTreeFacts>();
+  facts.repository = std::move(*found);
+  auto excludes = facts.repository->excludes_file;
+  BELAY_OK(Fill(facts, {}, root, excludes, hint));
+  return std::optional(std::move(facts));
+}
+
+}  // namespace belay

@@ -1,0 +1,80 @@
+#pragma once
+
+// WorkTreeLoader finds out what git knows about the work trees a scan meets: the one
+// around the root, and those nested in it. It reads files only; see git/.
+//
+// The index is the dear part (10 MB at 100,000 files): it is parsed only when its stat
+// differs from what the cache remembers, or when a rule makes the answer depend on what
+// is tracked. One that cannot be read tracks nothing, and trouble says so: a checkpoint
+// without the files that are tracked although ignored is better than none.
+//
+// Threads: a loader is used by one thread at a time; what it returns is immutable and
+// may be asked by any.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "git/ask_git.h"
+#include "git/repository.h"
+#include "ignore/rules.h"
+
+namespace belay {
+
+// Where git keeps the user's settings, and where git itself is.
+struct GitPlaces {
+  GitUserConfig user = {};
+  AskGitOptions ask = {};
+};
+
+// What the cache remembers of an index.
+struct IndexHint {
+  uint64_t print = 0;  // 0 when there is no index
+  uint64_t names = 0;  // of the set of tracked names
+  bool racy = true;
+  bool operator==(const IndexHint&) const = default;
+};
+
+struct WorkTreeFacts {
+  std::optional<GitRepository> repository;  // none: the root counts as the top
+  std::shared_ptr<const WorkTree> tree;
+  // Two scans with equal keys decide alike, as far as git's side goes.
+  uint64_t git_key = 0;
+  IndexHint index;
+  // What `tree` was made of but for the index, for the rules record.
+  std::shared_ptr<const WorkTreeInput> input;
+  // Settings or an index that cannot be read, in words.
+  std::vector<std::string> trouble;
+};
+
+class WorkTreeLoader {
+ public:
+  // Everything must outlive the loader and what it returns.
+  WorkTreeLoader(Fs& fs, Clock& clock, const GitPlaces& places)
+      : fs_(fs), clock_(clock), places_(places) {}
+  // Fingerprints are made with it.
+  void set_key(uint64_t key) { key_ = key; }
+
+  // The work tree that holds `root`, or the root alone where there is none.
+  Result<WorkTreeFacts> AroundRoot(const AbsPath& root, const IndexHint& hint);
+  // The work tree whose top is `dir`, nested in `root`; nothing when its `.git` is no
+  // repository.
+  Result<std::optional<WorkTreeFacts>> At(const AbsPath& root, const AbsPath& dir,
+                                          const IndexHint& hint);
+
+ private:
+  Status Fill(WorkTreeFacts& facts, WorkTreeInput input, const AbsPath& root,
+              const std::optional<AbsPath>& excludes_file, const IndexHint& hint);
+  Result<std::shared_ptr<const TrackedSet>> LoadIndex(WorkTreeFacts& facts,
+                                                      const IndexHint& hint);
+
+  Fs& fs_;
+  Clock& clock_;
+  const GitPlaces& places_;
+  uint64_t key_ = 0;
+};
+
+}  // namespace belay
