@@ -1,6 +1,12 @@
 #include "git/ask_git.h"
 
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <map>
+
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "base/subprocess.h"
 
 namespace belay {
@@ -8,6 +14,7 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr uint32_t kTreeMode = 0040000;
 
 Result<AbsPath> FindGit(Fs& fs, std::string_view path) {
   std::string_view rest = path.empty() ? kUsualPath : path;
@@ -31,95 +38,258 @@ Result<AbsPath> FindGit(Fs& fs, std::string_view path) {
       return program;
   }
   return Error(Errc::kNotFound,
-               "git is needed to read this repository's index, and is "
-               "not installed")
+               "git is needed to read this repository's index, and is not installed")
       .WithHint(
-          "install git, or turn the sparse index off (git config index.sparse "
-          "false, then git status)");
+          "install git, or make the index a plain one: git sparse-checkout "
+          "reapply --no-sparse-index");
 }
 
-// One entry of `ls-files --stage -z`: "100644 <object> 0\t<name>".
-Status AddLine(std::string_view line, TrackedPathsBuilder& builder) {
-  const Error kBad(Errc::kCorrupt, "git ls-files gave a line of an unknown form");
-  size_t tab = line.find('\t');
-  if (tab == std::string_view::npos || tab < 10) return kBad;
-  std::string_view head = line.substr(0, tab);
-  size_t space = head.find(' ');
-  if (space == std::string_view::npos || head[head.size() - 2] != ' ') return kBad;
-  uint32_t mode = 0;
-  for (char c : head.substr(0, space)) {
-    if (c < '0' || c > '7' || mode > 0777777) return kBad;
-    mode = mode * 8 + static_cast<uint32_t>(c - '0');
+// Runs git for one repository, all runs together within the deadline.
+class Git {
+ public:
+  Git(AbsPath program, const GitRepository& repository, const AskGitOptions& options)
+      : program_(std::move(program)),
+        repository_(repository),
+        options_(options),
+        deadline_(std::chrono::steady_clock::now() +
+                  std::chrono::milliseconds(options.timeout_ms)) {}
+
+  Result<std::string> Run(const std::vector<std::string>& command, std::string input) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline_ - std::chrono::steady_clock::now());
+    ProcessOptions process{.program = program_};
+    process.directory = repository_.work_tree;
+    process.timeout_ms = std::max<int64_t>(left.count(), 1);
+    process.output_cap = options_.output_cap;
+    process.input = std::move(input);
+    process.environment = {
+        "PATH=" + (options_.path.empty() ? std::string(kUsualPath) : options_.path),
+        "LC_ALL=C",
+        "HOME=/nonexistent",
+        "GIT_CONFIG_NOSYSTEM=1",
+        "GIT_CONFIG_SYSTEM=/dev/null",
+        "GIT_CONFIG_GLOBAL=/dev/null",
+        "GIT_ATTR_NOSYSTEM=1",
+        "GIT_OPTIONAL_LOCKS=0",
+        // A partial clone must not fetch: git 2.45 has a switch, older ones find no
+        // transport that they may use.
+        "GIT_NO_LAZY_FETCH=1",
+        "GIT_ALLOW_PROTOCOL=none",
+        "GIT_TERMINAL_PROMPT=0",
+        "GIT_DIR=" + repository_.git_dir.bytes(),
+        "GIT_WORK_TREE=" + repository_.work_tree.bytes(),
+    };
+    if (BELAY_MUTANT("git-ask-fetches")) {
+      std::erase(process.environment, "GIT_NO_LAZY_FETCH=1");
+      std::erase(process.environment, "GIT_ALLOW_PROTOCOL=none");
+    }
+    process.arguments = {"--no-pager", "--no-replace-objects"};
+    for (const char* setting :
+         {"core.fsmonitor=false", "core.hooksPath=/dev/null",
+          "core.untrackedCache=false", "core.splitIndex=false", "core.pager=cat",
+          "credential.helper=", "safe.directory=*"}) {
+      process.arguments.insert(process.arguments.end(), {"-c", setting});
+    }
+    process.arguments.insert(process.arguments.end(), command.begin(), command.end());
+    BELAY_TRY(ProcessResult result, RunProcess(process));
+    if (result.end == ProcessResult::End::kTimedOut)
+      return Error(Errc::kBusy, "git did not answer within " +
+                                    std::to_string(options_.timeout_ms) + " ms");
+    if (result.end == ProcessResult::End::kTooMuchOutput) return TooMany();
+    if (!result.ok()) {
+      std::string words = result.errors.substr(0, result.errors.find('\n'));
+      return Refused(words.empty() ? "it gave no reason" : EscapeForDisplay(words));
+    }
+    return std::move(result.output);
   }
-  char stage = head.back();
-  if (stage < '0' || stage > '3') return kBad;
-  return builder.Add(line.substr(tab + 1), mode, static_cast<unsigned>(stage - '0'));
+
+  Error Refused(const std::string& why) const {
+    return Error(Errc::kInvalid, "git could not read the index of " +
+                                     EscapeForDisplay(repository_.work_tree.bytes()) +
+                                     ": " + why);
+  }
+  Error TooMany() const {
+    return Error(Errc::kUnsupported,
+                 "the index of " + EscapeForDisplay(repository_.work_tree.bytes()) +
+                     " stands for too many files");
+  }
+  size_t max_names() const { return options_.max_names; }
+  size_t hash_size() const { return GitHashSize(repository_.hash); }
+
+ private:
+  AbsPath program_;
+  const GitRepository& repository_;
+  const AskGitOptions& options_;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+struct Item {
+  std::string name;
+  uint32_t mode = 0;
+  unsigned stage = 0;
+};
+
+Error Garbled() {
+  return Error(Errc::kCorrupt, "git gave an answer of an unknown form");
+}
+
+// Modes of trees have no leading zero, those of ls-files do.
+std::optional<uint32_t> ParseMode(std::string_view text) {
+  uint32_t mode = 0;
+  auto [end, problem] =
+      std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return mode;
+}
+
+// Trees that are still to be spelled out: object in hex -> the directories ("a/b/")
+// that have it. An ordered map, so that what git is asked depends on the repository
+// alone.
+using Trees = std::map<std::string, std::vector<std::string>>;
+
+// One tree object: "<mode> <name>\0<object>" and so on.
+Status SpellOut(const Git& git, std::string_view content,
+                const std::vector<std::string>& directories, std::vector<Item>& items,
+                Trees& deeper) {
+  while (!content.empty()) {
+    size_t space = content.find(' ');
+    size_t nul = content.find('\0');
+    if (space == std::string_view::npos || nul == std::string_view::npos ||
+        space > nul || content.size() - nul - 1 < git.hash_size())
+      return Garbled();
+    std::optional<uint32_t> mode = ParseMode(content.substr(0, space));
+    std::string_view name = content.substr(space + 1, nul - space - 1);
+    if (!mode || name.empty() || name.find('/') != std::string_view::npos)
+      return Garbled();
+    std::string object = ToHex(AsBytes(content.substr(nul + 1, git.hash_size())));
+    content.remove_prefix(nul + 1 + git.hash_size());
+    for (const std::string& directory : directories) {
+      if (*mode == kTreeMode)
+        deeper[object].push_back(directory + std::string(name) + "/");
+      else
+        items.push_back({directory + std::string(name), *mode, 0});
+    }
+    if (items.size() > git.max_names()) return git.TooMany();
+  }
+  return Ok();
+}
+
+// One run of `cat-file --batch` for all trees of one depth.
+Status SpellOutLevel(Git& git, const Trees& trees, std::vector<Item>& items,
+                     Trees& deeper) {
+  std::string input;
+  size_t directories = 0;
+  for (const auto& [object, names] : trees) {
+    input += object + "\n";
+    directories += names.size();
+  }
+  if (directories > git.max_names()) return git.TooMany();
+  BELAY_TRY(std::string output, git.Run({"cat-file", "--batch", "--buffer"}, input));
+  std::string_view rest = output;
+  for (const auto& [object, names] : trees) {
+    size_t line_end = rest.find('\n');
+    if (line_end == std::string_view::npos) return Garbled();
+    std::string_view line = rest.substr(0, line_end);
+    rest.remove_prefix(line_end + 1);
+    if (line == object + " missing")
+      return git.Refused("the contents of " + EscapeForDisplay(names.front()) +
+                         " are not in this clone");
+    std::string head = object + " tree ";
+    if (!line.starts_with(head)) return Garbled();
+    line.remove_prefix(head.size());
+    size_t size = 0;
+    auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), size);
+    if (problem != std::errc() || end != line.data() + line.size() ||
+        size >= rest.size() || rest[size] != '\n')
+      return Garbled();
+    BELAY_OK(SpellOut(git, rest.substr(0, size), names, items, deeper));
+    rest.remove_prefix(size + 1);
+  }
+  return rest.empty() ? Ok() : Status(Garbled());
+}
+
+Status SpellOutAll(Git& git, Trees trees, std::vector<Item>& items) {
+  while (!trees.empty()) {
+    Trees deeper;
+    BELAY_OK(SpellOutLevel(git, trees, items, deeper));
+    trees = std::move(deeper);
+  }
+  return Ok();
+}
+
+// `ls-files --stage -z`: "100644 <object> 0\t<name>" and a NUL, for each entry.
+Status ListEntries(Git& git, std::vector<Item>& items, Trees& trees) {
+  BELAY_TRY(std::string output, git.Run({"ls-files", "--sparse", "--stage", "-z"}, ""));
+  std::string_view rest = output;
+  while (!rest.empty()) {
+    size_t end = rest.find('\0');
+    if (end == std::string_view::npos) return Garbled();
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    size_t tab = line.find('\t');
+    size_t space = line.find(' ');
+    if (tab == std::string_view::npos || space == std::string_view::npos ||
+        tab != space + 1 + git.hash_size() * 2 + 2)
+      return Garbled();
+    std::optional<uint32_t> mode = ParseMode(line.substr(0, space));
+    char stage = line[tab - 1];
+    if (!mode || stage < '0' || stage > '3') return Garbled();
+    std::string name(line.substr(tab + 1));
+    if (*mode == kTreeMode)
+      trees[std::string(line.substr(space + 1, git.hash_size() * 2))].push_back(name);
+    else
+      items.push_back({std::move(name), *mode, static_cast<unsigned>(stage - '0')});
+    if (items.size() > git.max_names()) return git.TooMany();
+  }
+  return Ok();
 }
 
 }  // namespace
-
-Result<TrackedPaths> AskGitForTracked(Fs& fs, const GitRepository& repository,
-                                      const AskGitOptions& options) {
-  BELAY_TRY(AbsPath git, FindGit(fs, options.path));
-  ProcessOptions process{.program = git};
-  process.directory = repository.work_tree;
-  process.timeout_ms = options.timeout_ms;
-  process.output_cap = options.output_cap;
-  process.environment = {
-      "PATH=" + (options.path.empty() ? std::string(kUsualPath) : options.path),
-      "LC_ALL=C",
-      "HOME=/nonexistent",
-      "GIT_CONFIG_NOSYSTEM=1",
-      "GIT_CONFIG_SYSTEM=/dev/null",
-      "GIT_CONFIG_GLOBAL=/dev/null",
-      "GIT_ATTR_NOSYSTEM=1",
-      "GIT_OPTIONAL_LOCKS=0",
-      // A partial clone must not fetch: git 2.45 has a switch, older ones find no
-      // transport that they may use.
-      "GIT_NO_LAZY_FETCH=1",
-      "GIT_ALLOW_PROTOCOL=none",
-      "GIT_TERMINAL_PROMPT=0",
-      "GIT_DIR=" + repository.git_dir.bytes(),
-      "GIT_WORK_TREE=" + repository.work_tree.bytes(),
-  };
-  process.arguments = {
-      "--no-pager", "--no-replace-objects",     "-c",       "core.fsmonitor=false",
-      "-c",         "core.hooksPath=/dev/null", "-c",       "core.untrackedCache=false",
-      "-c",         "core.pager=cat",           "-c",       "credential.helper=",
-      "-c",         "safe.directory=*",         "ls-files", "-z",
-      "--stage"};
-  BELAY_TRY(ProcessResult result, RunProcess(process));
-  if (result.end == ProcessResult::End::kTimedOut)
-    return Error(Errc::kBusy, "git ls-files did not answer in " +
-                                  std::to_string(options.timeout_ms / 1000) + " s");
-  if (!result.ok()) {
-    std::string words = result.errors.substr(0, result.errors.find('\n'));
-    return Error(Errc::kInvalid,
-                 "git could not read the index of " +
-                     EscapeForDisplay(repository.work_tree.bytes()) + ": " +
-                     (words.empty() ? "it gave no reason" : EscapeForDisplay(words)));
-  }
-  TrackedPathsBuilder builder;
-  std::string_view rest = result.output;
-  while (!rest.empty()) {
-    size_t end = rest.find('\0');
-    if (end == std::string_view::npos)
-      return Error(Errc::kCorrupt, "git ls-files ended in the middle of a name");
-    BELAY_OK(AddLine(rest.substr(0, end), builder));
-    rest.remove_prefix(end + 1);
-  }
-  TrackedPaths paths = builder.Finish();
-  if (repository.ignore_case) paths.FoldCase();
-  return paths;
-}
 
 Result<GitIndex> ReadTracked(Fs& fs, const GitRepository& repository,
                              const AskGitOptions& options) {
   BELAY_TRY(GitIndex index,
             ReadIndex(fs, repository.index(), repository.index_options()));
   if (index.needs_git.empty()) return index;
-  BELAY_TRY(index.paths, AskGitForTracked(fs, repository, options));
+  // Reading a split index git would set the time of its shared part.
+  if (index.unknown_extension && index.split)
+    return Error(Errc::kUnsupported,
+                 "the index of " + EscapeForDisplay(repository.work_tree.bytes()) +
+                     " is split and of a newer git");
+  BELAY_TRY(AbsPath program, FindGit(fs, options.path));
+  Git git(std::move(program), repository, options);
+  std::vector<Item> items;
+  Trees trees;
+  if (index.unknown_extension) {
+    BELAY_OK(ListEntries(git, items, trees));
+  } else {
+    for (const auto& [name, tree] : index.sparse) trees[tree].push_back(name);
+  }
+  BELAY_OK(SpellOutAll(git, std::move(trees), items));
+  std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    int order = a.name.compare(b.name);
+    return order != 0 ? order < 0 : a.stage < b.stage;
+  });
+
+  // What the index names itself, and what its directories stand for, in one order.
+  TrackedPathsBuilder builder;
+  size_t next = 0;
+  if (!index.unknown_extension) {
+    for (size_t i = 0; i < index.paths.size(); ++i) {
+      uint8_t kinds = index.paths.kinds(i);
+      if ((kinds & TrackedPaths::kSparseDirectory) != 0) continue;
+      for (; next < items.size() && items[next].name < index.paths.name(i); ++next)
+        BELAY_OK(builder.Add(items[next].name, items[next].mode, items[next].stage));
+      BELAY_OK(builder.AddKinds(index.paths.name(i), kinds));
+    }
+  }
+  for (; next < items.size(); ++next)
+    BELAY_OK(builder.Add(items[next].name, items[next].mode, items[next].stage));
+  index.paths = builder.Finish();
+  if (repository.ignore_case) index.paths.FoldCase();
   index.needs_git.clear();
+  index.sparse.clear();
+  index.unknown_extension = false;
   return index;
 }
 

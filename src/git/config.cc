@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "git/config_parser_internal.h"
 #include "git/files_internal.h"
+#include "ignore/wildmatch.h"
 
 namespace belay {
 
@@ -169,8 +170,7 @@ class GitConfigReader {
   }
 
   void DoNotFollow() { follow_ = false; }
-  // The addresses that hasconfig:remote.*.url: may look at.
-  void SetRemotes(std::vector<std::string> urls) { remotes_ = std::move(urls); }
+  const GitConfig& Read() const { return out_; }  // so far
 
  private:
   std::string IncludedPath(const std::string& key,
@@ -208,6 +208,8 @@ class GitConfigReader {
   }
 
   bool Holds(std::string_view condition, const AbsPath& from);
+  bool HoldsForGitDir(std::string_view condition, const AbsPath& from, bool fold_case);
+  void CollectRemotes();
 
   Fs& fs_;
   const GitUserConfig& user_;
@@ -215,14 +217,29 @@ class GitConfigReader {
   GitConfig& out_;
   bool follow_ = true;
   size_t files_ = 0;
-  std::optional<std::vector<std::string>> remotes_;
+  std::optional<std::vector<std::string>> remotes_;  // for hasconfig:remote.*.url:
 };
-
-bool GitConfigReader::Holds(std::string_view, const AbsPath&) { return false; }
 
 namespace {
 
-void ReadAll(GitConfigReader& reader, Fs& fs, const GitUserConfig& user,
+// "dir/" means everything beneath it.
+void AddStars(std::string& pattern) {
+  if (pattern.ends_with('/')) pattern += "**";
+}
+
+// The branch that HEAD names, without "refs/heads/"; none when it is detached.
+std::optional<std::string> Branch(Fs& fs, const AbsPath& git_dir) {
+  auto head = git_internal::ReadText(fs, git_dir.Join(RelPath::Literal("HEAD")), 4096);
+  if (!head.ok() || !head->starts_with("ref:")) return std::nullopt;
+  size_t start = head->find_first_not_of(" \t\n\r", 4);
+  if (start == std::string::npos) return std::nullopt;
+  std::string name = head->substr(start, head->find_last_not_of(" \t\n\r") + 1 - start);
+  constexpr std::string_view kHeads = "refs/heads/";
+  if (!name.starts_with(kHeads)) return std::nullopt;
+  return name.substr(kHeads.size());
+}
+
+void ReadAll(GitConfigReader& reader, const GitUserConfig& user,
              const GitConfigScope& scope) {
   if (!user.no_system)
     reader.Named(user.system_override ? user.system_override : user.system_file);
@@ -235,17 +252,91 @@ void ReadAll(GitConfigReader& reader, Fs& fs, const GitUserConfig& user,
   if (!scope.common_dir || !scope.git_dir) return;
   AbsPath local = scope.common_dir->Join(RelPath::Literal("config"));
   reader.File(local, 0);
-  if (GitConfig::ReadOne(fs, local).Bool("extensions.worktreeconfig").value_or(false))
+  // As for git, an include does not count for this one.
+  if (reader.Read().From(local).Bool("extensions.worktreeconfig").value_or(false))
     reader.File(scope.git_dir->Join(RelPath::Literal("config.worktree")), 0);
 }
 
 }  // namespace
 
+// The condition of an includeIf that stands in the file `from`; unknown ones are false.
+bool GitConfigReader::Holds(std::string_view condition, const AbsPath& from) {
+  constexpr std::string_view kGitDir = "gitdir:";
+  constexpr std::string_view kGitDirFolded = "gitdir/i:";
+  constexpr std::string_view kBranch = "onbranch:";
+  constexpr std::string_view kRemote = "hasconfig:remote.*.url:";
+  if (condition.starts_with(kGitDir))
+    return HoldsForGitDir(condition.substr(kGitDir.size()), from, false);
+  if (condition.starts_with(kGitDirFolded))
+    return HoldsForGitDir(condition.substr(kGitDirFolded.size()), from, true);
+  if (condition.starts_with(kBranch)) {
+    if (!scope_.git_dir) return false;
+    std::optional<std::string> branch = Branch(fs_, *scope_.git_dir);
+    std::string pattern(condition.substr(kBranch.size()));
+    AddStars(pattern);
+    return branch && Wildmatch(pattern, *branch, {.path = true});
+  }
+  if (condition.starts_with(kRemote)) {
+    CollectRemotes();
+    for (const std::string& url : *remotes_)
+      if (Wildmatch(condition.substr(kRemote.size()), url, {.path = true})) return true;
+  }
+  return false;
+}
+
+bool GitConfigReader::HoldsForGitDir(std::string_view condition, const AbsPath& from,
+                                     bool fold_case) {
+  if (!scope_.git_dir) return false;
+  std::string pattern(condition);
+  if (auto expanded = ExpandGitPath(fs_, condition, user_)) {
+    pattern = *expanded;
+    // Git resolves the home directory here, because it resolves the git directory.
+    auto home = AbsPath::Parse(user_.home.value_or(""));
+    if (condition.starts_with("~/") && home.ok())
+      if (auto real = fs_.RealPath(*home); real.ok())
+        pattern = real->bytes() + std::string(condition.substr(1));
+  }
+  size_t literal = 0;  // bytes at the start in which nothing is a wildcard
+  if (pattern.starts_with("./")) {
+    auto real = fs_.RealPath(from);
+    if (!real.ok()) return false;
+    std::string dir = real->parent().is_root() ? "" : real->parent().bytes();
+    pattern.replace(0, 1, dir);
+    literal = dir.size() + 1;
+  } else if (!pattern.starts_with('/')) {
+    pattern.insert(0, "**/");
+  }
+  AddStars(pattern);
+  auto matches = [&](std::string_view text) {
+    if (text.size() < literal) return false;
+    return EqualBytes(std::string_view(pattern).substr(0, literal),
+                      text.substr(0, literal), fold_case) &&
+           Wildmatch(std::string_view(pattern).substr(literal), text.substr(literal),
+                     {.path = true, .fold_case = fold_case});
+  };
+  auto real = fs_.RealPath(*scope_.git_dir);
+  return (real.ok() && matches(real->bytes())) || matches(scope_.git_dir->bytes());
+}
+
+// Once, and without what depends on remotes itself.
+void GitConfigReader::CollectRemotes() {
+  if (remotes_) return;
+  remotes_.emplace();
+  GitConfig all;
+  GitConfigReader reader(fs_, user_, scope_, all);
+  reader.remotes_.emplace();
+  ReadAll(reader, user_, scope_);
+  for (const GitConfig::Entry& entry : all.entries())
+    if (entry.key.starts_with("remote.") && entry.key.ends_with(".url") &&
+        entry.key.size() > std::string_view("remote..url").size() && entry.value)
+      remotes_->push_back(*entry.value);
+}
+
 GitConfig GitConfig::Read(Fs& fs, const GitUserConfig& user,
                           const GitConfigScope& scope) {
   GitConfig config;
   GitConfigReader reader(fs, user, scope, config);
-  ReadAll(reader, fs, user, scope);
+  ReadAll(reader, user, scope);
   return config;
 }
 
@@ -275,6 +366,13 @@ GitConfig GitConfig::Parse(std::string_view text, std::string name) {
 }
 
 // --- asking --------------------------------------------------------------------------
+
+GitConfig GitConfig::From(const AbsPath& file) const {
+  GitConfig some;
+  for (const Entry& entry : entries_)
+    if (entry.file == file.bytes()) some.entries_.push_back(entry);
+  return some;
+}
 
 const GitConfig::Entry* GitConfig::Last(std::string_view key) const {
   for (size_t i = entries_.size(); i-- > 0;)

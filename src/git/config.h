@@ -63,6 +63,9 @@ class GitConfig {
   const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<std::string>& problems() const { return problems_; }
 
+  // What stands in `file` itself.
+  GitConfig From(const AbsPath& file) const;
+
   // Section and key in lower case; what is between them exactly. Null when not set.
   const Entry* Last(std::string_view key) const;
   // Git's idea of truth: no value, true, yes, on, a number but 0. Absent when the key

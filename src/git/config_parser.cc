@@ -79,7 +79,7 @@ class Parser {
     for (;;) {
       int c = Next();
       if (eof_) return false;
-      if (c == ']') return true;
+      if (c == ']') return !name.empty();
       if (IsSpace(c)) return Subsection(name, c);
       if (!IsKeyChar(c) && c != '.') return false;
       name += Lower(c);

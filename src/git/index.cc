@@ -132,12 +132,19 @@ class IndexStream {
   Sha256 sha256_;
 };
 
+struct Entry {
+  std::string_view name;  // these two live until the call returns
+  ByteSpan object;
+  uint32_t mode;
+  unsigned stage;
+};
+
 struct Extensions {
   std::optional<LinkExtension> link;
   std::string unknown;  // a required one that we do not know
 };
 
-// Calls `add(name, mode, stage)` for each entry. The name lives until it returns.
+// Calls `add(entry)` for each entry.
 template <class Add>
 class IndexParser {
  public:
@@ -208,6 +215,9 @@ class IndexParser {
     return {reinterpret_cast<const char*>(in_.data()) + from, to - from};
   }
 
+  // Of the entry that begins here.
+  ByteSpan Object() const { return {in_.data() + kStatFields, GitHashSize(hash_)}; }
+
   Status Plain() {
     Head head{};
     BELAY_OK(ReadHead(head));
@@ -218,7 +228,7 @@ class IndexParser {
     size_t whole = (end + 8) & ~size_t{7};  // with one to eight NULs
     if (in_.available() < whole) BELAY_OK(in_.Need(whole));
     if (in_.data()[end] != std::byte{0}) return Corrupt("has a name without an end");
-    BELAY_OK(add_(TextAt(head.size, end), head.mode, head.stage));
+    BELAY_OK(add_(Entry{TextAt(head.size, end), Object(), head.mode, head.stage}));
     in_.Advance(whole);
     return Ok();
   }
@@ -244,7 +254,7 @@ class IndexParser {
     if (name_.size() > kLongestName) return Corrupt("has a name longer than 1 MiB");
     if (std::min(name_.size(), kNameMask) != head.name_length)
       return Corrupt("has a name of another length than it says");
-    BELAY_OK(add_(name_, head.mode, head.stage));
+    BELAY_OK(add_(Entry{name_, Object(), head.mode, head.stage}));
     in_.Advance(end + 1);
     return Ok();
   }
@@ -290,13 +300,17 @@ Status ParseFile(Fs& fs, const OpenFile& open, const ReadIndexOptions& options,
   return Ok();
 }
 
+bool IsSparse(uint32_t mode) { return (mode & 0170000) == 0040000; }
+
 Result<std::vector<git_internal::RawEntry>> ReadRaw(Fs& fs, const OpenFile& open,
                                                     const ReadIndexOptions& options,
                                                     Extensions& extensions,
                                                     Bytes* trailer) {
   std::vector<git_internal::RawEntry> entries;
-  auto add = [&](std::string_view name, uint32_t mode, unsigned stage) -> Status {
-    entries.push_back({std::string(name), mode, stage});
+  auto add = [&](const Entry& entry) -> Status {
+    std::string tree = IsSparse(entry.mode) ? ToHex(entry.object) : std::string();
+    entries.push_back(
+        {std::string(entry.name), entry.mode, entry.stage, std::move(tree)});
     return Ok();
   };
   auto reserve = [&](size_t count, size_t) { entries.reserve(count); };
@@ -304,8 +318,8 @@ Result<std::vector<git_internal::RawEntry>> ReadRaw(Fs& fs, const OpenFile& open
   return entries;
 }
 
-Result<TrackedPaths> ReadSplit(Fs& fs, const AbsPath& index, const OpenFile& open,
-                               const ReadIndexOptions& options) {
+Status ReadSplit(Fs& fs, const AbsPath& index, const OpenFile& open,
+                 const ReadIndexOptions& options, GitIndex& out) {
   Extensions extensions;
   BELAY_TRY(auto own, ReadRaw(fs, open, options, extensions, nullptr));
   if (!extensions.link) return Corrupt("changed while it was read");
@@ -322,7 +336,15 @@ Result<TrackedPaths> ReadSplit(Fs& fs, const AbsPath& index, const OpenFile& ope
     if (!of_shared.unknown.empty())
       return Error(Errc::kUnsupported, "has a shared part of a newer git");
   }
-  return git_internal::MergeSplit(link, std::move(base), std::move(own));
+  BELAY_TRY(auto merged,
+            git_internal::MergeSplit(link, std::move(base), std::move(own)));
+  TrackedPathsBuilder builder;
+  for (const git_internal::RawEntry& entry : merged) {
+    BELAY_OK(builder.Add(entry.name, entry.mode, entry.stage));
+    if (IsSparse(entry.mode)) out.sparse.push_back({entry.name, entry.tree});
+  }
+  out.paths = builder.Finish();
+  return Ok();
 }
 
 Result<GitIndex> ReadOpen(Fs& fs, const AbsPath& index, const OpenFile& open,
@@ -330,31 +352,33 @@ Result<GitIndex> ReadOpen(Fs& fs, const AbsPath& index, const OpenFile& open,
   GitIndex out;
   out.stat = open.stat;
   TrackedPathsBuilder builder;
-  bool sparse = false;
   std::optional<Error>
       refused;  // an entry; no error if the index turns out to be split
   Extensions extensions;
-  auto add = [&](std::string_view name, uint32_t mode, unsigned stage) -> Status {
+  auto add = [&](const Entry& entry) -> Status {
     if (refused) return Ok();
-    Status added = builder.Add(name, mode, stage);
+    Status added = builder.Add(entry.name, entry.mode, entry.stage);
     if (!added.ok()) refused = std::move(added).error();
-    sparse = sparse || (mode & 0170000) == 0040000;
+    if (IsSparse(entry.mode))
+      out.sparse.push_back({std::string(entry.name), ToHex(entry.object)});
     return Ok();
   };
   auto reserve = [&](size_t count, size_t bytes) { builder.Reserve(count, bytes); };
   BELAY_OK(ParseFile(fs, open, options, extensions, nullptr, add, reserve));
-  out.paths = builder.Finish();
-  if (extensions.link) {
-    BELAY_TRY(out.paths, ReadSplit(fs, index, open, options));
-    for (size_t i = 0; i < out.paths.size() && !sparse; ++i)
-      sparse = (out.paths.kinds(i) & TrackedPaths::kSparseDirectory) != 0;
+  out.split = extensions.link.has_value();
+  if (out.split) {
+    out.sparse.clear();
+    BELAY_OK(ReadSplit(fs, index, open, options, out));
   } else if (refused) {
     return std::move(*refused);
+  } else {
+    out.paths = builder.Finish();
   }
-  if (!extensions.unknown.empty())
+  out.unknown_extension = !extensions.unknown.empty();
+  if (out.unknown_extension)
     out.needs_git = "the index has an extension '" +
                     EscapeForDisplay(extensions.unknown) + "' that Belay does not know";
-  else if (sparse)
+  else if (!out.sparse.empty())
     out.needs_git = "the index is sparse";
   if (options.ignore_case) out.paths.FoldCase();
   return out;

@@ -26,6 +26,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/fs.h"
 #include "base/path.h"
@@ -43,6 +44,15 @@ struct GitIndex {
   std::optional<FileStat> stat;
   // Why git has to be asked instead, in words; empty when `paths` is the answer.
   std::string needs_git;
+  // The sparse directories of `paths` ("name/"), and the trees that tell what is in
+  // them.
+  struct SparseDirectory {
+    std::string name;
+    std::string tree;  // hex
+  };
+  std::vector<SparseDirectory> sparse;
+  bool unknown_extension = false;  // `paths` may be wrong; needs_git says which
+  bool split = false;
 };
 
 struct ReadIndexOptions {

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "git/files_internal.h"
 
 namespace belay {
@@ -20,55 +21,56 @@ std::string_view TrimLineEnds(std::string_view text) {
   return text;
 }
 
-bool IsDirectory(Fs& fs, const AbsPath& path) {
-  auto dir = fs.OpenDir(path);
-  return dir.ok() || dir.error().sys == EACCES;  // searchable need not be readable
+// The error means that something is not there, or not as a repository would have it. A
+// failing disk means neither: it must not make a repository look like none.
+bool IsAbsence(const Error& error) {
+  if (BELAY_MUTANT("git-failing-disk-is-absence")) return true;
+  return error.code == Errc::kNotFound || error.code == Errc::kInvalid ||
+         error.code == Errc::kRefused;
 }
 
-// "ref: refs/..." or an object id, in a file; or, from git's first year, a symlink.
-bool IsHead(Fs& fs, const AbsPath& git_dir) {
-  auto dir = fs.OpenDir(git_dir);
-  if (!dir.ok()) return false;
-  Name head = Name::Literal("HEAD");
-  auto stat = fs.StatAt(*dir, head);
-  if (!stat.ok()) return false;
-  if (stat->type == FileType::kSymlink) {
-    auto target = fs.ReadLink(*dir, head);
-    return target.ok() && target->starts_with("refs/");
-  }
-  if (stat->type != FileType::kRegular) return false;
-  auto file = fs.Open(*dir, head, OpenMode::Read());
-  if (!file.ok()) return false;
-  char buffer[kHeadBytes];
-  auto got = ReadFull(fs, *file, 0, std::as_writable_bytes(std::span(buffer)));
-  if (!got.ok()) return false;
-  std::string_view text(buffer, *got);
+Result<bool> IsDirectory(Fs& fs, const AbsPath& path) {
+  auto dir = fs.OpenDir(path);
+  // What may be searched need not be readable.
+  if (dir.ok() || dir.error().sys == EACCES) return true;
+  if (IsAbsence(dir.error())) return false;
+  return std::move(dir).error();
+}
+
+// "ref: refs/..." or an object id.
+bool IsHeadText(std::string_view text) {
   if (text.starts_with("ref:")) {
-    text.remove_prefix(4);
-    while (!text.empty() &&
-           (text[0] == ' ' || text[0] == '\t' || text[0] == '\n' || text[0] == '\r'))
-      text.remove_prefix(1);
-    return text.starts_with("refs/");
+    size_t start = text.find_first_not_of(" \t\n\r", 4);
+    return start != std::string_view::npos && text.substr(start).starts_with("refs/");
   }
-  size_t hex = 0;
-  auto is_hex = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-  };
-  while (hex < text.size() && is_hex(text[hex])) ++hex;
-  return hex >= 40;
+  return text.substr(0, 40).find_first_not_of("0123456789abcdefABCDEF") ==
+             std::string_view::npos &&
+         text.size() >= 40;
+}
+
+Result<bool> HasHead(Fs& fs, const AbsPath& git_dir) {
+  BELAY_TRY(Fd dir, fs.OpenDir(git_dir));
+  Name head = Name::Literal("HEAD");
+  BELAY_TRY(FileStat stat, fs.StatAt(dir, head));
+  if (stat.type == FileType::kSymlink) {  // from git's first year
+    BELAY_TRY(std::string target, fs.ReadLink(dir, head));
+    return target.starts_with("refs/");
+  }
+  if (stat.type != FileType::kRegular) return false;
+  BELAY_TRY(Fd file, fs.Open(dir, head, OpenMode::Read()));
+  char buffer[kHeadBytes];
+  BELAY_TRY(size_t got,
+            ReadFull(fs, file, 0, std::as_writable_bytes(std::span(buffer))));
+  return IsHeadText({buffer, got});
 }
 
 // Where what linked work trees share is: the directory itself unless "commondir" says
 // otherwise.
-std::optional<AbsPath> CommonDir(Fs& fs, const AbsPath& git_dir) {
+Result<AbsPath> CommonDir(Fs& fs, const AbsPath& git_dir) {
   auto text = ReadText(fs, git_dir.Join(RelPath::Literal("commondir")), kMaxGitFile);
-  if (!text.ok()) {
-    if (text.error().code == Errc::kNotFound) return git_dir;
-    return std::nullopt;
-  }
-  auto path = ResolveFrom(fs, git_dir, TrimLineEnds(*text));
-  if (!path.ok()) return std::nullopt;
-  return std::move(path).value();
+  if (text.ok()) return ResolveFrom(fs, git_dir, TrimLineEnds(*text));
+  if (text.error().code == Errc::kNotFound) return git_dir;
+  return std::move(text).error();
 }
 
 struct GitDir {
@@ -76,46 +78,57 @@ struct GitDir {
   AbsPath common_dir;
 };
 
-std::optional<GitDir> CheckGitDir(Fs& fs, const AbsPath& dir) {
-  if (!IsHead(fs, dir)) return std::nullopt;
-  std::optional<AbsPath> common = CommonDir(fs, dir);
-  if (!common || !IsDirectory(fs, common->Join(RelPath::Literal("objects"))) ||
-      !IsDirectory(fs, common->Join(RelPath::Literal("refs"))))
-    return std::nullopt;
-  return GitDir{dir, *common};
+Result<std::optional<GitDir>> CheckGitDir(Fs& fs, const AbsPath& dir) {
+  BELAY_TRY(bool head, HasHead(fs, dir));
+  if (!head) return std::optional<GitDir>();
+  BELAY_TRY(AbsPath common, CommonDir(fs, dir));
+  BELAY_TRY(bool objects, IsDirectory(fs, common.Join(RelPath::Literal("objects"))));
+  BELAY_TRY(bool refs, IsDirectory(fs, common.Join(RelPath::Literal("refs"))));
+  if (!objects || !refs) return std::optional<GitDir>();
+  return std::optional<GitDir>(GitDir{dir, std::move(common)});
+}
+
+Result<std::optional<GitDir>> FollowGitFile(Fs& fs, const AbsPath& file) {
+  constexpr std::string_view kGitDir = "gitdir: ";
+  auto text = ReadText(fs, file, kMaxGitFile);
+  if (!text.ok()) return std::move(text).error();
+  std::string_view target = *text;
+  if (!target.starts_with(kGitDir)) return std::optional<GitDir>();
+  target = TrimLineEnds(target.substr(kGitDir.size()));
+  target = target.substr(0, target.find('\0'));
+  if (target.empty()) return std::optional<GitDir>();
+  BELAY_TRY(AbsPath resolved, ResolveFrom(fs, file.parent(), target));
+  BELAY_TRY(AbsPath real, fs.RealPath(resolved));
+  return CheckGitDir(fs, real);
+}
+
+Result<std::optional<GitDir>> FollowEntry(Fs& fs, const Fd& dir, const AbsPath& path) {
+  Name dot_git = Name::Literal(".git");
+  BELAY_TRY(FileStat stat, fs.StatAt(dir, dot_git));
+  AbsPath entry = path.Join(dot_git);
+  switch (stat.type) {
+    case FileType::kDirectory:
+      return CheckGitDir(fs, entry);
+    case FileType::kRegular:
+      return FollowGitFile(fs, entry);
+    case FileType::kSymlink: {
+      BELAY_TRY(AbsPath real, fs.RealPath(entry));
+      BELAY_TRY(bool directory, IsDirectory(fs, real));
+      return directory ? CheckGitDir(fs, real) : FollowGitFile(fs, entry);
+    }
+    default:
+      return std::optional<GitDir>();
+  }
+}
+
+Result<std::optional<GitDir>> NoneIfAbsent(Result<std::optional<GitDir>> found) {
+  if (!found.ok() && IsAbsence(found.error())) return std::optional<GitDir>();
+  return found;
 }
 
 // What ".git" in `dir` leads to.
-std::optional<GitDir> FollowDotGit(Fs& fs, const Fd& dir, const AbsPath& path) {
-  Name dot_git = Name::Literal(".git");
-  auto stat = fs.StatAt(dir, dot_git);
-  if (!stat.ok()) return std::nullopt;
-  AbsPath entry = path.Join(dot_git);
-  if (stat->type == FileType::kSymlink) {
-    auto real = fs.RealPath(entry);
-    if (!real.ok() || real->is_root()) return std::nullopt;
-    if (IsDirectory(fs, *real)) return CheckGitDir(fs, *real);
-  } else if (stat->type == FileType::kDirectory) {
-    return CheckGitDir(fs, entry);
-  } else if (stat->type != FileType::kRegular) {
-    return std::nullopt;
-  }
-  constexpr std::string_view kGitDir = "gitdir: ";
-  auto text = ReadText(fs, entry, kMaxGitFile);
-  if (!text.ok() || !text->starts_with(kGitDir)) return std::nullopt;
-  std::string_view target =
-      TrimLineEnds(std::string_view(*text).substr(kGitDir.size()));
-  if (target.empty()) return std::nullopt;
-  auto resolved = ResolveFrom(fs, path, target.substr(0, target.find('\0')));
-  if (!resolved.ok()) return std::nullopt;
-  auto real = fs.RealPath(*resolved);
-  if (!real.ok()) return std::nullopt;
-  return CheckGitDir(fs, *real);
-}
-
-void AddProblems(GitRepository& repository, const GitConfig& config) {
-  for (const std::string& problem : config.problems())
-    repository.problems.push_back(problem);
+Result<std::optional<GitDir>> FollowDotGit(Fs& fs, const Fd& dir, const AbsPath& path) {
+  return NoneIfAbsent(FollowEntry(fs, dir, path));
 }
 
 std::optional<AbsPath> ExcludesFile(Fs& fs, const GitConfig& config,
@@ -149,10 +162,13 @@ Result<std::optional<GitRepository>> Describe(Fs& fs, const AbsPath& dir,
                     .common_dir = found.common_dir,
                     .excludes_file = std::nullopt,
                     .problems = {}};
-  // Format, bareness and work tree: from these files alone, without includes, as git
+  AbsPath own_file = found.common_dir.Join(RelPath::Literal("config"));
+  GitConfig all = GitConfig::Read(
+      fs, user, {.git_dir = found.git_dir, .common_dir = found.common_dir});
+  out.problems = all.problems();
+  // Format, bareness and work tree come from these files alone, without includes: git
   // reads them before it knows where it is.
-  GitConfig own =
-      GitConfig::ReadOne(fs, found.common_dir.Join(RelPath::Literal("config")));
+  GitConfig own = all.From(own_file);
   std::string format = own.Text("extensions.objectformat").value_or("sha1");
   if (format == "sha256") {
     out.hash = GitHash::kSha256;
@@ -173,21 +189,19 @@ Result<std::optional<GitRepository>> Describe(Fs& fs, const AbsPath& dir,
   // A linked work tree shares the settings, but is neither bare nor elsewhere for it.
   if (!linked || own_settings) take(own);
   if (own_settings)
-    take(GitConfig::ReadOne(fs,
-                            found.git_dir.Join(RelPath::Literal("config.worktree"))));
+    take(all.From(found.git_dir.Join(RelPath::Literal("config.worktree"))));
   if (work_tree && !work_tree->empty()) {
     auto top = ResolveFrom(fs, found.git_dir, *work_tree);
-    if (!top.ok()) return std::optional<GitRepository>();
-    auto real = fs.RealPath(*top);
-    if (!real.ok()) return std::optional<GitRepository>();
-    out.work_tree = std::move(real).value();
+    if (top.ok()) top = fs.RealPath(*top);
+    if (!top.ok()) {
+      if (IsAbsence(top.error())) return std::optional<GitRepository>();
+      return std::move(top).error();
+    }
+    out.work_tree = std::move(top).value();
   } else if (bare.value_or(false)) {
     return std::optional<GitRepository>();
   }
 
-  GitConfig all = GitConfig::Read(
-      fs, user, {.git_dir = found.git_dir, .common_dir = found.common_dir});
-  AddProblems(out, all);
   out.ignore_case = all.Bool("core.ignorecase").value_or(false);
   out.excludes_file = ExcludesFile(fs, all, user, &out.work_tree, out.problems);
   return std::optional<GitRepository>(std::move(out));
@@ -198,7 +212,7 @@ Result<std::optional<GitRepository>> Describe(Fs& fs, const AbsPath& dir,
 Result<std::optional<GitRepository>> OpenRepositoryAt(Fs& fs, const AbsPath& dir,
                                                       const GitUserConfig& user) {
   BELAY_TRY(Fd handle, fs.OpenDir(dir));
-  std::optional<GitDir> found = FollowDotGit(fs, handle, dir);
+  BELAY_TRY(std::optional<GitDir> found, FollowDotGit(fs, handle, dir));
   if (!found) return std::optional<GitRepository>();
   return Describe(fs, dir, *found, user);
 }
@@ -212,11 +226,12 @@ Result<std::optional<GitRepository>> FindWorkTree(Fs& fs, const AbsPath& dir,
   AbsPath top = real.ok() ? *real : dir;
   for (AbsPath at = top;; at = at.parent()) {
     auto handle = fs.OpenDir(at);
+    if (!handle.ok() && handle.error().sys != EACCES) return std::move(handle).error();
     if (handle.ok()) {
-      auto stat = fs.Stat(*handle);
-      if (!stat.ok() || stat->dev != start_stat.dev)
-        return std::optional<GitRepository>();
-      if (auto found = FollowDotGit(fs, *handle, at)) {
+      BELAY_TRY(FileStat stat, fs.Stat(*handle));
+      if (stat.dev != start_stat.dev) return std::optional<GitRepository>();
+      BELAY_TRY(std::optional<GitDir> found, FollowDotGit(fs, *handle, at));
+      if (found) {
         BELAY_TRY(auto repository, Describe(fs, at, *found, user));
         if (!repository || !top.IsWithin(repository->work_tree) ||
             top.IsWithin(repository->git_dir))
@@ -224,7 +239,8 @@ Result<std::optional<GitRepository>> FindWorkTree(Fs& fs, const AbsPath& dir,
         return repository;
       }
       // A bare repository, or the inside of a git directory.
-      if (CheckGitDir(fs, at)) return std::optional<GitRepository>();
+      BELAY_TRY(std::optional<GitDir> bare, NoneIfAbsent(CheckGitDir(fs, at)));
+      if (bare) return std::optional<GitRepository>();
     }
     if (at.is_root()) return std::optional<GitRepository>();
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "git/split_index_internal.h"
 
 namespace belay::git_internal {
@@ -78,8 +79,9 @@ Result<LinkExtension> ParseLink(ByteSpan bytes, size_t hash_size) {
   return link;
 }
 
-Result<TrackedPaths> MergeSplit(const LinkExtension& link, std::vector<RawEntry> base,
-                                std::vector<RawEntry> own) {
+Result<std::vector<RawEntry>> MergeSplit(const LinkExtension& link,
+                                         std::vector<RawEntry> base,
+                                         std::vector<RawEntry> own) {
   // The nameless entries come first, one for each replaced entry, in its order.
   size_t next = 0;
   for (uint32_t position : link.replaced) {
@@ -87,11 +89,12 @@ Result<TrackedPaths> MergeSplit(const LinkExtension& link, std::vector<RawEntry>
       return Corrupt("is split, and its parts do not fit");
     base[position].mode = own[next].mode;
     base[position].stage = own[next].stage;
+    base[position].tree = std::move(own[next].tree);
     ++next;
   }
   for (uint32_t position : link.deleted) {
     if (position >= base.size()) return Corrupt("is split, and its parts do not fit");
-    base[position].name.clear();
+    if (!BELAY_MUTANT("git-split-keep-deleted")) base[position].name.clear();
   }
   auto before = [](const RawEntry& a, const RawEntry& b) {
     int order = a.name.compare(b.name);
@@ -118,10 +121,7 @@ Result<TrackedPaths> MergeSplit(const LinkExtension& link, std::vector<RawEntry>
   std::merge(std::make_move_iterator(base.begin()), std::make_move_iterator(base.end()),
              std::make_move_iterator(first_new), std::make_move_iterator(own.end()),
              std::back_inserter(merged), before);
-  TrackedPathsBuilder builder;
-  for (const RawEntry& entry : merged)
-    BELAY_OK(builder.Add(entry.name, entry.mode, entry.stage));
-  return builder.Finish();
+  return merged;
 }
 
 }  // namespace belay::git_internal

@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
-#include "git/tracked_paths.h"
 
 namespace belay::git_internal {
 
@@ -28,9 +27,12 @@ struct RawEntry {
   std::string name;  // empty: in place of an entry of the shared file
   uint32_t mode = 0;
   unsigned stage = 0;
+  std::string tree;  // of a sparse directory
 };
 
-Result<TrackedPaths> MergeSplit(const LinkExtension& link, std::vector<RawEntry> base,
-                                std::vector<RawEntry> own);
+// The entries of the whole index, in its order.
+Result<std::vector<RawEntry>> MergeSplit(const LinkExtension& link,
+                                         std::vector<RawEntry> base,
+                                         std::vector<RawEntry> own);
 
 }  // namespace belay::git_internal

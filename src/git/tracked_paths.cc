@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 
 namespace belay {
 
@@ -134,7 +135,7 @@ Hash256 TrackedPaths::names_digest() const {
   // A NUL ends each name and none is empty, so an empty one ends the list.
   Bytes gitlinks(1);
   ByteWriter writer(gitlinks);
-  for (size_t i = 0; i < size(); ++i)
+  for (size_t i = 0; i < size() && !BELAY_MUTANT("git-digest-names-alone"); ++i)
     if ((kinds_[i] & kGitlink) != 0) {
       writer.U32(static_cast<uint32_t>(i));
       writer.U8((kinds_[i] & (kFile | kSymlink)) != 0 ? 1 : 0);
@@ -161,29 +162,33 @@ std::string_view TrackedPathsBuilder::last() const {
 }
 
 Status TrackedPathsBuilder::Add(std::string_view name, uint32_t mode, unsigned stage) {
+  uint8_t kind = KindOf(mode);
+  if (kind == 0) return BadEntry(name, "is of no kind that git knows");
+  if (!paths_.empty() && last() == name && last_stage_ != 0 && stage > last_stage_) {
+    paths_.kinds_.back() |= kind;
+  } else {
+    BELAY_OK(AddKinds(name, kind));
+  }
+  last_stage_ = stage;
+  return Ok();
+}
+
+Status TrackedPathsBuilder::AddKinds(std::string_view name, uint8_t kinds) {
   if (name.empty()) return BadEntry(name, "has no name");
   if (name.find('\0') != std::string_view::npos)
     return BadEntry(name, "has a NUL in its name");
-  uint8_t kind = KindOf(mode);
-  if (kind == 0) return BadEntry(name, "is of no kind that git knows");
   if (!paths_.empty()) {
     int order = CompareBytes(last(), name);
     if (order > 0) return BadEntry(name, "is out of order");
-    if (order == 0) {
-      if (last_stage_ == 0 || stage <= last_stage_)
-        return BadEntry(name, "is there twice");
-      paths_.kinds_.back() |= kind;
-      last_stage_ = stage;
-      return Ok();
-    }
+    if (order == 0) return BadEntry(name, "is there twice");
   }
   if (paths_.names_.size() + name.size() >= std::numeric_limits<uint32_t>::max())
     return Error(Errc::kUnsupported, "more than 4 GiB of names");
   paths_.names_.append(name);
   paths_.names_.push_back('\0');
   paths_.starts_.push_back(static_cast<uint32_t>(paths_.names_.size()));
-  paths_.kinds_.push_back(kind);
-  last_stage_ = stage;
+  paths_.kinds_.push_back(kinds);
+  last_stage_ = 0;
   return Ok();
 }
 

@@ -91,6 +91,8 @@ class TrackedPathsBuilder {
   // must rise and a merged entry stands alone. `mode` as git writes it: 0100644,
   // 0160000.
   Status Add(std::string_view name, uint32_t mode, unsigned stage);
+  // The same for a name that was in a set before, under all its kinds.
+  Status AddKinds(std::string_view name, uint8_t kinds);
   // The name added last.
   std::string_view last() const;
   TrackedPaths Finish();
