@@ -117,6 +117,21 @@ def run(lab, args, document, progress):
         print("\n".join(lines), flush=True)
 
 
+def finish(lab, args, document, progress):
+    """The figures first: removing a hundred thousand files may take minutes."""
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+    for what in document["failed"]:
+        print(f"bench/capture: FAILED: {what}", file=sys.stderr)
+    if lab.keep:
+        print(f"kept: {lab.work}", file=sys.stderr)
+    progress.say("removing what was stored")
+    lab.close()
+    progress.end()
+
+
 def main(argv):
     args = parse(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # tidy up then too
@@ -134,15 +149,7 @@ def main(argv):
         document["failed"].append("interrupted")
     finally:
         progress.end()
-        if lab.keep:
-            print(f"kept: {lab.work}", file=sys.stderr)
-        lab.close()
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
-    for what in document["failed"]:
-        print(f"bench/capture: FAILED: {what}", file=sys.stderr)
+        finish(lab, args, document, progress)
     return 1 if document["failed"] else 0
 
 

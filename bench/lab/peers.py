@@ -16,10 +16,15 @@ from .contenders import Contender
 
 class GitPeer(Contender):
     program = "git"
+    rev = "HEAD"  # the last checkpoint
 
     def __init__(self, lab, tree):
         super().__init__(lab, tree)
         self.count = 0
+
+    def git_tree(self):
+        """git's id of the tree in the last checkpoint; all peers must agree on it."""
+        return self.text(self.lab.meter(self), "rev-parse", "--verify", self.rev + "^{tree}")
 
     def git(self, meter, *words, **options):
         return meter.run(self.lab.git, *words, **options)
@@ -60,6 +65,7 @@ class InRepository(GitPeer):
         commit = self.text(meter, "commit-tree", made, "-p", head, "-m", "checkpoint", env=own)
         self.git(meter, "update-ref", ref, commit)
         os.unlink(index)
+        self.rev = commit
 
 
 class CodemuxCore(InRepository):
@@ -126,6 +132,7 @@ class Cline(InRepository):
             words = [word for parent in (*parents, third) for word in ("-p", parent)]
             commit = self.text(meter, "commit-tree", commit + "^{tree}", *words, "-m", "all")
         self.git(meter, "update-ref", "refs/cline/checkpoints/s/" + self.new_name(), commit)
+        self.rev = commit
 
 
 class Shadow(GitPeer):
@@ -171,7 +178,7 @@ class Hermes(Shadow):
     data, so every file is read every time."""
 
     name = group = "hermes"
-    REF = "refs/hermes/0123456789abcdef"
+    rev = REF = "refs/hermes/0123456789abcdef"
 
     def env(self):
         return {**super().env(), "GIT_INDEX_FILE": os.path.join(self.git_dir, "indexes", "0123")}
@@ -207,7 +214,7 @@ class OpencodeCore(Shadow):
 
     def checkpoint(self, meter):
         self.git(meter, "add", ".")
-        self.git(meter, "write-tree")
+        self.rev = self.text(meter, "write-tree")
 
 
 class Opencode(Shadow):
@@ -250,7 +257,7 @@ class Opencode(Shadow):
         if paths:
             self.git(meter, "add", "--all", "--sparse", "--pathspec-from-file=-",
                      "--pathspec-file-nul", stdin=paths)
-        self.git(meter, "write-tree")
+        self.rev = self.text(meter, "write-tree")
 
 
 class Gemini(Shadow):
