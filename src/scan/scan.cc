@@ -101,6 +101,7 @@ struct Scan::Node {
   DirView known;  // from the cache; head null: not known
   std::unique_ptr<DirDraft> draft;
   DirRules::Ptr rules;
+  uint64_t rule_prints[2] = {0, 0};  // of the files that `rules` were made of
   std::optional<WorkTreeFacts> work_tree;
   bool rules_changed = false;
   bool trusted = false;  // the cache's ids were written under this generation
@@ -354,6 +355,8 @@ Status Scan::Visit(Worker& worker, Node& node) {
   const uint64_t print = Fingerprint(node.stat, key_);
   bool listed =
       head == nullptr || head->print != print || (head->flags & BlockHead::kRacy) != 0;
+  if (head != nullptr && (head->flags & BlockHead::kRulesRacy) != 0)
+    node.rules_changed = true;
   if (head != nullptr && (head->flags & BlockHead::kHasRuleFiles) != 0 &&
       !node.rules_changed) {
     BELAY_TRY(node.rules_changed, RuleFilesChanged(node, *dir));
@@ -440,6 +443,7 @@ Result<DirRules::Ptr> Scan::RulesOf(Node& node) {
           at.view().head == nullptr ? nullptr : at.view().Find(names[i]);
       // A draft that is being made lists rule files before anybody asks.
       if (e == nullptr) continue;
+      at.rule_prints[i] = e->print;  // of one that cannot be read
       BELAY_TRY(RelPath path, RelPath::Parse(Joined(at.path, names[i])));
       auto file = fs_.OpenBeneath(root_fd_, path, OpenMode::Read());
       if (!file.ok()) {
@@ -450,6 +454,7 @@ Result<DirRules::Ptr> Scan::RulesOf(Node& node) {
       if (!stat.ok() || stat->type != FileType::kRegular ||
           stat->size > kMaxPatternFile)
         continue;
+      at.rule_prints[i] = Fingerprint(*stat, key_);
       std::string text(static_cast<size_t>(stat->size), '\0');
       auto got = ReadFull(fs_, *file, 0, std::as_writable_bytes(std::span(text)));
       if (!got.ok()) {
@@ -636,6 +641,7 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     has_git = has_git || entry.name == kGit;
     rule_files.push_back({entry.name, *at});
     CacheEntry e;
+    e.print = Fingerprint(*at, key_);
     draft.Add(e, entry.name, {});
   }
   if (node.known.head != nullptr && !node.rules_changed) {
@@ -1166,6 +1172,21 @@ Status Scan::BuildNode(Node& node) {
     e.aux_length = aux_length;
     draft.SetAux(e, kept);
     if (child->gone) draft.head.flags |= BlockHead::kRacy;
+  }
+  if (node.rules) {
+    // The rules that were obeyed are those of the files as they are recorded?
+    bool same = true;
+    const std::string_view names[2] = {kGitignore, kBelayignore};
+    for (int i = 0; i < 2; ++i) {
+      const CacheEntry* e = node.view().Find(names[i]);
+      same = same && (e != nullptr ? e->print : 0) == node.rule_prints[i];
+    }
+    const uint32_t flag =
+        same || BELAY_MUTANT("forget-raced-rules") ? 0 : BlockHead::kRulesRacy;
+    if ((node.view().head->flags & BlockHead::kRulesRacy) != flag) {
+      BlockHead& head = DraftOf(node).head;
+      head.flags = (head.flags & ~BlockHead::kRulesRacy) | flag;
+    }
   }
   if (!node.draft) {
     node.tree = node.known.head->tree;

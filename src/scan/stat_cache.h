@@ -83,6 +83,8 @@ struct BlockHead {
   static constexpr uint32_t kWorkTreeTop = 4;
   static constexpr uint32_t kHasSkipped = 8;
   static constexpr uint32_t kIndexRacy = 16;
+  // A rule file changed between being obeyed and being recorded: decide anew.
+  static constexpr uint32_t kRulesRacy = 32;
 
   uint32_t magic = kMagic;
   uint32_t room = 0;  // bytes of the block on disk; a multiple of 8
