@@ -28,12 +28,21 @@ struct FoundRef {
 
 // Tried in this order: latest, last-good; turn:N, tool:ID, session:ID; @{time}; digits;
 // an exact name; an id or a unique prefix of at least 4. kNotFound or kInvalid with a
-// hint.
+// hint. turn:, tool: and session: name the oldest checkpoint there is of it: the state
+// it began with. `now` is no checkpoint: who takes it asks IsNow() first.
 Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
                             std::string_view ref);
+inline bool IsNow(std::string_view ref) { return ref == "now"; }
 
-// "5 minutes ago", "2026-03-09 21:15[:30]", "yesterday 9:00", "21:15": milliseconds, in
-// local time. kInvalid when it is none of them.
+// The session that something was recorded of last.
+Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root);
+
+// Milliseconds, in local time unless a Z says otherwise; kInvalid when it is none of
+//   5 minutes ago, an hour ago (seconds to weeks)
+//   2026-03-09 21:15:30.123, 2026-03-09T21:15:30Z, and less of it down to the day
+//   21:15 (the last time it was), today 9:00, yesterday [9:00], now
+// A moment is the end of what was named: 21:15 is all of that minute, so the time that
+// a list shows finds what it is shown for.
 Result<int64_t> ParseTime(std::string_view text, int64_t now_ms);
 
 }  // namespace belay

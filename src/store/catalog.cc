@@ -463,6 +463,10 @@ Result<uint64_t> Catalog::Count(const std::optional<RootId>& root) {
   return impl_->Read<uint64_t>([&](CatalogDb& db) { return db.Count(root); });
 }
 
+Result<uint64_t> Catalog::NumberOf(const RootId& root, uint64_t seq) {
+  return impl_->Read<uint64_t>([&](CatalogDb& db) { return db.NumberOf(root, seq); });
+}
+
 Result<NamedCheckpoint> Catalog::FindByName(const std::optional<RootId>& root,
                                             std::string_view name) {
   return impl_->Read<NamedCheckpoint>(

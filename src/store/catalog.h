@@ -83,6 +83,8 @@ struct CheckpointFilter {
   std::optional<ObjectId> state = {};
   std::optional<int64_t> made_until_ms = {};  // made then or before
   std::optional<uint64_t> before_seq = {};    // to go on after the last one of a page
+  bool oldest_first = false;
+  size_t offset = 0;  // how many to pass over first
   size_t limit = SIZE_MAX;
 };
 
@@ -145,10 +147,13 @@ class Catalog {
   const std::optional<Error>& trouble() const;
 
   // --- questions ---------------------------------------------------------------------
-  // Newest first.
+  // Newest first, unless the filter says otherwise.
   Result<std::vector<CatalogEntry>> ListCheckpoints(const CheckpointFilter& filter);
   Result<std::optional<CatalogEntry>> LastCheckpoint(const RootId& root);
   Result<uint64_t> Count(const std::optional<RootId>& root);
+  // The place of the checkpoint `seq` among those of the root, 1 = newest: what people
+  // count by in `belay list`.
+  Result<uint64_t> NumberOf(const RootId& root, uint64_t seq);
 
   // The newest checkpoint with exactly this name.
   Result<NamedCheckpoint> FindByName(const std::optional<RootId>& root,

@@ -97,6 +97,7 @@ class CatalogDb {
   // ----------------------------------------------------------
   Result<std::vector<CatalogEntry>> ListCheckpoints(const CheckpointFilter& filter);
   Result<uint64_t> Count(const std::optional<RootId>& root);
+  Result<uint64_t> NumberOf(const RootId& root, uint64_t seq);
   Result<NamedCheckpoint> FindByName(const std::optional<RootId>& root,
                                      std::string_view name);
   Result<CatalogEntry> FindById(const std::optional<RootId>& root,

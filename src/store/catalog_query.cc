@@ -179,7 +179,8 @@ Result<std::vector<CatalogEntry>> CatalogDb::ListCheckpoints(
   if (f.state) sql += " AND state=?";
   if (f.made_until_ms) sql += " AND made_ms<=?";
   if (f.before_seq) sql += " AND seq<?";
-  sql += " ORDER BY seq DESC LIMIT ?";
+  sql += f.oldest_first ? " ORDER BY seq LIMIT ? OFFSET ?"
+                        : " ORDER BY seq DESC LIMIT ? OFFSET ?";
   BELAY_TRY(Statement * find, Prepare(sql));
   if (f.root) find->Bind(f.root->span());
   if (f.session) find->Bind(AsBytes(*f.session));
@@ -189,7 +190,8 @@ Result<std::vector<CatalogEntry>> CatalogDb::ListCheckpoints(
   if (f.state) find->Bind(f.state->span());
   if (f.made_until_ms) find->Bind(*f.made_until_ms);
   if (f.before_seq) find->Bind(AsLimit(*f.before_seq));
-  BELAY_TRY(auto found, Sequences(find->Bind(AsLimit(f.limit))));
+  find->Bind(AsLimit(f.limit));
+  BELAY_TRY(auto found, Sequences(find->Bind(AsLimit(f.offset))));
   std::vector<CatalogEntry> out;
   for (uint64_t seq : found) {
     BELAY_TRY(CatalogEntry entry, LoadEntry(seq));
@@ -205,6 +207,14 @@ Result<uint64_t> CatalogDb::Count(const std::optional<RootId>& root) {
                          : "SELECT count(*) FROM checkpoints"));
   if (root) count->Bind(root->span());
   BELAY_TRY(auto rows, Sequences(*count));
+  return rows.empty() ? 0 : rows[0];
+}
+
+Result<uint64_t> CatalogDb::NumberOf(const RootId& root, uint64_t seq) {
+  BELAY_TRY(Statement * count,
+            Prepare("SELECT count(*) FROM checkpoints WHERE root=? AND seq>=?"));
+  count->Bind(root.span());
+  BELAY_TRY(auto rows, Sequences(count->Bind(Signed(seq))));
   return rows.empty() ? 0 : rows[0];
 }
 
