@@ -17,20 +17,54 @@ uint32_t Mix(uint64_t h) {
   return static_cast<uint32_t>(h >> 32);
 }
 
-// Names are short: eight bytes at a time, the rest in one overlapping load.
-uint32_t HashBytes(const char* data, size_t size) {
-  uint64_t h = size;
+uint64_t Load(const char* data, size_t size) {
   uint64_t word = 0;
-  while (size > 8) {
-    std::memcpy(&word, data, 8);
-    h = (h ^ word) * 0xff51afd7ed558ccd;
-    h ^= h >> 29;
-    data += 8;
-    size -= 8;
-  }
-  word = 0;
   std::memcpy(&word, data, size);
-  return Mix((h ^ word) * 0xff51afd7ed558ccd);
+  return word;
+}
+
+// Names are short: eight bytes at a time, the rest in loads that overlap (a copy of
+// unknown size would be a call).
+uint32_t HashBytes(const char* data, size_t size) {
+  auto add = [](uint64_t h, uint64_t word) {
+    h = (h ^ word) * 0xff51afd7ed558ccd;
+    return h ^ (h >> 29);
+  };
+  uint64_t h = size;
+  if (size >= 8) {
+    for (size_t at = 0; at + 8 < size; at += 8) h = add(h, Load(data + at, 8));
+    h = add(h, Load(data + size - 8, 8));
+  } else if (size >= 4) {
+    h = add(h, Load(data, 4) << 32 | Load(data + size - 4, 4));
+  } else {
+    for (size_t i = 0; i < size; ++i) h = h << 8 | static_cast<unsigned char>(data[i]);
+  }
+  return Mix(h * 0xff51afd7ed558ccd);
+}
+
+uint64_t ByteBits(std::string_view bytes) {
+  uint64_t bits = 0;
+  for (char c : bytes) bits |= uint64_t{1} << (FoldByte(c) & 63);
+  return bits;
+}
+
+// The bits of bytes that stand for themselves in the part of a glob that matches the
+// last component. Not all of them need be found.
+uint64_t NeededBytes(std::string_view glob, bool anywhere) {
+  const size_t slash = glob.rfind('/');
+  if (slash != std::string_view::npos) {
+    if (glob.substr(0, slash).find('[') != std::string_view::npos)
+      return 0;  // the slash may be in a set
+    glob.remove_prefix(slash + 1);
+  }
+  uint64_t bits = ByteBits(LiteralTail(glob));
+  if (!anywhere && glob.find("**") != std::string_view::npos)
+    return bits;  // what is before the stars may match another component
+  for (char c : glob) {
+    if (c == '[' || c == '\\') break;
+    if (c != '*' && c != '?') bits |= ByteBits({&c, 1});
+  }
+  return bits;
 }
 
 uint32_t FoldedHash(std::string_view bytes) {
@@ -66,7 +100,8 @@ PathQuery::PathQuery(std::string_view dir, std::string_view name, bool is_dir)
     : dir_(dir),
       name_(name),
       is_dir_(is_dir),
-      hash_(HashBytes(name.data(), name.size())) {}
+      hash_(HashBytes(name.data(), name.size())),
+      bytes_(ByteBits(name)) {}
 
 uint32_t PathQuery::folded_hash() const {
   if (!folded_) {
@@ -158,6 +193,7 @@ void PatternFile::AddLine(size_t begin, size_t end, uint32_t line) {
   p.begin = static_cast<uint32_t>(begin);
   p.size = static_cast<uint32_t>(glob.size());
   p.literal = static_cast<uint32_t>(LiteralPrefix(glob));
+  p.needs = NeededBytes(glob, p.anywhere);
   patterns_.push_back(p);
 }
 
@@ -167,36 +203,49 @@ void PatternFile::BuildIndex() {
   size_t heads = 16;
   while (heads < patterns_.size() * 2) heads *= 2;
   by_name_.assign(heads, 0);
-  by_last_byte_.assign(256, 0);
+  by_last_byte_.fill(0);
+  by_first_byte_.fill(0);
   next_.assign(patterns_.size(), 0);
-  auto chain = [&](uint32_t& head, uint32_t n) {  // the first of a chain comes last
-    next_[n] = head;
-    head = n + 1;
-  };
   for (uint32_t n = 0; n < patterns_.size(); ++n) {
-    const Pattern& p = patterns_[n];
-    const std::string_view glob = Glob(p);
-    if (p.literal == p.size) {
-      const std::string_view last = LastComponent(glob);
-      if (last.empty()) continue;  // matches nothing
-      const uint32_t hash =
-          fold_case_ ? FoldedHash(last) : HashBytes(last.data(), last.size());
-      chain(by_name_[hash & (heads - 1)], n);
-    } else if (p.anywhere && p.suffix && p.size > 1) {
-      const char last = fold_case_ ? FoldByte(glob.back()) : glob.back();
-      chain(by_last_byte_[static_cast<unsigned char>(last)], n);
-    } else {
-      others_.push_back(n);
-      char first = p.literal > 0 ? glob[0] : '\0';
-      if (fold_case_) first = FoldByte(first);
-      first_byte_.push_back(static_cast<unsigned char>(first));
+    if (uint32_t* head = ChainFor(patterns_[n])) {
+      next_[n] = *head;
+      *head = n + 1;
     }
   }
 }
 
+// Where to look for a pattern: by what a path must have for it to match. Null when
+// nothing can match.
+uint32_t* PatternFile::ChainFor(const Pattern& p) {
+  const std::string_view glob = Glob(p);
+  auto byte = [&](char c) {
+    return static_cast<unsigned char>(fold_case_ ? FoldByte(c) : c);
+  };
+  const std::string_view tail = p.literal == p.size ? glob : LiteralTail(glob);
+  const bool whole_name =
+      p.literal == p.size || tail.find('/') != std::string_view::npos;
+  // `foo**/bar` matches "foobar", and `foo**//` "foo": see Matches().
+  const bool odd = !p.anywhere && p.literal > 0 && p.literal < p.size &&
+                   glob[p.literal - 1] != '/' && glob[p.literal] == '*';
+  if (whole_name && !odd) {
+    const std::string_view name = LastComponent(tail);
+    if (name.empty()) return nullptr;
+    const uint32_t hash =
+        fold_case_ ? FoldedHash(name) : HashBytes(name.data(), name.size());
+    return &by_name_[hash & (by_name_.size() - 1)];
+  }
+  if (!tail.empty() && !odd) return &by_last_byte_[byte(tail.back())];
+  if (p.literal > 0) return &by_first_byte_[byte(glob[0])];
+  return &others_;
+}
+
 // --- matching ------------------------------------------------------------------------
 
-// Without dir_only, which the callers look at.
+// Cheap reasons why not, before the call.
+inline bool PatternFile::MayMatch(const Pattern& p, const PathQuery& query) {
+  return (p.needs & ~query.bytes()) == 0 && (!p.dir_only || query.is_dir());
+}
+
 bool PatternFile::Matches(const Pattern& p, const PathQuery& query, size_t base) const {
   const std::string_view glob = Glob(p);
   const std::string_view name = query.name();
@@ -233,47 +282,32 @@ const Pattern* PatternFile::LastMatch(const PathQuery& query, size_t base) const
   for (size_t i = patterns_.size(); i > 0; --i) {
     const size_t n = BELAY_MUTANT("first-match-wins") ? patterns_.size() - i : i - 1;
     const Pattern& p = patterns_[n];
-    if (p.dir_only && !query.is_dir()) continue;
-    if (Matches(p, query, base)) return &p;
+    if (MayMatch(p, query) && Matches(p, query, base)) return &p;
   }
   return nullptr;
 }
 
 const Pattern* PatternFile::LastMatchIndexed(const PathQuery& query,
                                              size_t base) const {
+  const std::string_view name = query.name();
+  if (name.empty()) return nullptr;
   uint32_t best = 0;  // pattern number + 1
   auto walk = [&](uint32_t head) {
     for (uint32_t at = head; at > best; at = next_[at - 1]) {
       const Pattern& p = patterns_[at - 1];
-      if (p.dir_only && !query.is_dir()) continue;
-      if (Matches(p, query, base)) best = at;  // ends the walk: chains fall
+      if (MayMatch(p, query) && Matches(p, query, base))
+        best = at;  // ends the walk: chains fall
     }
   };
-  const std::string_view name = query.name();
-  const uint32_t hash = fold_case_ ? query.folded_hash() : query.hash();
-  walk(by_name_[hash & (by_name_.size() - 1)]);
-  if (!name.empty()) {
-    const char last = fold_case_ ? FoldByte(name.back()) : name.back();
-    walk(by_last_byte_[static_cast<unsigned char>(last)]);
-  }
-  if (others_.empty()) return best == 0 ? nullptr : &patterns_[best - 1];
-
-  auto first_of = [&](std::string_view text) {
-    const char c = text.empty() ? '\0' : text[0];
+  auto byte = [&](char c) {
     return static_cast<unsigned char>(fold_case_ ? FoldByte(c) : c);
   };
-  const unsigned char name_first = first_of(name);
-  const unsigned char path_first =
-      query.dir().size() > base ? first_of(query.dir().substr(base)) : name_first;
-  for (size_t i = others_.size(); i > 0; --i) {
-    const uint32_t n = others_[i - 1];
-    if (n + 1 <= best) break;
-    const unsigned char first = first_byte_[i - 1];
-    if (first != 0 && first != name_first && first != path_first) continue;
-    const Pattern& p = patterns_[n];
-    if (p.dir_only && !query.is_dir()) continue;
-    if (Matches(p, query, base)) best = n + 1;
-  }
+  const uint32_t hash = fold_case_ ? query.folded_hash() : query.hash();
+  walk(by_name_[hash & (by_name_.size() - 1)]);
+  walk(by_last_byte_[byte(name.back())]);
+  walk(by_first_byte_[byte(name[0])]);
+  if (query.dir().size() > base) walk(by_first_byte_[byte(query.dir()[base])]);
+  walk(others_);
   return best == 0 ? nullptr : &patterns_[best - 1];
 }
 

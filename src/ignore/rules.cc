@@ -133,6 +133,7 @@ DirRules::Ptr DirRules::MakeChild(std::string_view name,
   auto child = std::make_shared<DirRules>(Private{});
   child->parent_ = shared_from_this();
   child->config_ = config_;
+  child->git_dir_ = git_dir_ || name == ".git";
   child->root_at_ = root_at_;
   child->full_.reserve(full_.size() + name.size() + 1);
   child->full_ += full_;
@@ -285,7 +286,7 @@ Decision DirRules::JudgeDirectory(const PathQuery& query, const Verdict& v,
 
 Decision DirRules::Judge(std::string_view name, bool is_dir, bool ask_index) const {
   Decision d;
-  if (name == ".git" && !BELAY_MUTANT("git-directory-covered")) {
+  if ((git_dir_ || name == ".git") && !BELAY_MUTANT("git-directory-covered")) {
     d.covered = false;
     d.why = Why::kGitDir;
     d.descend = Descend::kNo;

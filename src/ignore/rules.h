@@ -21,12 +21,10 @@
 //     not covered, tracked or not, unless protected.
 //   * protect: a match of a directory holds for everything below it, until a path below
 //     is matched again (`!x` ends it).
-//   * Default excludes bind untracked paths only, and a path whose own last matching
-//   git
-//     rule is `!x` is not bound by them.
-//   * A name `.git` is git_dir and never covered, protected or not. (Look-alikes are
-//   the
-//     scanner's business.)
+//   * Default excludes bind untracked paths only, and not one whose own last matching
+//     git rule is `!x`.
+//   * `.git` and all below it is git_dir and never covered, protected or not.
+//     (Look-alikes are the scanner's business.)
 //   * Inside a nested work tree its own index and git rules apply alone; Belay's own
 //     layers go on. Nested in a barred directory it is barred too: its index says
 //     nothing. A tracked submodule (TrackedSet::HasFile of a directory) is not barred.
@@ -278,6 +276,7 @@ class DirRules : public std::enable_shared_from_this<DirRules> {
   bool outer_rules_ = true;  // work_tree_'s above_root() and info_exclude() count
 
   // What was decided about this directory and holds below it.
+  bool git_dir_ = false;  // it is or lies in a `.git`
   bool barred_ = false;
   RuleRef protect_;
   RuleRef exclude_;

@@ -164,12 +164,29 @@ Step MatchOne(std::string_view pattern, size_t& at, char text, WildFlags flags) 
   }
 }
 
+bool IsSpecial(char c) { return c == '*' || c == '?' || c == '[' || c == '\\'; }
+
 // Where matching goes on when it fails: the pattern behind the stars, and the first
 // byte of the text that they do not swallow.
 struct Retry {
   size_t pattern = kNone;
   size_t text = 0;
 };
+
+// Behind stars that end at pattern[p]: the first place at or after text[from] where
+// what follows them can begin; kNone when they would have to swallow a slash (`in` one
+// component) or the end. Only saves time: trying each place gives the same.
+size_t NextPlace(std::string_view pattern, size_t p, std::string_view text, size_t from,
+                 bool in_component, bool fold_case) {
+  if (IsSpecial(pattern[p])) return from;
+  const char want = fold_case ? FoldByte(pattern[p]) : pattern[p];
+  for (; from < text.size(); ++from) {
+    const char c = fold_case ? FoldByte(text[from]) : text[from];
+    if (c == want) return from;
+    if (in_component && c == '/') return kNone;
+  }
+  return kNone;
+}
 
 }  // namespace
 
@@ -183,34 +200,53 @@ bool Wildmatch(std::string_view pattern, std::string_view text, WildFlags flags)
   size_t t = 0;
   Retry star;
   Retry deep;
+  // Puts what follows the last `*` at the next place from `from` on.
+  auto place_star = [&](size_t from) {
+    star.text = NextPlace(pattern, star.pattern, text, from, true, flags.fold_case);
+    if (star.text == kNone) star.pattern = kNone;
+    t = star.text;
+    p = star.pattern;
+    return p != kNone;
+  };
+  // The same for the last `**`, which in a path goes from component to component.
+  auto place_deep = [&](size_t from) {
+    star = {};
+    if (!flags.path)
+      from = NextPlace(pattern, deep.pattern, text, from, false, flags.fold_case);
+    deep.text = from;
+    t = from;
+    p = deep.pattern;
+    return from != kNone;
+  };
+  auto after_slash = [&](size_t from) {
+    const size_t slash = text.find('/', from);
+    return slash == kNone ? kNone : slash + 1;
+  };
+
   for (;;) {
     if (p < pattern.size() && pattern[p] == '*') {
       const Stars stars = ReadStars(pattern, p, flags.path);
       p = stars.end;
-      if (stars.deep) {
-        if (p == pattern.size()) return true;
-        star = {};
-        if (!flags.path) {
-          deep = {p, t};
-          continue;
+      if (!stars.deep) {
+        if (p == pattern.size()) {
+          if (text.find('/', t) == kNone) return true;
+          star = {};  // more of this component does not help
+        } else {
+          star.pattern = p;
+          if (place_star(t)) continue;
         }
-        // `**/` is nothing, or anything that ends in a slash; `**\/` is not nothing.
-        const bool escaped = pattern[p] == '\\';
-        p += escaped ? 2 : 1;
-        if (escaped) {
-          const size_t slash = text.find('/', t);
-          if (slash == kNone) return false;
-          t = slash + 1;
-        }
-        deep = {p, t};
-        continue;
-      }
-      star = {p, t};
-      if (p == pattern.size()) {
-        if (text.find('/', t) == kNone) return true;
-        star = {};  // more of this component does not help
       } else {
-        continue;
+        if (p == pattern.size()) return true;
+        size_t from = t;
+        if (flags.path) {
+          // `**/` is nothing, or anything that ends in a slash; `**\/` is not nothing.
+          const bool escaped = pattern[p] == '\\';
+          p += escaped ? 2 : 1;
+          if (escaped) from = after_slash(t);
+        }
+        deep.pattern = p;
+        if (place_deep(from)) continue;
+        return false;
       }
     } else if (p == pattern.size()) {
       if (t == text.size()) return true;
@@ -224,24 +260,13 @@ bool Wildmatch(std::string_view pattern, std::string_view text, WildFlags flags)
       if (step == Step::kNever) return false;
     }
 
-    // Failed here: let the last star swallow one byte more, then the last `**`.
-    if (star.pattern != kNone && star.text < text.size() && text[star.text] != '/') {
-      t = ++star.text;
-      p = star.pattern;
-    } else if (deep.pattern != kNone) {
-      star = {};
-      if (flags.path) {
-        const size_t slash = text.find('/', deep.text);
-        if (slash == kNone) return false;
-        deep.text = slash + 1;
-      } else if (deep.text++ == text.size()) {
-        return false;
-      }
-      t = deep.text;
-      p = deep.pattern;
-    } else {
-      return false;
-    }
+    // Failed here: let the last star swallow more, then the last `**`.
+    if (star.pattern != kNone && star.text < text.size() && text[star.text] != '/' &&
+        place_star(star.text + 1))
+      continue;
+    if (deep.pattern == kNone) return false;
+    if (!flags.path && deep.text >= text.size()) return false;
+    if (!place_deep(flags.path ? after_slash(deep.text) : deep.text + 1)) return false;
   }
 }
 
@@ -298,9 +323,15 @@ size_t LiteralPrefix(std::string_view pattern) {
   return at == kNone ? pattern.size() : at;
 }
 
-bool EqualBytes(std::string_view a, std::string_view b, bool fold_case) {
-  if (a.size() != b.size()) return false;
-  if (!fold_case) return a == b;
+std::string_view LiteralTail(std::string_view pattern) {
+  const size_t last = pattern.find_last_of("*?[]\\");
+  if (last == kNone) return pattern;
+  // What follows a backslash may be escaped by it.
+  const size_t from = last + (pattern[last] == '\\' ? 2 : 1);
+  return from < pattern.size() ? pattern.substr(from) : std::string_view{};
+}
+
+bool EqualFolded(std::string_view a, std::string_view b) {
   for (size_t i = 0; i < a.size(); ++i)
     if (FoldByte(a[i]) != FoldByte(b[i])) return false;
   return true;

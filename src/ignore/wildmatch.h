@@ -34,12 +34,18 @@ bool WildmatchCouldGoOn(std::string_view pattern, std::string_view start,
 
 // How many bytes at the start of `pattern` stand for themselves.
 size_t LiteralPrefix(std::string_view pattern);
+// Bytes that every text which the pattern matches ends in. May be shorter than it
+// could.
+std::string_view LiteralTail(std::string_view pattern);
 
 // --- bytes that may differ in case ---------------------------------------------------
 
 inline char FoldByte(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
-bool EqualBytes(std::string_view a, std::string_view b, bool fold_case);
+bool EqualFolded(std::string_view a, std::string_view b);
+inline bool EqualBytes(std::string_view a, std::string_view b, bool fold_case) {
+  return a.size() == b.size() && (fold_case ? EqualFolded(a, b) : a == b);
+}
 
 }  // namespace belay

@@ -182,6 +182,9 @@ const Row kRows[] = {
     {"foo**/bar", "foobar", true},
     {"foo**/bar", "foox/y/bar", true},
     {"foo**/bar", "foo/bar", true},
+    {"/foo**", "foo/x/y", true},
+    {"/foo**", "foox", true},
+    {"/foo**//", "foo/", true},
     {"fo?**/bar", "foox/y/bar", false},
     // odd ends
     {"foo\\", "foo\\", false},

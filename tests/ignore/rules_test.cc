@@ -469,6 +469,7 @@ TEST(Rules, TheGitDirectoryIsNeverCovered) {
   EXPECT_EQ(r.Why(".git/"), "-git_dir [no]");
   EXPECT_EQ(r.Why(".git"), "-git_dir");
   EXPECT_EQ(r.Why("a/.git/"), "-git_dir [no]");
+  EXPECT_EQ(r.Why("a/.git/hooks/x"), "-git_dir");
   EXPECT_EQ(r.Why(".gitignore"), "+protected protect:1:*");
 }
 
