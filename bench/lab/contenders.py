@@ -65,9 +65,9 @@ class Belay(Contender):
     def kept_in(self):
         return [self.home]
 
-    def tree_of_last(self):
-        """The tree id that Belay says its last checkpoint holds."""
-        shown = self.lab.meter(self).run(self.lab.belay, "show", self.last, "--json")
+    def tree_of(self, checkpoint):
+        """The tree id that a checkpoint holds, read from the store."""
+        shown = self.lab.meter(self).run(self.lab.belay, "show", checkpoint, "--json")
         return json.loads(shown.out)["tree"]
 
     def tree_in_fresh_store(self, store):

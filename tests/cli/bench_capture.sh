@@ -33,9 +33,10 @@ case \$1 in
   on) mkdir -p "\$BELAY_HOME" ;;
   checkpoint)
     $2
-    python3 -S "$bench/lab/tree_id.py" "\$PWD" .git >"\$BELAY_HOME/tree" || exit 1
-    echo "an-id" ;;
-  show) echo "{\"id\":\"\$2\",\"tree\":\"\$(cat "\$BELAY_HOME/tree")\"}" ;;
+    id=\$(mktemp "\$BELAY_HOME/XXXXXX")
+    python3 -S "$bench/lab/tree_id.py" "\$PWD" .git >"\$id" || exit 1
+    cp "\$id" "\$BELAY_HOME/first"; echo "\${id##*/}" ;;
+  show) echo "{\"id\":\"\$2\",\"tree\":\"\$(cat "\$BELAY_HOME/\$2")\"}" ;;
   list) ;;
   *) exit 2 ;;
 esac
@@ -44,7 +45,7 @@ END
 }
 stand_in honest ":"
 # Misses every change after its first checkpoint, as a wrong stat cache would.
-stand_in stale "[ -e \"\$BELAY_HOME/tree\" ] && { echo an-id; exit 0; }"
+stand_in stale "[ -e \"\$BELAY_HOME/first\" ] && { echo first; exit 0; }"
 stand_in failing "exit 3"
 
 bench() { # PROGRAM WORDS...
