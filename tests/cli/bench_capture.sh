@@ -91,6 +91,14 @@ expect_rc 1; expect_in_out "n/a (exit 3)"
 expect_py "d['trees'][0]['rows']['belay']['unavailable'] == 'exit 3' and len(d['failed']) == 1"
 expect_py "d['trees'][0]['workloads']['ten']['rows']['walk1']['runs'] == 1"
 
+# Belay itself, as soon as it can show a checkpoint: equal to a full re-hash every time.
+run show latest
+if [ "$rc" != 2 ]; then
+  ln -s "$BELAY_BIN" real
+  bench real --only belay,walk1
+  expect_rc 0; expect_in_out "5 checkpoints of Belay compared with a full re-hash: all equal"
+fi
+
 # The trees stay for the next run, what was stored does not; nothing foreign is touched.
 [ -d "$scratch/lab/trees/200" ] || fail "the tree is gone"
 [ -z "$(ls -d "$scratch"/lab/run-* 2>/dev/null)" ] || fail "a run left something behind"
