@@ -448,17 +448,23 @@ Result<DirRules::Ptr> Scan::RulesOf(Node& node) {
       auto file = fs_.OpenBeneath(root_fd_, path, OpenMode::Read());
       if (!file.ok()) {
         if (!IsAboutTheFile(file.error())) return std::move(file).error();
-        continue;  // as git: one that cannot be read says nothing
+        // As in git, one that cannot be read says nothing. It may be readable again
+        // without any time stamp telling; a symlink (ELOOP) will not.
+        if (file.error().sys != ELOOP) at.rule_prints[i] = ~e->print;
+        continue;
       }
       auto stat = fs_.Stat(*file);
-      if (!stat.ok() || stat->type != FileType::kRegular ||
-          stat->size > kMaxPatternFile)
+      if (!stat.ok()) {
+        at.rule_prints[i] = ~e->print;
         continue;
+      }
+      if (stat->type != FileType::kRegular || stat->size > kMaxPatternFile) continue;
       at.rule_prints[i] = Fingerprint(*stat, key_);
       std::string text(static_cast<size_t>(stat->size), '\0');
       auto got = ReadFull(fs_, *file, 0, std::as_writable_bytes(std::span(text)));
       if (!got.ok()) {
         if (!IsAboutTheFile(got.error())) return std::move(got).error();
+        at.rule_prints[i] = ~e->print;
         continue;
       }
       text.resize(*got);
@@ -893,7 +899,7 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
               fs_.OpenBeneath(root_fd_, *path, {.access = OpenMode::Access::kPath});
           if (!there.ok()) {
             if (!IsAboutTheFile(there.error())) return Fail(std::move(there).error());
-            capture.gone = true;
+            LeaveOut(capture, there.error());
             continue;
           }
           dir = std::move(*there);
@@ -907,6 +913,19 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
   }
 }
 
+// It vanished, became something else since it was looked at, or cannot be read.
+void Scan::LeaveOut(Capture& capture, const Error& error) {
+  if (IsGone(error)) {
+    capture.gone = true;
+    return;
+  }
+  CacheEntry& e = capture.node->draft->entries[capture.entry];
+  const bool other = error.sys == ELOOP || error.sys == EINVAL;
+  e.kind = CacheKind::kNone;
+  e.why = other ? Skip::kChanging : Skip::kUnreadable;
+  e.flags |= CacheEntry::kRacy;
+}
+
 Status Scan::CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer) {
   // The draft was made when the capture was queued, except for entries of the cache.
   CacheEntry& e = capture.node->draft->entries[capture.entry];
@@ -917,15 +936,7 @@ Status Scan::CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer) {
                       : CaptureFile(dir, capture, buffer, again);
     if (!done.ok()) {
       if (!IsAboutTheFile(done.error())) return done;
-      if (IsGone(done.error())) {
-        capture.gone = true;
-        return Ok();
-      }
-      // It became something else since it was looked at, or cannot be read.
-      const bool other = done.error().sys == ELOOP || done.error().sys == EINVAL;
-      e.kind = CacheKind::kNone;
-      e.why = other ? Skip::kChanging : Skip::kUnreadable;
-      e.flags |= CacheEntry::kRacy;
+      LeaveOut(capture, done.error());
       return Ok();
     }
     if (!again) {

@@ -150,6 +150,7 @@ class Scan {
   Status CaptureAll();
   void CaptureLoop(std::atomic<size_t>& next);
   Status CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer);
+  static void LeaveOut(Capture& capture, const Error& error);
   Status CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& again);
   Status CaptureLink(const Fd& dir, Capture& capture, bool& again);
   Result<std::string> CaptureXattrs(const Fd& file);

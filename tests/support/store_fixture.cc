@@ -45,6 +45,10 @@ Status ReadDirectory(Store& store, const ObjectId& id, const std::string& prefix
       BELAY_OK(ReadDirectory(store, e.id, prefix + e.name + "/", out));
       continue;
     }
+    if (e.kind == EntryKind::kSymlink) {
+      out[prefix + e.name] = "-> " + e.target;
+      continue;
+    }
     BELAY_TRY(Bytes bytes, store.ReadContentBytes(e.id, uint64_t{1} << 30));
     out[prefix + e.name] = std::string(AsText(bytes));
   }
