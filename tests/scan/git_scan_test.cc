@@ -1,0 +1,345 @@
+// Scans of real directories: repositories that the real git made, mounts, odd names.
+// GitWorld fails every test in which a byte of a git directory changed.
+
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <set>
+
+#include "base/real_fs.h"
+#include "scan/scan.h"
+#include "support/crash_harness.h"
+#include "support/fs_world.h"
+#include "support/git_world.h"
+#include "support/temp_dir.h"
+
+namespace belay {
+namespace {
+
+using test::GitWorld;
+using test::Must;
+using test::N;
+using test::TempDir;
+
+using Paths = std::set<std::string>;
+
+// Keeps trees, so that a scan can be read back without a store.
+class MemorySink final : public ScanSink {
+ public:
+  Result<ObjectId> PutContent(ByteSpan content) override { return Sha256::Of(content); }
+  Result<ObjectId> PutStream(const BatchWriter::Source& source) override {
+    return HashSink().PutStream(source);
+  }
+  Result<ObjectId> PutTree(const Tree& tree) override {
+    BELAY_TRY(ObjectId id, HashSink().PutTree(tree));
+    std::lock_guard guard(mutex_);
+    trees_[id] = tree;
+    return id;
+  }
+  Result<bool> HasContent(const ObjectId&) override { return true; }
+
+  void AddTo(Paths& out, const ObjectId& id, const std::string& prefix = "") {
+    for (const TreeEntry& e : trees_.at(id).entries) {
+      if (e.kind == EntryKind::kDirectory)
+        AddTo(out, e.id, prefix + e.name + "/");
+      else
+        out.insert(prefix + e.name);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<ObjectId, Tree> trees_;
+};
+
+class RealScan {
+ public:
+  RealScan(AbsPath root, GitUserConfig user) {
+    cache_ = Must(fs_.OpenDir(cache_dir_.path()));
+    request_.root = std::move(root);
+    request_.git.user = std::move(user);
+    request_.cache_dir = &cache_;
+    lists_.default_excludes = false;
+  }
+
+  ScanSummary Run() {
+    request_.rules = std::make_shared<RuleConfig>(lists_);
+    auto scan = Must(Scan::Run(fs_, clock_, random_, request_, sink_));
+    Must(scan->SaveCache());
+    return scan->summary();
+  }
+  Paths Covered() {
+    Paths paths;
+    sink_.AddTo(paths, Run().tree);
+    return paths;
+  }
+  RuleLists& lists() { return lists_; }
+  ScanRequest& request() { return request_; }
+  // As long after the last edit as is needed to trust time stamps.
+  void Settle() { clock_.ahead += 10'000; }
+
+ private:
+  struct LateClock final : Clock {
+    int64_t WallMillis() override { return RealClock().WallMillis() + ahead; }
+    int64_t SteadyNanos() override { return RealClock().SteadyNanos(); }
+    void SleepNanos(int64_t n) override { RealClock().SleepNanos(n); }
+    int64_t ahead = 0;
+  };
+  RealFs fs_;
+  LateClock clock_;
+  SeededRandom random_{1};
+  TempDir cache_dir_;
+  Fd cache_;
+  MemorySink sink_;
+  RuleLists lists_;
+  ScanRequest request_{
+      .root = AbsPath::Literal("/"), .root_id = {}, .rules = {}, .git = {}};
+};
+
+Paths Listed(GitWorld& world, std::string_view repo) {
+  Paths paths;
+  std::string out =
+      world.Git(repo, {"ls-files", "-coz", "--exclude-standard", "--deduplicate"});
+  for (size_t at = 0; at < out.size();) {
+    size_t end = out.find('\0', at);
+    std::string path = out.substr(at, end - at);
+    if (!path.ends_with('/')) paths.insert(path);
+    at = end + 1;
+  }
+  return paths;
+}
+
+TEST(GitScan, CoversWhatGitTracksOrDoesNotIgnore) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.o\n/out/\n!keep.o\n");
+  world.Write("r/a.c", "1");
+  world.Write("r/a.o", "1");
+  world.Write("r/keep.o", "1");
+  world.Write("r/tracked.o", "1");
+  world.Write("r/out/x", "1");
+  world.Write("r/out/deep/tracked", "1");
+  world.Write("r/sub/.gitignore", "secret*\n");
+  world.Write("r/sub/secret1", "1");
+  world.Write("r/.git/info/exclude", "excluded\n");
+  world.Write("r/excluded", "1");
+  world.Write("home/.config/git/ignore", "*~\n");
+  world.Write("r/backup~", "1");
+  world.Git("r", {"add", "-f", "tracked.o", "out/deep/tracked", "a.c"});
+  RealScan scan(world / "r", world.user());
+  world.Around([&] { EXPECT_EQ(scan.Covered(), Listed(world, "r")); });
+  EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.c", "keep.o", "out/deep/tracked",
+                                   "sub/.gitignore", "tracked.o"}));
+}
+
+TEST(GitScan, FollowsWhatIsAddedToAndTakenFromTheIndex) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.o\n");
+  world.Write("r/a.o", "1");
+  world.Write("r/b.c", "1");
+  world.Git("r", {"add", "b.c"});
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  EXPECT_FALSE(scan.Covered().contains("a.o"));
+  world.Git("r", {"add", "-f", "a.o"});
+  EXPECT_TRUE(scan.Covered().contains("a.o"));
+  scan.Settle();
+  scan.Run();
+  world.Git("r", {"rm", "-q", "--cached", "a.o"});
+  EXPECT_FALSE(scan.Covered().contains("a.o"));
+}
+
+TEST(GitScan, AnIndexThatWasOnlyRefreshedListsNothing) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/a", "1");
+  world.Git("r", {"add", "."});
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  scan.Run();
+  EXPECT_EQ(scan.Run().listed_dirs, 0u);
+  world.Write("r/a", "2");
+  world.Git("r", {"add", "a"});
+  ScanSummary after = scan.Run();
+  EXPECT_EQ(after.listed_dirs, 0u);
+  EXPECT_EQ(after.read_files, 1u);
+}
+
+TEST(GitScan, NestedRepositoriesFollowTheirOwnRules) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.log\nvendor/\n");
+  world.Init("r/lib");
+  world.Write("r/lib/.gitignore", "*.tmp\n");
+  world.Write("r/lib/a.log", "1");
+  world.Write("r/lib/b.tmp", "1");
+  world.Write("r/lib/c", "1");
+  world.Init("r/vendor");
+  world.Write("r/vendor/x", "1");
+  world.Write("r/top.log", "1");
+  RealScan scan(world / "r", world.user());
+  EXPECT_EQ(scan.Covered(),
+            (Paths{".gitignore", "lib/.gitignore", "lib/a.log", "lib/c"}));
+  ScanSummary summary = scan.Run();
+  ASSERT_EQ(summary.work_trees.size(), 2u);
+  EXPECT_EQ(summary.work_trees[0].path, "");
+  EXPECT_EQ(summary.work_trees[1].path, "lib");
+}
+
+TEST(GitScan, ADirectoryThatBecomesARepositoryIsSeenThoughItsTimeStands) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.log\n");
+  world.MakeDir("r/lib/.git");
+  world.Write("r/lib/a.log", "1");
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  EXPECT_FALSE(scan.Covered().contains("lib/a.log"));
+  scan.Run();
+  // What `git init` does after the directory is there.
+  world.Write("r/lib/.git/HEAD", "ref: refs/heads/main\n");
+  world.MakeDir("r/lib/.git/objects");
+  world.MakeDir("r/lib/.git/refs");
+  EXPECT_TRUE(scan.Covered().contains("lib/a.log"));
+}
+
+TEST(GitScan, ARootBelowTheTopObeysTheRulesAboveIt) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.o\n/pkg/gen/\n");
+  world.Write("r/pkg/a.o", "1");
+  world.Write("r/pkg/gen/x", "1");
+  world.Write("r/pkg/src/b", "1");
+  world.Write("r/pkg/tracked.o", "1");
+  world.Git("r", {"add", "-f", "pkg/tracked.o"});
+  RealScan scan(world / "r/pkg", world.user());
+  scan.Settle();
+  EXPECT_EQ(scan.Covered(), (Paths{"src/b", "tracked.o"}));
+  scan.Run();
+  world.Write("r/.gitignore", "/pkg/gen/\n");
+  EXPECT_EQ(scan.Covered(), (Paths{"a.o", "src/b", "tracked.o"}));
+}
+
+TEST(GitScan, LinkedWorkTreesSplitAndSparseIndexes) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.o\n");
+  world.Write("r/a.o", "1");
+  world.Write("r/in/b.o", "1");
+  world.Write("r/out/c.o", "1");
+  world.Git("r", {"add", "-f", "."});
+  world.Git("r", {"commit", "-qm", "x"});
+  world.Git("r", {"worktree", "add", "-q", "../w"});
+  {
+    RealScan scan(world / "w", world.user());
+    EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.o", "in/b.o", "out/c.o"}));
+  }
+  world.Git("r", {"update-index", "--split-index"});
+  world.Write("r/d.o", "1");
+  world.Git("r", {"add", "-f", "d.o"});
+  {
+    RealScan scan(world / "r", world.user());
+    EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.o", "d.o", "in/b.o", "out/c.o"}));
+  }
+  world.Git("w", {"sparse-checkout", "set", "--cone", "--sparse-index", "in"});
+  world.Write("w/out/c.o", "1");
+  {
+    RealScan scan(world / "w", world.user());
+    EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.o", "in/b.o", "out/c.o"}));
+  }
+}
+
+TEST(GitScan, AnIndexThatCannotBeReadIsSaid) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/a", "1");
+  world.Write("r/.git/index", "no index at all");
+  RealScan scan(world / "r", world.user());
+  ScanSummary summary = scan.Run();
+  EXPECT_EQ(summary.files, 1u);
+  ASSERT_EQ(summary.work_trees.size(), 1u);
+  EXPECT_FALSE(summary.work_trees[0].facts.trouble.empty());
+}
+
+TEST(RealScan, ACaseOnlyRenameIsSeen) {
+  TempDir dir;
+  RealFs fs;
+  Fd root = Must(fs.OpenDir(dir.path()));
+  Must(test::PutFile(fs, root, test::P("readme"), "1"));
+  RealScan scan(dir.path(), {});
+  EXPECT_EQ(scan.Covered(), Paths{"readme"});
+  Must(fs.Rename(root, N("readme"), root, N("README"), RenameHow::kReplace));
+  EXPECT_EQ(scan.Covered(), Paths{"README"});
+}
+
+TEST(RealScan, ABindMountIsNotEntered) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  TempDir dir;
+  TempDir elsewhere;
+  RealFs fs;
+  Fd root = Must(fs.OpenDir(dir.path()));
+  Fd other = Must(fs.OpenDir(elsewhere.path()));
+  Must(fs.MakeDir(root, N("mnt"), 0755));
+  Must(test::PutFile(fs, root, test::P("own"), "1"));
+  Must(test::PutFile(fs, root, test::P("file"), "1"));
+  Must(test::PutFile(fs, other, test::P("foreign"), "1"));
+  RealScan scan(dir.path(), {});
+  scan.Settle();
+  EXPECT_EQ(scan.Covered(), (Paths{"file", "own"}));
+  const std::string at = dir.path().bytes() + "/mnt";
+  const std::string file = dir.path().bytes() + "/file";
+  const std::string foreign = elsewhere.path().bytes() + "/foreign";
+  if (mount(elsewhere.path().c_str(), at.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    GTEST_SKIP() << "mounting is not allowed here";
+  EXPECT_EQ(mount(foreign.c_str(), file.c_str(), nullptr, MS_BIND, nullptr), 0);
+  // The same file system, so the device is the same: only the kernel can tell.
+  EXPECT_EQ(scan.Covered(), Paths{"own"});
+  EXPECT_EQ(scan.Run().skipped.size(), 2u);
+  EXPECT_EQ(umount(at.c_str()), 0);
+  EXPECT_EQ(umount(file.c_str()), 0);
+  EXPECT_EQ(scan.Covered(), (Paths{"file", "own"}));
+}
+
+TEST(RealScan, OtherMountsAreNotEnteredEither) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  TempDir dir;
+  RealFs fs;
+  Fd root = Must(fs.OpenDir(dir.path()));
+  Must(fs.MakeDir(root, N("mnt"), 0755));
+  const std::string at = dir.path().bytes() + "/mnt";
+  if (mount("none", at.c_str(), "tmpfs", 0, nullptr) != 0)
+    GTEST_SKIP() << "mounting is not allowed here";
+  Must(test::PutFile(fs, root, test::P("mnt/x"), "1"));
+  RealScan scan(dir.path(), {});
+  EXPECT_EQ(scan.Covered(), Paths{});
+  EXPECT_EQ(umount(at.c_str()), 0);
+}
+
+// A million entries in one directory, by BELAY_FULL=1; some thousands otherwise.
+TEST(RealScan, OneHugeDirectory) {
+  const int count = test::RunEverything() ? 1'000'000 : 5'000;
+  TempDir dir;
+  RealFs fs;
+  Fd root = Must(fs.OpenDir(dir.path()));
+  for (int i = 0; i < count; ++i)
+    Fd made =
+        Must(fs.Open(root, N("file-" + std::to_string(i)), OpenMode::CreateNew()));
+  RealScan scan(dir.path(), {});
+  scan.Settle();
+  int64_t began = RealClock().SteadyNanos();
+  EXPECT_EQ(scan.Run().files, static_cast<uint64_t>(count));
+  int64_t first = RealClock().SteadyNanos();
+  EXPECT_EQ(scan.Run().read_files, 0u);
+  int64_t second = RealClock().SteadyNanos();
+  Must(test::PutFile(fs, root, test::P("file-17"), "changed"));
+  EXPECT_EQ(scan.Run().read_files, 1u);
+  std::cout << count << " entries: first scan " << (first - began) / 1'000'000
+            << " ms, second " << (second - first) / 1'000'000 << " ms\n";
+}
+
+}  // namespace
+}  // namespace belay
