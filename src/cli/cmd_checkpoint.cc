@@ -61,7 +61,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   if (!meta.ok()) return ctx.term.FailUsage(meta.error().what);
   request.meta = std::move(*meta);
 
-  auto root = OpenRoot(ctx, NeedsRoot::kProtected);
+  auto root = OpenRootFast(ctx);
   if (!root.ok()) return ctx.term.Fail(root.error());
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
@@ -79,7 +79,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
     else
       progress.Count(p.files, "files");
   };
-  auto made = CaptureCheckpoint(root->store(), *root->catalog, request);
+  auto made = CaptureCheckpoint(root->store(), request);
   progress.Done();
   if (!made.ok()) return ctx.term.Fail(made.error());
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);

@@ -3,6 +3,7 @@
 #include "base/escape.h"
 #include "cli/text.h"
 #include "core/roots.h"
+#include "store/heads.h"
 
 namespace belay {
 
@@ -18,6 +19,23 @@ Result<AbsPath> NamedDir(CommandContext& ctx) {
   // A root may be gone, and its history asked for all the same.
   if (real.error().code == Errc::kNotFound) return dir;
   return std::move(real).error();
+}
+
+Result<OpenedRoot> OpenRootFast(CommandContext& ctx) {
+  BELAY_TRY(AbsPath dir, NamedDir(ctx));
+  auto opened = OpenStore(ctx, Store::Mode::kWrite);
+  if (opened.ok()) {
+    auto heads = Heads::Read(*(*opened)->store);
+    auto root = heads.ok() ? FindRootFor(heads->roots(), dir) : std::nullopt;
+    if (root && !root->root.off) {
+      OpenedRoot out{
+          .opened = std::move(*opened), .catalog = {}, .root = root->root, .path = dir};
+      BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
+      BELAY_TRY(out.catalog, Catalog::Open(out.store()));
+      return out;
+    }
+  }
+  return OpenRoot(ctx, NeedsRoot::kProtected);  // says why not, in words
 }
 
 Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {

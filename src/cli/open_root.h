@@ -30,6 +30,10 @@ enum class NeedsRoot {
 // none: how to protect the directory, or that it looks like one that was moved.
 Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
 
+// OpenRoot(kProtected) for what must be quick: the root is looked up without the
+// catalogue, which is there when asked.
+Result<OpenedRoot> OpenRootFast(CommandContext& ctx);
+
 // The directory that --root names, or the current one: real where it exists.
 Result<AbsPath> NamedDir(CommandContext& ctx);
 

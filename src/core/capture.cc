@@ -4,6 +4,7 @@
 #include "core/roots.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
+#include "store/heads.h"
 
 namespace belay {
 
@@ -129,12 +130,19 @@ std::shared_ptr<const RuleConfig> RulesFrom(const Settings& settings) {
 
 Result<ScanRequest> ScanRequestFor(Store& store, Catalog& catalog, const Root& root,
                                    const Settings& settings, const GitPlaces& git) {
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  return ScanRequestFor(store, roots, root, settings, git);
+}
+
+Result<ScanRequest> ScanRequestFor(Store& store, std::span<const RootEntry> roots,
+                                   const Root& root, const Settings& settings,
+                                   const GitPlaces& git) {
   BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
   ScanRequest scan{.root = std::move(path),
                    .root_id = root.id,
                    .rules = RulesFrom(settings),
                    .git = git};
-  BELAY_TRY(scan.other_roots, RootsInside(catalog, root));
+  BELAY_TRY(scan.other_roots, RootsInside(roots, root));
   auto store_dir = store.fs().RealPath(store.path());
   scan.store_dir = store_dir.ok() ? *store_dir : store.path();
   scan.max_file_size =
@@ -144,15 +152,15 @@ Result<ScanRequest> ScanRequestFor(Store& store, Catalog& catalog, const Root& r
   return scan;
 }
 
-Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
-                                   const CaptureRequest& request) {
+Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) {
   const int64_t began = store.clock().SteadyNanos();
   const Settings& settings = *request.settings;
   if (request.session && request.kind == CheckpointKind::kManual) {
-    BELAY_TRY(auto mine, catalog.ListCheckpoints({.root = request.root.id,
-                                                  .session = request.session,
-                                                  .kind = CheckpointKind::kManual,
-                                                  .limit = kManualPerSession}));
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto mine, catalog->ListCheckpoints({.root = request.root.id,
+                                                   .session = request.session,
+                                                   .kind = CheckpointKind::kManual,
+                                                   .limit = kManualPerSession}));
     if (mine.size() >= kManualPerSession)
       return Error(Errc::kRefused, "this session has " +
                                        std::to_string(kManualPerSession) +
@@ -162,9 +170,10 @@ Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
   // 1. Alone on this root; then the store is kept as it is until we have published.
   BELAY_TRY(HeldLock root_lock,
             store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
-  BELAY_TRY(auto last, catalog.LastCheckpoint(request.root.id));
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  const std::optional<Heads::Last> last = heads.LastOf(request.root.id);
   BELAY_TRY(ScanRequest scan_request,
-            ScanRequestFor(store, catalog, request.root, settings, request.git));
+            ScanRequestFor(store, heads.roots(), request.root, settings, request.git));
   BELAY_TRY(auto writer, store.Begin());
   scan_request.generation = store.manifest().generation;
   scan_request.threads = request.threads;
@@ -195,7 +204,7 @@ Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
   std::string one_path;
   const bool first = !last;
   if (!first) {
-    auto before = store.GetState(last->checkpoint.state);
+    auto before = store.GetState(last->state);
     if (before.ok()) {
       auto changed = scan->ChangesSince(
           before->tree, [&](const ObjectId& id) { return store.GetTree(id); },
@@ -253,7 +262,7 @@ Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
   (void)scan->SaveCache();
 
   captured.tree = summary.tree;
-  captured.same_state = last && last->checkpoint.state == state_id;
+  captured.same_state = last && last->state == state_id;
   captured.skipped = summary.skipped;
   for (const ScanSummary::AtPath& top : summary.work_trees)
     for (const std::string& trouble : top.facts.trouble)

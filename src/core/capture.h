@@ -51,13 +51,16 @@ struct Captured {
   ScanSummary scan;
 };
 
-Result<Captured> CaptureCheckpoint(Store& store, Catalog& catalog,
-                                   const CaptureRequest& request);
+// Does without the catalogue unless a session is named: see store/heads.h.
+Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request);
 
 // The rules of the settings, as a scan wants them.
 std::shared_ptr<const RuleConfig> RulesFrom(const Settings& settings);
 // The scan that a checkpoint of `root` would make; `settings` and `git` must outlive
 // it.
+Result<ScanRequest> ScanRequestFor(Store& store, std::span<const RootEntry> roots,
+                                   const Root& root, const Settings& settings,
+                                   const GitPlaces& git);
 Result<ScanRequest> ScanRequestFor(Store& store, Catalog& catalog, const Root& root,
                                    const Settings& settings, const GitPlaces& git);
 

@@ -8,20 +8,20 @@ namespace belay {
 
 namespace {
 
-Result<std::optional<RootEntry>> Deepest(Catalog& catalog, const AbsPath& path,
-                                         bool at_only) {
-  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
-  std::optional<RootEntry> best;
-  for (RootEntry& entry : roots) {
+std::optional<RootEntry> Deepest(std::span<const RootEntry> roots, const AbsPath& path,
+                                 bool at_only) {
+  const RootEntry* best = nullptr;
+  for (const RootEntry& entry : roots) {
     auto at = AbsPath::Parse(entry.root.path);
     if (!at.ok()) continue;  // one without a usable path protects nothing
     if (at_only ? path != *at : !path.IsWithin(*at)) continue;
     const bool better =
-        !best || std::tuple(!entry.root.off, entry.root.path.size(), entry.seq) >
-                     std::tuple(!best->root.off, best->root.path.size(), best->seq);
-    if (better) best = std::move(entry);
+        best == nullptr ||
+        std::tuple(!entry.root.off, entry.root.path.size(), entry.seq) >
+            std::tuple(!best->root.off, best->root.path.size(), best->seq);
+    if (better) best = &entry;
   }
-  return best;
+  return best == nullptr ? std::nullopt : std::optional(*best);
 }
 
 Status Publish(Store& store, const Root& root) {
@@ -34,12 +34,19 @@ Status Publish(Store& store, const Root& root) {
 
 }  // namespace
 
+std::optional<RootEntry> FindRootFor(std::span<const RootEntry> roots,
+                                     const AbsPath& path) {
+  return Deepest(roots, path, false);
+}
+
 Result<std::optional<RootEntry>> FindRootFor(Catalog& catalog, const AbsPath& path) {
-  return Deepest(catalog, path, false);
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  return Deepest(roots, path, false);
 }
 
 Result<std::optional<RootEntry>> FindRootAt(Catalog& catalog, const AbsPath& path) {
-  return Deepest(catalog, path, true);
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  return Deepest(roots, path, true);
 }
 
 Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
@@ -114,9 +121,9 @@ Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
   return checkpoints;
 }
 
-Result<std::vector<AbsPath>> RootsInside(Catalog& catalog, const Root& root) {
+Result<std::vector<AbsPath>> RootsInside(std::span<const RootEntry> roots,
+                                         const Root& root) {
   BELAY_TRY(AbsPath here, AbsPath::Parse(root.path));
-  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
   std::vector<AbsPath> inside;
   for (const RootEntry& entry : roots) {
     auto at = AbsPath::Parse(entry.root.path);

@@ -7,6 +7,7 @@
 // innermost protected root wins; the outer one leaves it alone.
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace belay {
 
 // The root that holds `path`: the deepest that is protected, else the deepest that once
 // was (its history can still be asked for).
+std::optional<RootEntry> FindRootFor(std::span<const RootEntry> roots,
+                                     const AbsPath& path);
 Result<std::optional<RootEntry>> FindRootFor(Catalog& catalog, const AbsPath& path);
 Result<std::optional<RootEntry>> FindRootAt(Catalog& catalog, const AbsPath& path);
 
@@ -43,6 +46,7 @@ Status SwitchOff(Store& store, const Root& root);
 Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root);
 
 // The protected roots inside `root`, which a scan of it does not enter.
-Result<std::vector<AbsPath>> RootsInside(Catalog& catalog, const Root& root);
+Result<std::vector<AbsPath>> RootsInside(std::span<const RootEntry> roots,
+                                         const Root& root);
 
 }  // namespace belay

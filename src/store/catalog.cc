@@ -361,6 +361,10 @@ Result<Answer> Catalog::Impl::Read(
 Catalog::Catalog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Catalog::~Catalog() = default;
 
+std::unique_ptr<LogSource> MakeStoreLog(Store& store) {
+  return std::make_unique<StoreLog>(store);
+}
+
 Result<std::unique_ptr<Catalog>> Catalog::Open(Store& store,
                                                const CatalogOptions& options) {
   return Open({store.fs(), store.clock(), store.random(), store.locks(), store.dir()},

@@ -63,6 +63,9 @@ class LogSource {
   virtual Result<std::optional<Hash256>> Mark(const LogPosition& position) = 0;
 };
 
+// The log of a store, which must outlive it.
+std::unique_ptr<LogSource> MakeStoreLog(Store& store);
+
 enum class Health : uint8_t { kPass = 1, kFail = 2 };
 
 // A checkpoint as it stands now: name, note and meta are what the latest annotations

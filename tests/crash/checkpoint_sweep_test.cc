@@ -55,7 +55,7 @@ struct Machine {
     request.name = name;
     request.threads = 1;
     request.lock_wait_ms = wait_ms;
-    return CaptureCheckpoint(*store, *catalog, request);
+    return CaptureCheckpoint(*store, request);
   }
 
   World world;

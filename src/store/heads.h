@@ -1,0 +1,60 @@
+#pragma once
+
+// Heads: the roots and the newest checkpoint of each, at hand without the catalogue.
+//
+// A checkpoint needs to know two things of the past, and asking SQLite for them cost
+// 170 reads and 40 KB of write-ahead log each time. This is a small file (cache/heads)
+// and the log since it was written, which is the last batch or two.
+//
+// Guarantees
+//   * Read() knows everything published before it was called.
+//   * The file is a hint: one that is missing, damaged, of another generation, or ahead
+//     of a log that lost its end is not used; the whole log is read instead.
+//
+// Layout: docs/format.md, "cache/". Threads: one.
+
+#include <optional>
+#include <vector>
+
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+class Heads {
+ public:
+  struct Last {
+    RecordId id;
+    uint64_t seq = 0;
+    ObjectId state;
+  };
+
+  // Holds `use` shared while it reads.
+  static Result<Heads> Read(Store& store);
+
+  // By path, as Catalog::Roots().
+  const std::vector<RootEntry>& roots() const { return roots_; }
+  // The newest checkpoint of a root that was not dropped.
+  std::optional<Last> LastOf(const RootId& root) const;
+  // No part of the log was unreadable: nothing is missing here.
+  bool whole() const { return position_.whole; }
+
+ private:
+  struct Entry {
+    RootEntry root;
+    std::optional<Last> last;
+  };
+  static std::optional<Heads> Load(Store& store, LogSource& log);
+  Result<bool> CatchUp(LogSource& log);
+  Status ReadAll(LogSource& log);
+  void Finish();
+  Status Save(Store& store, LogSource& log) const;
+
+  std::vector<Entry> entries_;
+  std::vector<RootEntry> roots_;
+  // Checkpoints of roots whose own record is not known (yet).
+  LogPosition position_;
+  LogPosition saved_;  // where the file stands
+};
+
+}  // namespace belay
