@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <cerrno>
+#include <system_error>
 
 #include "base/result.h"
 
@@ -28,8 +29,12 @@ void RealRandom::Fill(std::span<std::byte> out) {
   while (!out.empty()) {
     ssize_t got = getrandom(out.data(), out.size(), 0);
     if (got < 0) {
-      BELAY_CHECK(errno == EINTR);  // no other failure exists once the pool is up
-      continue;
+      if (errno == EINTR) continue;
+      // Only a sandbox that forbids the call. An id that is not random would be worse
+      // than none, and no caller could go on without: whoever catches for the process
+      // reports it.
+      throw std::system_error(errno, std::generic_category(),
+                              "the system gives no random numbers (getrandom)");
     }
     out = out.subspan(static_cast<size_t>(got));
   }

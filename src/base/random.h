@@ -19,7 +19,8 @@ class Random {
   Id128 NewId();                   // never zero
 };
 
-// getrandom(2).
+// getrandom(2). Throws std::system_error where the system refuses it: main() reports
+// that, and nothing was written without the numbers.
 class RealRandom final : public Random {
  public:
   void Fill(std::span<std::byte> out) override;

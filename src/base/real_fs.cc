@@ -83,8 +83,8 @@ int Openat2(int dir, const char* path, int flags, uint32_t mode) {
 int SymlinkIsLoop(int result, int dir, const char* name) {
   if (result != -ENOTDIR) return result;
   struct stat st {};
-  if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
-    return -ELOOP;
+  int found = Retry([&] { return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW); });
+  if (found == 0 && S_ISLNK(st.st_mode)) return -ELOOP;
   return result;
 }
 
@@ -122,7 +122,7 @@ int FlagsFor(const OpenMode& mode) {
 // Gives a file that we have just created its exact mode.
 int FixMode(int fd, uint32_t mode) {
   struct stat st {};
-  if (fstat(fd, &st) != 0) return -errno;
+  if (int found = Retry([&] { return fstat(fd, &st); }); found < 0) return found;
   if ((st.st_mode & 07777) == mode) return 0;
   return Retry([&] { return fchmod(fd, static_cast<mode_t>(mode)); });
 }
@@ -468,8 +468,9 @@ Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
 
   auto fix = [&] {
     struct stat st {};
-    if (fstatat(dir.handle(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
-      return -errno;
+    int found = Retry(
+        [&] { return fstatat(dir.handle(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW); });
+    if (found < 0) return found;
     if ((st.st_mode & 07777) == mode) return 0;
     // By descriptor: chmod by name would follow a symlink that took the name meanwhile.
     // O_PATH, because the umask may have left us no permission to open it otherwise.

@@ -4,7 +4,9 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 
+#include "base/json.h"
 #include "base/real_fs.h"
 #include "cli/run.h"
 #include "cli/terminal.h"
@@ -18,15 +20,26 @@ int main(int argc, char** argv) {
     belay::RealFs fs;
     return belay::RunCli(fs, argc, argv);
   } catch (const std::exception& problem) {
-    // Out of memory, or a bug. A journal makes this no worse than a kill.
-    std::string text = std::string("belay: internal error: ") + problem.what() + "\n";
+    // Out of memory, a system that gives no random numbers, or a bug. A journal makes
+    // this no worse than a kill.
+    bool of_system = dynamic_cast<const std::system_error*>(&problem) != nullptr;
+    std::string text = of_system ? "belay: " : "belay: internal error: ";
+    text += problem.what();
+    text += '\n';
     [[maybe_unused]] ssize_t ignored = write(2, text.data(), text.size());
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
       if (std::string_view(argv[i]) != "--json") continue;
-      constexpr std::string_view kJson =
-          R"({"error":{"code":"internal","message":"internal error","hint":""}})"
-          "\n";
-      ignored = write(1, kJson.data(), kJson.size());
+      std::string json =
+          R"({"error":{"code":"internal","message":"internal error","hint":""}})";
+      if (of_system) {
+        belay::JsonWriter writer;
+        writer.BeginObject().Key("error").BeginObject();
+        writer.Key("code").String("io").Key("message").String(problem.what());
+        writer.Key("hint").String("").EndObject().EndObject();
+        json = writer.Take();
+      }
+      json += '\n';
+      ignored = write(1, json.data(), json.size());
       break;
     }
     return 1;
