@@ -151,8 +151,14 @@ bool MentionsFlag(std::span<const std::string_view> words, const FlagSpec& flag)
     if (word == "--") return false;
     if (word == flag.name) return true;
     bool letters = word.size() > 1 && word[0] == '-' && word[1] != '-';
-    if (letters && flag.letter != 0 && word.size() == 2 && word[1] == flag.letter)
-      return true;
+    if (!letters || flag.letter == 0) continue;
+    // Letters may stand together. Behind one that only the command knows, the rest may
+    // be its value.
+    for (char letter : word.substr(1)) {
+      if (letter == flag.letter) return true;
+      const FlagSpec* other = FindFlag(nullptr, letter);
+      if (other == nullptr || !other->value.empty()) break;
+    }
   }
   return false;
 }

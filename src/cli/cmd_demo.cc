@@ -181,7 +181,9 @@ Status RemoveTree(Fs& fs, const Fd& parent, const Name& name) {
 
 ExitCode CmdDemo(CommandContext& ctx) {
   RealRandom random;
-  const AbsPath tmp = AbsPath::Literal("/tmp");
+  auto resolved = ctx.env.Resolve(ctx.env.tmpdir.empty() ? "/tmp" : ctx.env.tmpdir);
+  if (!resolved.ok()) return ctx.term.Fail(resolved.error());
+  const AbsPath tmp = *resolved;
   const Name name = Name::Literal("belay-demo-" + random.NewId().text().substr(0, 10));
   auto parent = ctx.fs.OpenDir(tmp);
   if (!parent.ok()) return ctx.term.Fail(parent.error());

@@ -62,6 +62,16 @@ ExitCode CmdDu(CommandContext& ctx) {
   } else if (opened.error().code != Errc::kNotFound) {
     return ctx.term.Fail(opened.error());
   }
+  if (ctx.args.has("--root")) {
+    auto root = FindRoot(ctx);
+    if (!root.ok()) return ctx.term.Fail(root.error());
+    if (!root->is_protected)
+      return ctx.term.Fail(Error(
+          Errc::kNotFound,
+          StrCat("not a protected directory: ", EscapeForDisplay(root->root.bytes()))));
+    std::erase_if(usage.roots,
+                  [&](const RootUsage& one) { return one.path != root->root.bytes(); });
+  }
   auto dir = ctx.env.StoreDir();
   if (!dir.ok()) return ctx.term.Fail(dir.error());
   if (ctx.term.json()) {

@@ -15,8 +15,11 @@ constexpr FlagSpec kGlobalFlags[] = {
      .value = "DIR",
      .help = "the protected directory; default: the one around the current directory"},
     {.name = "--quiet", .letter = 'q', .help = "say less"},
-    {.name = "--verbose", .letter = 'v', .help = "say more"},
+    {.name = "--verbose",
+     .letter = 'v',
+     .help = "say where things are and how long it took, on standard error"},
     {.name = "--help", .letter = 'h', .help = "show help, with an example"},
+    {.name = "--version", .help = "show the version"},
 };
 
 constexpr PositionalSpec kHelpArgs[] = {{.name = "COMMAND", .optional = true}};
@@ -104,7 +107,6 @@ std::string_view NearestFlag(const CommandSpec* command, std::string_view name) 
   if (command != nullptr)
     for (const FlagSpec& flag : command->flags) names.push_back(flag.name);
   for (const FlagSpec& flag : kGlobalFlags) names.push_back(flag.name);
-  if (command == nullptr) names.push_back("--version");
   return NearestWord(name, names);
 }
 

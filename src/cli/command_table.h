@@ -47,6 +47,7 @@ struct CommandSpec {
   std::span<const Example> examples = {};
   ExitCode (*run)(CommandContext&) = nullptr;
   bool hidden = false;
+  bool whole_store = false;  // --root cannot limit it; said when it is given
 
   bool available() const { return run != nullptr; }
 };
@@ -60,7 +61,7 @@ std::span<const CommandGroup> CommandGroups();
 const CommandSpec* FindCommand(std::string_view name);
 std::string_view NearestCommand(std::string_view name);  // empty: none is near
 
-// --json, --root DIR, -q, -v, --help: with every command.
+// --json, --root DIR, -q, -v, --help, --version: with every command.
 std::span<const FlagSpec> GlobalFlags();
 // The flag of that name or letter, the command's own first; nullptr when unknown.
 const FlagSpec* FindFlag(const CommandSpec* command, std::string_view name);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "cli/help.h"
 #include "cli/text.h"
 #include "core/settings_table.h"
@@ -64,40 +67,97 @@ bool TakesFiles(std::string_view placeholder) {
          placeholder == "OLD";
 }
 
+// Something that is no flag may be a file here.
+bool ArgumentsAreFiles(const CommandSpec& command) {
+  for (const PositionalSpec& arg : command.args)
+    if (TakesFiles(arg.name)) return true;
+  return !command.rest.empty();
+}
+
+// The words hold for every argument, not for the first alone.
+bool WordsRepeat(const CommandSpec& command) {
+  return !command.args.empty() && command.args[0].many;
+}
+
+// Every flag that takes the next word, of whatever command.
+std::vector<std::string> ValueFlags() {
+  std::vector<std::string> out;
+  auto add = [&](const FlagSpec& flag) {
+    if (flag.value.empty()) return;
+    std::vector<std::string> names = {std::string(flag.name)};
+    if (flag.letter != 0) names.push_back(StrCat("-", std::string(1, flag.letter)));
+    for (std::string& name : names)
+      if (std::find(out.begin(), out.end(), name) == out.end())
+        out.push_back(std::move(name));
+  };
+  for (const FlagSpec& flag : GlobalFlags()) add(flag);
+  ForEachCommand([&](const CommandSpec& command) { ForEachFlag(command, add); });
+  return out;
+}
+
+std::string Join(const std::vector<std::string>& words, std::string_view between) {
+  std::string out;
+  for (const std::string& word : words) out += StrCat(out.empty() ? "" : between, word);
+  return out;
+}
+
+// What a setting can be set to, where that is one of a few words.
+std::string SettingValues(const SettingInfo& info) {
+  if (!info.choices.empty()) return Words(info.choices);
+  return std::holds_alternative<bool Settings::*>(info.field) ? "true false" : "";
+}
+
 std::string Bash() {
-  std::string out =
+  std::string out = StrCat(
       "# bash completion for belay; written by `belay completions bash`\n"
       "_belay() {\n"
       "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  local command= i words= flags=\n"
+      "  local command= first= i count=0 words= flags= files= again=\n"
       "  COMPREPLY=()\n"
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    case ${COMP_WORDS[i]} in\n"
-      "      --root) i=$((i + 1)) ;;\n"
+      "      ",
+      Join(ValueFlags(), "|"),
+      ") i=$((i + 1)) ;;\n"
       "      -*) ;;\n"
-      "      *) command=${COMP_WORDS[i]}; break ;;\n"
+      "      *)\n"
+      "        if [[ ! $command ]]; then command=${COMP_WORDS[i]}\n"
+      "        else [[ $first ]] || first=${COMP_WORDS[i]}; count=$((count + 1)); fi "
+      ";;\n"
       "    esac\n"
       "  done\n"
       "  case $command:$prev in\n"
-      "    *:--root) COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n";
+      "    *:--root) COMPREPLY=($(compgen -d -- \"$cur\")); return ;;\n");
   ForEachCommand([&](const CommandSpec& command) {
     ForEachFlag(command, [&](const FlagSpec& flag) {
       if (flag.value.empty()) return;
       std::string how = IsChoice(flag.value) ? StrCat("-W '", Words(flag.value), "'")
                         : TakesFiles(flag.value) ? "-f"
                                                  : "-W ''";
-      out += StrCat("    ", command.name, ":", flag.name, ") COMPREPLY=($(compgen ",
-                    how, " -- \"$cur\")); return ;;\n");
+      out += StrCat("    ", command.name, ":", flag.name);
+      if (flag.letter != 0)
+        out += StrCat("|", command.name, ":-", std::string(1, flag.letter));
+      out += StrCat(") COMPREPLY=($(compgen ", how, " -- \"$cur\")); return ;;\n");
     });
   });
   out +=
       "  esac\n"
       "  case $command in\n";
-  out += StrCat("    '') words='", CommandNames(), "'; flags='--version' ;;\n");
+  out += StrCat("    '') words='", CommandNames(), "' ;;\n");
   ForEachCommand([&](const CommandSpec& command) {
     out += StrCat("    ", command.name, ") words='", ArgumentWords(command),
-                  "'; flags='", FlagNames(command.flags), "' ;;\n");
+                  "' flags='", FlagNames(command.flags), "'");
+    if (ArgumentsAreFiles(command)) out += " files=1";
+    if (WordsRepeat(command)) out += " again=1";
+    out += " ;;\n";
   });
+  out +=
+      "  esac\n"
+      "  ((count > 0)) && [[ ! $again ]] && words=\n"
+      "  case $command:$count:$first in\n";
+  for (const SettingInfo& info : SettingTable())
+    if (std::string values = SettingValues(info); !values.empty())
+      out += StrCat("    config:1:", info.key, ") words='", values, "' ;;\n");
   out += StrCat(
       "  esac\n"
       "  if [[ $cur == -* ]]; then\n"
@@ -106,7 +166,7 @@ std::string Bash() {
       "\" -- \"$cur\"))\n"
       "  elif [[ $words ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-      "  else\n"
+      "  elif [[ $files ]]; then\n"
       "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
       "  fi\n"
       "}\n"
@@ -162,8 +222,10 @@ std::string Zsh() {
   });
   out +=
       "  )\n"
-      "  _arguments -C '--version[show the version]' '1:command:->command' "
-      "'*::argument:->argument'\n"
+      "  _arguments -C '1:command:->command' '*::argument:->argument'";
+  for (const FlagSpec& flag : GlobalFlags()) out += ZshFlag(flag);
+  out +=
+      "\n"
       "  case $state in\n"
       "    command) _describe command commands ;;\n"
       "    argument)\n"
@@ -174,14 +236,24 @@ std::string Zsh() {
     for (const FlagSpec& flag : GlobalFlags()) out += ZshFlag(flag);
     std::string words = ArgumentWords(command);
     if (!words.empty()) {
-      out += StrCat(" \\\n        '1:argument:(", words, ")'");
-    } else if (!command.args.empty() || !command.rest.empty()) {
+      std::string_view place = WordsRepeat(command) ? "*" : "1";
+      out += StrCat(" \\\n        '", place, ":argument:(", words, ")'");
+      if (command.name == "config") out += " \\\n        '2:value:_belay_values'";
+    } else if (ArgumentsAreFiles(command)) {
       out += " \\\n        '*:argument:_files'";
     }
     out += " ;;\n";
   });
   out +=
       "      esac ;;\n"
+      "  esac\n"
+      "}\n"
+      "_belay_values() {\n"
+      "  case ${${(@)words[2,-1]:#-*}[1]} in\n";
+  for (const SettingInfo& info : SettingTable())
+    if (std::string values = SettingValues(info); !values.empty())
+      out += StrCat("    ", info.key, ") compadd ", values, " ;;\n");
+  out +=
       "  esac\n"
       "}\n"
       // Both ways of use: autoloaded from $fpath, and sourced.
@@ -202,22 +274,60 @@ std::string FishFlag(std::string_view condition, const FlagSpec& flag) {
 }
 
 std::string Fish() {
-  std::string out =
+  std::string out = StrCat(
       "# fish completion for belay; written by `belay completions fish`\n"
-      "complete -c belay -n __fish_use_subcommand -f\n"
-      "complete -c belay -n __fish_use_subcommand -l version -d 'show the version'\n";
+      "# __belay_at COMMAND [COUNT [FIRST]]: the command on the line is COMMAND, '' "
+      "for\n"
+      "# none yet; COUNT arguments are there already, and the first is FIRST.\n"
+      "function __belay_at\n"
+      "  set -l tokens (commandline -opc)\n"
+      "  set -l words\n"
+      "  set -l skip 0\n"
+      "  for token in $tokens[2..-1]\n"
+      "    if test $skip = 1\n"
+      "      set skip 0\n"
+      "      continue\n"
+      "    end\n"
+      "    switch $token\n"
+      "      case ",
+      Join(ValueFlags(), " "),
+      "\n"
+      "        set skip 1\n"
+      "      case '-*'\n"
+      "      case '*'\n"
+      "        set -a words $token\n"
+      "    end\n"
+      "  end\n"
+      "  if test -z \"$argv[1]\"\n"
+      "    test (count $words) -eq 0\n"
+      "    return\n"
+      "  end\n"
+      "  test \"$words[1]\" = \"$argv[1]\"; or return\n"
+      "  set -q argv[2]; or return 0\n"
+      "  test (count $words) -eq (math 1 + $argv[2]); or return\n"
+      "  set -q argv[3]; or return 0\n"
+      "  test \"$words[2]\" = \"$argv[3]\"\n"
+      "end\n"
+      "complete -c belay -f\n");
   for (const FlagSpec& flag : GlobalFlags()) out += FishFlag("", flag);
   ForEachCommand([&](const CommandSpec& command) {
-    out += StrCat("complete -c belay -n __fish_use_subcommand -a ", command.name,
-                  " -d ", Quote(command.summary, "\\"), "\n");
-    std::string condition =
-        StrCat(" -n '__fish_seen_subcommand_from ", command.name, "'");
+    out += StrCat("complete -c belay -n \"__belay_at ''\" -a ", command.name, " -d ",
+                  Quote(command.summary, "\\"), "\n");
+    std::string condition = StrCat(" -n '__belay_at ", command.name, "'");
     ForEachFlag(command,
                 [&](const FlagSpec& flag) { out += FishFlag(condition, flag); });
     std::string words = ArgumentWords(command);
+    std::string_view count = WordsRepeat(command) ? "" : " 0";
     if (!words.empty())
-      out += StrCat("complete -c belay", condition, " -f -a ", Quote(words), "\n");
+      out += StrCat("complete -c belay -n '__belay_at ", command.name, count, "' -a ",
+                    Quote(words), "\n");
+    else if (ArgumentsAreFiles(command))
+      out += StrCat("complete -c belay", condition, " -F\n");
   });
+  for (const SettingInfo& info : SettingTable())
+    if (std::string values = SettingValues(info); !values.empty())
+      out += StrCat("complete -c belay -n '__belay_at config 1 ", info.key, "' -a ",
+                    Quote(values), "\n");
   return out;
 }
 

@@ -87,6 +87,7 @@ Environment ReadEnvironment() {
   env.xdg_data_home = Variable("XDG_DATA_HOME");
   env.xdg_config_home = Variable("XDG_CONFIG_HOME");
   env.home = Variable("HOME");
+  env.tmpdir = Variable("TMPDIR");
   env.exec_path = Variable("PATH");
   env.git = ReadGitEnvironment();
   env.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";

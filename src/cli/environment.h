@@ -19,6 +19,7 @@ struct Environment {
   std::string xdg_data_home;    // XDG_DATA_HOME
   std::string xdg_config_home;  // XDG_CONFIG_HOME
   std::string home;             // HOME
+  std::string tmpdir;           // TMPDIR
   std::string exec_path;        // PATH
   GitUserConfig git;            // where git keeps the user's settings
   bool no_color = false;        // NO_COLOR, or a terminal that has none (TERM=dumb)

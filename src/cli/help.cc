@@ -71,7 +71,6 @@ std::string OverviewHelp() {
   }
   out += "\nWith every command\n";
   AddFlags(GlobalFlags(), out);
-  out += Pad("  --version", kLabel) + "show the version\n";
   if (!later.empty())
     out += StrCat("\nNot in this version yet\n  ", Wrap(later, 2, 2, kWidth), "\n");
   out +=

@@ -68,11 +68,17 @@ void AddFlags(std::span<const FlagSpec> flags, std::string& out) {
   }
 }
 
+// A full stop, where the text does not end as a sentence already.
+std::string Sentence(std::string_view text) {
+  bool ended = text.ends_with('?') || text.ends_with('!') || text.ends_with('.');
+  return StrCat(Roff(text), ended ? "\n" : ".\n");
+}
+
 void AddExamples(std::span<const Example> examples, std::string& out) {
   out += ".SH EXAMPLES\n";
   for (const Example& example : examples)
-    out += StrCat(".TP\n\\fB", Roff(example.command), "\\fR\n", Roff(example.about),
-                  ".\n");
+    out +=
+        StrCat(".TP\n\\fB", Roff(example.command), "\\fR\n", Sentence(example.about));
 }
 
 void AddExitStatus(std::string& out) {
@@ -101,14 +107,14 @@ std::string OverviewManPage() {
     out += StrCat(".SS \"", Roff(group.title), "\"\n");
     for (const CommandSpec& command : group.commands) {
       if (command.hidden) continue;
-      out += StrCat(".TP\n\\fBbelay\\-", Roff(command.name), "\\fR(1)\n",
-                    Roff(command.summary));
-      out += command.available() ? ".\n" : "; not in this version yet.\n";
+      out += StrCat(".TP\n\\fBbelay\\-", Roff(command.name), "\\fR(1)\n");
+      out += command.available()
+                 ? Sentence(command.summary)
+                 : StrCat(Roff(command.summary), "; not in this version yet.\n");
     }
   }
   out += ".SH OPTIONS\nWith every command:\n";
   AddFlags(GlobalFlags(), out);
-  out += ".TP\n\\fB\\-\\-version\\fR\nshow the version.\n";
   out +=
       ".SH SETTINGS\n"
       "Read from \\fI$XDG_CONFIG_HOME/belay/config.toml\\fR, and from "

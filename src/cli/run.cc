@@ -1,5 +1,10 @@
 #include "cli/run.h"
 
+#include <sys/resource.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
 #include "base/escape.h"
 #include "belay_version.h"
 #include "cli/context.h"
@@ -40,9 +45,15 @@ Result<size_t> FindCommandWord(const Words& words) {
     if (!word.starts_with('-') || word.size() < 2) return i;
     if (word == "--") return i + 1;
     std::string_view name = word.substr(0, word.find('='));
-    const FlagSpec* flag = name.starts_with("--") ? FindFlag(nullptr, name)
-                           : name.size() == 2     ? FindFlag(nullptr, name[1])
-                                                  : nullptr;
+    const FlagSpec* flag = nullptr;
+    if (name.starts_with("--")) {
+      flag = FindFlag(nullptr, name);
+    } else {
+      for (char letter : word.substr(1)) {  // -qh
+        flag = FindFlag(nullptr, letter);
+        if (flag == nullptr) break;
+      }
+    }
     if (flag == nullptr) {
       std::string_view nearest = NearestFlag(nullptr, name);
       return Error(Errc::kInvalid,
@@ -54,14 +65,36 @@ Result<size_t> FindCommandWord(const Words& words) {
   return words.size();
 }
 
+// -v: where this command looks, before it does.
+void ShowPlaces(const Environment& env, Terminal& term) {
+  auto show = [&](std::string_view what, const Result<AbsPath>& path) {
+    term.Detail(StrCat(
+        what, ": ", path.ok() ? EscapeForDisplay(path->bytes()) : path.error().what));
+  };
+  show("store", env.StoreDir());
+  show("settings", env.UserSettingsFile());
+}
+
+// -v: what it took.
+void ShowCost(int64_t nanos, Terminal& term) {
+  rusage used{};
+  if (getrusage(RUSAGE_SELF, &used) != 0) return;
+  auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  char text[128];
+  std::snprintf(text, sizeof text, "took %.1f ms (CPU %.1f ms), peak memory %.1f MiB",
+                static_cast<double>(nanos) / 1e6, ms(used.ru_utime) + ms(used.ru_stime),
+                static_cast<double>(used.ru_maxrss) / 1024);
+  term.Detail(text);
+}
+
 ExitCode Dispatch(Fs& fs, const Environment& env, Terminal& term, Words words) {
   bool help = Mentions(words, "--help");
-  if (!words.empty() && words[0] == "--version") return ShowVersion(term);
+  if (Mentions(words, "--version") && (!help || words[0] == "--version"))
+    return ShowVersion(term);
   auto at = FindCommandWord(words);
-  if (!at.ok()) {
-    if (MentionsFlag(words, FlagSpec{.name = "--version"})) return ShowVersion(term);
-    return term.FailUsage(at.error().what, at.error().hint);
-  }
+  if (!at.ok()) return term.FailUsage(at.error().what, at.error().hint);
   if (*at >= words.size()) {
     if (help) {
       term.OutText("help", OverviewHelp());
@@ -93,8 +126,17 @@ ExitCode Dispatch(Fs& fs, const Environment& env, Terminal& term, Words words) {
                                             : term.FailUsage(error.what, error.hint);
   }
   term.SetVerbosity(args->has("--quiet"), args->has("--verbose"));
+  if (command->whole_store && args->has("--root") && !term.quiet())
+    term.Warn(
+        "this is about the whole store, which all roots share; --root makes no "
+        "difference");
   CommandContext ctx{fs, env, term, *command, *args};
-  return command->run(ctx);
+  if (!term.verbose()) return command->run(ctx);
+  ShowPlaces(env, term);
+  const int64_t began = RealClock().SteadyNanos();
+  ExitCode code = command->run(ctx);
+  ShowCost(RealClock().SteadyNanos() - began, term);
+  return code;
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ constexpr Example kGcExamples[] = {
     {"belay gc", "give back what nothing needs any more"}};
 
 constexpr std::string_view kDuUsage[] = {"du"};
-constexpr Example kDuExamples[] = {{"belay du", "how much disk does the store take?"}};
+constexpr Example kDuExamples[] = {
+    {"belay du", "how much disk does the store take?"},
+    {"belay du --root ~/project", "and what is there for one root"}};
 
 constexpr std::string_view kVerifyUsage[] = {"verify [--read-data]"};
 constexpr FlagSpec kVerifyFlags[] = {
@@ -74,7 +76,8 @@ constexpr CommandSpec kUpkeep[] = {
      .about = "Changes nothing. Exits 3 when something is damaged, and says what.",
      .flags = kVerifyFlags,
      .examples = kVerifyExamples,
-     .run = CmdVerify},
+     .run = CmdVerify,
+     .whole_store = true},
     {.name = "repair",
      .summary = "put right what can be put right",
      .usage = kRepairUsage,
@@ -82,11 +85,14 @@ constexpr CommandSpec kUpkeep[] = {
               "stored is "
               "thrown away; what is damaged stays named by belay verify.",
      .examples = kRepairExamples,
-     .run = CmdRepair},
+     .run = CmdRepair,
+     .whole_store = true},
     {.name = "du",
      .summary = "how much disk the store takes",
      .usage = kDuUsage,
-     .about = "Honest figures: allocated disk, what shares it, what could go.",
+     .about =
+         "Honest figures: allocated disk, what shares it, what could go. The store is "
+         "one for all roots; --root shows the share of one of them.",
      .examples = kDuExamples,
      .run = CmdDu},
     {.name = "gc",
@@ -94,7 +100,8 @@ constexpr CommandSpec kUpkeep[] = {
      .usage = kGcUsage,
      .about = "Removes content that no checkpoint and no undo needs any more.",
      .examples = kGcExamples,
-     .run = CmdGc},
+     .run = CmdGc,
+     .whole_store = true},
     {.name = "prune",
      .summary = "delete checkpoints past their time",
      .usage = kPruneUsage,

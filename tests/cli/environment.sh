@@ -46,6 +46,13 @@ BELAY_CONFIG=$scratch run config granularity; expect_rc 1; expect_in_err "not a 
 BELAY_HOME=store run status; expect_rc 0
 [ ! -e store ] || fail "status created the store"
 
+# --- TMPDIR ---
+mkdir "$scratch/tmp"
+TMPDIR=$scratch/tmp run demo; expect_rc 0; expect_in_out "at the end: $scratch/tmp/belay-demo-"
+[ -z "$(ls -A "$scratch/tmp")" ] || fail "the demo left something behind"
+TMPDIR= run demo; expect_rc 0; expect_in_out ": /tmp/belay-demo-"
+TMPDIR=$scratch/absent run demo; expect_rc 1; expect_in_err "$scratch/absent"
+
 # --- output ---
 if [ -w /dev/full ]; then
   for words in "--version" "--help" "status" "status --json" "config" "completions bash"; do

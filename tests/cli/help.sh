@@ -34,6 +34,16 @@ done
 run config -- --help
 expect_rc 1
 
+# Letters may stand together, before the command and behind it.
+run -qh; expect_rc 0; expect_out "$overview"
+run du --help; first=$out
+run -qh du; expect_rc 0; expect_out "$first"
+run du -vh; expect_rc 0; expect_out "$first"
+run -q -h du; expect_rc 0; expect_out "$first"
+run -qx du; expect_rc 2; expect_in_err "unknown flag"
+# What follows a letter that takes a value is the value.
+run checkpoint -mh; [[ $out == *Usage* ]] && fail "-mh was taken for a call for help"
+
 run help nothing-like-it; expect_rc 2
 run help statsu; expect_rc 2; expect_in_err "did you mean status?"
 run --help --json; expect_rc 0; expect_py "'Usage' in d['help']"
@@ -46,6 +56,7 @@ for page in belay $(printf 'belay-%s ' $commands); do
   [ -s "$scratch/man/$page.1" ] || fail "no page $page.1"
 done
 [ ! -e "$scratch/man/belay-__man.1" ] || fail "the hidden command has a page"
+grep -n '[?!]\.$' "$scratch"/man/*.1 && fail "a full stop behind another end of a sentence"
 for page in "$scratch"/man/*.1; do
   if command -v groff >/dev/null; then
     groff -man -ww -Tutf8 "$page" >/dev/null 2>"$scratch/warnings" || fail "groff: $page"
@@ -89,5 +100,11 @@ complete_bash() {
 [ "$(complete_bash config store.c)" = store.cap ] || fail "config store.c<TAB>"
 [ "$(complete_bash verify --read)" = --read-data ] || fail "verify --read<TAB>"
 [ "$(complete_bash --root . stat)" = status ] || fail "--root . stat<TAB>"
+[ "$(complete_bash config auto '')" = $'true\nfalse' ] || fail "config auto <TAB>: $(complete_bash config auto '')"
+[ "$(complete_bash config --project granularity t)" = $'tool\nturn' ] || fail "config granularity t<TAB>"
+[ "$(complete_bash config exclude '')" = "" ] || fail "config exclude <TAB>: $(complete_bash config exclude '')"
+[ "$(complete_bash config auto true '')" = "" ] || fail "config auto true <TAB>"
+[ "$(complete_bash help config '')" = "" ] || fail "help config <TAB>"
+[ "$(complete_bash status --vers)" = --version ] || fail "status --vers<TAB>"
 [ "$(complete_bash rollb)" = "" ] || fail "a command of a later version is offered"
 finish

@@ -5,6 +5,16 @@ run --version; expect_rc 0; expect_in_out "belay "; expect_silent_err
 run --version --json; expect_rc 0; expect_py "d['version']"
 run --json --version; expect_rc 0; expect_py "d['version']"
 
+version=$("$BELAY_BIN" --version)
+for words in "verify --version" "--version verify" "-q --version" "rollback --version" \
+    "config --version auto" "--root . --version"; do
+  run $words; expect_rc 0; expect_out "$version
+"
+done
+run verify --version --json; expect_rc 0; expect_py "d['version']"
+run config -- --version; expect_rc 1
+run --verison; expect_rc 2; expect_in_err "did you mean --version?"
+
 run; expect_rc 2; expect_out ""; expect_in_err "belay --help"
 run --json; expect_rc 2; expect_py "d['error']['code'] == 'usage'"
 
@@ -27,6 +37,13 @@ run --nothing status; expect_rc 2; expect_in_err "unknown flag --nothing"
 run config a b c; expect_rc 2; expect_in_err "too many arguments: 'c'"
 run config --project; expect_rc 2
 run status -qv; expect_rc 0
+# -v says where it looked and what it took, on standard error.
+run status; plain=$out; expect_silent_err
+run -v status; expect_rc 0; expect_out "$plain"
+expect_in_err "store: $HOME/.local/share/belay"
+expect_in_err "settings: $HOME/.config/belay/config.toml"
+[[ $err =~ took\ [0-9.]+\ ms\ \(CPU\ [0-9.]+\ ms\),\ peak\ memory\ [0-9.]+\ MiB ]] || fail "-v: '$err'"
+run status --verbose --json; expect_rc 0; expect_json; expect_in_err "took "
 
 # With --json every failure is one document on standard output.
 for words in "statsu" "status --josn" "status extra" "--nothing" "rollback 1" \
