@@ -374,7 +374,6 @@ Status Scan::Visit(Worker& worker, Node& node) {
     BELAY_OK(VisitListed(worker, node, *dir));
     if (node.gone || node.why != Skip::kNone) return Ok();
     node.draft->head.print = print;
-    node.draft->head.flags &= ~BlockHead::kRacy;
     if (IsRacy(node.stat, now)) node.draft->head.flags |= BlockHead::kRacy;
   } else {
     if (!node.trusted) DraftOf(node);
@@ -645,15 +644,24 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
       continue;
     }
     has_git = has_git || entry.name == kGit;
+    if (at->type == FileType::kDirectory && entry.name != kGit) continue;
     rule_files.push_back({entry.name, *at});
     CacheEntry e;
     e.print = Fingerprint(*at, key_);
     draft.Add(e, entry.name, {});
   }
   if (node.known.head != nullptr && !node.rules_changed) {
-    // One that came; RuleFilesChanged() saw those that went or changed.
-    for (const auto& [name, at] : rule_files)
-      if (node.known.Find(name) == nullptr) node.rules_changed = true;
+    // Since RuleFilesChanged() looked, one may have come, gone or changed.
+    size_t before = 0;
+    for (const CacheEntry& e : node.known.entries)
+      before += e.has(CacheEntry::kRuleFile) ? 1 : 0;
+    bool same = before == rule_files.size();
+    for (const auto& [name, at] : rule_files) {
+      const CacheEntry* e = node.known.Find(name);
+      const bool git_dir = name == kGit && at.type == FileType::kDirectory;
+      same = same && e != nullptr && e->print == (git_dir ? 0 : Fingerprint(at, key_));
+    }
+    node.rules_changed = !same;
   }
   if (has_git && &node != root_ &&
       (node.known.head == nullptr ||
@@ -710,9 +718,12 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
         return true;
       }
       if (!IsAboutTheFile(got.error())) return std::move(got).error();
-      if (!IsGone(got.error())) {
+      if (IsGone(got.error())) {
+        draft.head.flags |= BlockHead::kRacy;  // look again next time
+      } else {
         CacheEntry e;
         e.why = Skip::kUnreadable;
+        e.flags = CacheEntry::kRacy;
         draft.Add(e, name, {});
       }
       return false;

@@ -14,46 +14,19 @@
 #include "support/crash_harness.h"
 #include "support/fs_world.h"
 #include "support/git_world.h"
+#include "support/memory_sink.h"
 #include "support/temp_dir.h"
 
 namespace belay {
 namespace {
 
 using test::GitWorld;
+using test::MemorySink;
 using test::Must;
 using test::N;
 using test::TempDir;
 
 using Paths = std::set<std::string>;
-
-// Keeps trees, so that a scan can be read back without a store.
-class MemorySink final : public ScanSink {
- public:
-  Result<ObjectId> PutContent(ByteSpan content) override { return Sha256::Of(content); }
-  Result<ObjectId> PutStream(const BatchWriter::Source& source) override {
-    return HashSink().PutStream(source);
-  }
-  Result<ObjectId> PutTree(const Tree& tree) override {
-    BELAY_TRY(ObjectId id, HashSink().PutTree(tree));
-    std::lock_guard guard(mutex_);
-    trees_[id] = tree;
-    return id;
-  }
-  Result<bool> HasContent(const ObjectId&) override { return true; }
-
-  void AddTo(Paths& out, const ObjectId& id, const std::string& prefix = "") {
-    for (const TreeEntry& e : trees_.at(id).entries) {
-      if (e.kind == EntryKind::kDirectory)
-        AddTo(out, e.id, prefix + e.name + "/");
-      else
-        out.insert(prefix + e.name);
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<ObjectId, Tree> trees_;
-};
 
 class RealScan {
  public:
@@ -73,7 +46,7 @@ class RealScan {
   }
   Paths Covered() {
     Paths paths;
-    sink_.AddTo(paths, Run().tree);
+    for (const auto& [path, about] : sink_.List(Run().tree)) paths.insert(path);
     return paths;
   }
   RuleLists& lists() { return lists_; }

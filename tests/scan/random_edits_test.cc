@@ -2,7 +2,7 @@
 // scans, or while one runs, the next scan with the cache sees what one without it sees.
 //
 //   BELAY_FULL=1 scan_test --gtest_filter='RandomEdits.*'     a million edits
-//   BELAY_EDITS=N BELAY_SEED=S                                 so many, from that seed
+//   BELAY_EDITS=N BELAY_SEED=S BELAY_WORLD=W       so many, from that seed and world on
 
 #include <gtest/gtest.h>
 
@@ -154,6 +154,11 @@ uint64_t EditsWanted(uint64_t slice, uint64_t full) {
   return test::RunEverything() ? full : slice;
 }
 
+uint64_t FirstWorld() {
+  const char* given = std::getenv("BELAY_WORLD");  // as a failure names it
+  return given == nullptr ? 0 : std::strtoull(given, nullptr, 10);
+}
+
 std::string SkippedText(const ScanSummary& s) {
   std::string text;
   for (const SkippedPath& p : s.skipped)
@@ -165,7 +170,7 @@ TEST(RandomEdits, AScanWithTheCacheSeesWhatOneWithoutItSees) {
   const uint64_t seed = test::TestSeed(20261115);
   const uint64_t wanted = EditsWanted(30'000, 1'000'000);
   uint64_t edits = 0, scans = 0, taken_over = 0;
-  for (uint64_t world_number = 0; edits < wanted; ++world_number) {
+  for (uint64_t world_number = FirstWorld(); edits < wanted; ++world_number) {
     // A clock of 4 ms, of 10 ms, of a second: the last like old file systems.
     static constexpr int64_t kTicks[] = {4'000'000, 10'000'000, 1'000'000'000};
     ScanWorld world(kTicks[world_number % 3], seed + world_number);
@@ -180,7 +185,9 @@ TEST(RandomEdits, AScanWithTheCacheSeesWhatOneWithoutItSees) {
       ++scans;
       taken_over += with.dirs - with.listed_dirs;
       ASSERT_EQ(with.tree.hex(), without.tree.hex())
-          << "world " << world_number << " round " << round << " BELAY_SEED=" << seed;
+          << "BELAY_WORLD=" << world_number << " BELAY_SEED=" << seed << " round "
+          << round << "\n"
+          << world.sink.Difference(with.tree, without.tree);
       ASSERT_EQ(SkippedText(with), SkippedText(without));
       ASSERT_EQ(with.files, without.files);
       ASSERT_EQ(with.bytes, without.bytes);
@@ -198,7 +205,7 @@ TEST(RandomEdits, AnEditDuringAScanIsSeenByTheNext) {
   const uint64_t seed = test::TestSeed(20261116);
   const uint64_t wanted = EditsWanted(6'000, 300'000);
   uint64_t edits = 0, raced = 0;
-  for (uint64_t world_number = 0; edits < wanted; ++world_number) {
+  for (uint64_t world_number = FirstWorld(); edits < wanted; ++world_number) {
     ScanWorld world(world_number % 2 == 0 ? 4'000'000 : 1'000'000'000,
                     seed + world_number);
     Editor editor(world, seed ^ world_number);
@@ -229,7 +236,9 @@ TEST(RandomEdits, AnEditDuringAScanIsSeenByTheNext) {
       ScanSummary with = world.Scanned();
       ScanSummary without = world.Fresh();
       ASSERT_EQ(with.tree.hex(), without.tree.hex())
-          << "world " << world_number << " round " << round << " BELAY_SEED=" << seed;
+          << "BELAY_WORLD=" << world_number << " BELAY_SEED=" << seed << " round "
+          << round << "\n"
+          << world.sink.Difference(with.tree, without.tree);
       ASSERT_EQ(SkippedText(with), SkippedText(without));
     }
   }

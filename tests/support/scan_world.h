@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "scan/scan.h"
 #include "support/fs_world.h"
+#include "support/memory_sink.h"
 
 namespace belay::test {
 
@@ -73,7 +74,7 @@ class ScanWorld {
   RuleLists lists;
   ScanRequest request{
       .root = AbsPath::Literal("/p"), .root_id = {}, .rules = {}, .git = {}};
-  HashSink sink;
+  MemorySink sink;
 
  private:
   int64_t tick_;
