@@ -1,5 +1,6 @@
 #include "ignore/pattern_file.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/mutant.h"
@@ -93,6 +94,21 @@ std::string_view TrimSpaces(std::string_view line) {
 }
 
 }  // namespace
+
+// Each pattern that can match is in one chain. Chains run from the last pattern to the
+// first; 0 ends one, n + 1 stands for pattern n.
+struct PatternFile::Index {
+  std::vector<uint32_t> next;     // by pattern
+  std::vector<uint32_t> by_name;  // heads by hash of the name that it must be
+  std::array<uint32_t, 256> by_last_byte{};   // of the name
+  std::array<uint32_t, 256> by_first_byte{};  // of the name or of the path
+  uint32_t others = 0;
+};
+
+PatternFile::PatternFile() = default;
+PatternFile::PatternFile(PatternFile&&) noexcept = default;
+PatternFile& PatternFile::operator=(PatternFile&&) noexcept = default;
+PatternFile::~PatternFile() = default;
 
 // --- queries -------------------------------------------------------------------------
 
@@ -202,21 +218,21 @@ void PatternFile::BuildIndex() {
   if (patterns_.size() < kIndexFrom) return;
   size_t heads = 16;
   while (heads < patterns_.size() * 2) heads *= 2;
-  by_name_.assign(heads, 0);
-  by_last_byte_.fill(0);
-  by_first_byte_.fill(0);
-  next_.assign(patterns_.size(), 0);
+  auto index = std::make_unique<Index>();
+  index->by_name.assign(heads, 0);
+  index->next.assign(patterns_.size(), 0);
   for (uint32_t n = 0; n < patterns_.size(); ++n) {
-    if (uint32_t* head = ChainFor(patterns_[n])) {
-      next_[n] = *head;
+    if (uint32_t* head = ChainFor(patterns_[n], *index)) {
+      index->next[n] = *head;
       *head = n + 1;
     }
   }
+  index_ = std::move(index);
 }
 
 // Where to look for a pattern: by what a path must have for it to match. Null when
 // nothing can match.
-uint32_t* PatternFile::ChainFor(const Pattern& p) {
+uint32_t* PatternFile::ChainFor(const Pattern& p, Index& index) const {
   const std::string_view glob = Glob(p);
   auto byte = [&](char c) {
     return static_cast<unsigned char>(fold_case_ ? FoldByte(c) : c);
@@ -232,11 +248,11 @@ uint32_t* PatternFile::ChainFor(const Pattern& p) {
     if (name.empty()) return nullptr;
     const uint32_t hash =
         fold_case_ ? FoldedHash(name) : HashBytes(name.data(), name.size());
-    return &by_name_[hash & (by_name_.size() - 1)];
+    return &index.by_name[hash & (index.by_name.size() - 1)];
   }
-  if (!tail.empty() && !odd) return &by_last_byte_[byte(tail.back())];
-  if (p.literal > 0) return &by_first_byte_[byte(glob[0])];
-  return &others_;
+  if (!tail.empty() && !odd) return &index.by_last_byte[byte(tail.back())];
+  if (p.literal > 0) return &index.by_first_byte[byte(glob[0])];
+  return &index.others;
 }
 
 // --- matching ------------------------------------------------------------------------
@@ -278,7 +294,7 @@ bool PatternFile::Matches(const Pattern& p, const PathQuery& query, size_t base)
 }
 
 const Pattern* PatternFile::LastMatch(const PathQuery& query, size_t base) const {
-  if (!next_.empty()) return LastMatchIndexed(query, base);
+  if (index_ != nullptr) return LastMatchIndexed(query, base);
   for (size_t i = patterns_.size(); i > 0; --i) {
     const size_t n = BELAY_MUTANT("first-match-wins") ? patterns_.size() - i : i - 1;
     const Pattern& p = patterns_[n];
@@ -293,7 +309,7 @@ const Pattern* PatternFile::LastMatchIndexed(const PathQuery& query,
   if (name.empty()) return nullptr;
   uint32_t best = 0;  // pattern number + 1
   auto walk = [&](uint32_t head) {
-    for (uint32_t at = head; at > best; at = next_[at - 1]) {
+    for (uint32_t at = head; at > best; at = index_->next[at - 1]) {
       const Pattern& p = patterns_[at - 1];
       if (MayMatch(p, query) && Matches(p, query, base))
         best = at;  // ends the walk: chains fall
@@ -303,11 +319,11 @@ const Pattern* PatternFile::LastMatchIndexed(const PathQuery& query,
     return static_cast<unsigned char>(fold_case_ ? FoldByte(c) : c);
   };
   const uint32_t hash = fold_case_ ? query.folded_hash() : query.hash();
-  walk(by_name_[hash & (by_name_.size() - 1)]);
-  walk(by_last_byte_[byte(name.back())]);
-  walk(by_first_byte_[byte(name[0])]);
-  if (query.dir().size() > base) walk(by_first_byte_[byte(query.dir()[base])]);
-  walk(others_);
+  walk(index_->by_name[hash & (index_->by_name.size() - 1)]);
+  walk(index_->by_last_byte[byte(name.back())]);
+  walk(index_->by_first_byte[byte(name[0])]);
+  if (query.dir().size() > base) walk(index_->by_first_byte[byte(query.dir()[base])]);
+  walk(index_->others);
   return best == 0 ? nullptr : &patterns_[best - 1];
 }
 

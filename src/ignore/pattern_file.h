@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,10 @@ class PathQuery {
 
 class PatternFile {
  public:
+  PatternFile(PatternFile&&) noexcept;
+  PatternFile& operator=(PatternFile&&) noexcept;
+  ~PatternFile();
+
   // `name` is what RuleText (ignore/rules.h) shows.
   static PatternFile Parse(std::string name, std::string bytes, bool fold_case);
   // One pattern per entry; nothing but the entry's own bytes is special in it.
@@ -101,10 +106,12 @@ class PatternFile {
   bool too_large() const { return too_large_; }
 
  private:
-  PatternFile() = default;
+  struct Index;
+
+  PatternFile();
   void AddLine(size_t begin, size_t end, uint32_t line);
   void BuildIndex();
-  uint32_t* ChainFor(const Pattern& p);
+  uint32_t* ChainFor(const Pattern& p, Index& index) const;
   std::string_view Glob(const Pattern& p) const {
     return std::string_view(bytes_).substr(p.begin, p.size);
   }
@@ -118,14 +125,7 @@ class PatternFile {
   bool fold_case_ = false;
   bool too_large_ = false;
 
-  // The index; empty when the file is short. Each pattern that can match is in one
-  // chain. Chains run from the last pattern to the first; 0 ends one, n + 1 stands for
-  // pattern n.
-  std::vector<uint32_t> next_;              // by pattern
-  std::vector<uint32_t> by_name_;           // heads by hash of the name that it must be
-  std::array<uint32_t, 256> by_last_byte_;  // of the name
-  std::array<uint32_t, 256> by_first_byte_;  // of the name or of the path
-  uint32_t others_ = 0;
+  std::unique_ptr<const Index> index_;  // null when the file is short
 };
 
 }  // namespace belay

@@ -24,6 +24,9 @@ RuleRef LastMatch(const PatternFile* file, const PathQuery& query, size_t base) 
   return pattern == nullptr ? RuleRef{} : RuleRef{file, pattern};
 }
 
+// Paths up to this long are kept whole in every directory.
+constexpr size_t kKeptPath = 1024;
+
 bool Says(const RuleRef& rule) { return rule && !rule.pattern->negative; }
 
 }  // namespace
@@ -89,11 +92,14 @@ DirRules::Ptr DirRules::Root(std::shared_ptr<const RuleConfig> config,
                              std::shared_ptr<const WorkTree> work_tree,
                              const DirFiles& files) {
   auto root = std::make_shared<DirRules>(Private{});
-  root->config_ = std::move(config);
-  root->work_tree_ = std::move(work_tree);
+  root->config_ = config.get();
+  root->work_tree_ = work_tree.get();
+  root->own().config = std::move(config);
+  root->own().work_tree = std::move(work_tree);
   root->tracked_ = root->work_tree_->tracked();
-  root->full_ = root->work_tree_->prefix();
-  root->root_at_ = root->full_.size();
+  root->text_ = root->work_tree_->prefix();
+  root->full_size_ = root->text_.size();
+  root->root_at_ = root->full_size_;
   root->FindRootRule();
   root->AddFiles(files);
   return root;
@@ -101,15 +107,15 @@ DirRules::Ptr DirRules::Root(std::shared_ptr<const RuleConfig> config,
 
 // Asks what the work tree says about the root and the directories above it.
 void DirRules::FindRootRule() {
-  for (size_t at = 0; at < full_.size();) {
-    const size_t end = full_.find('/', at);
-    const PathQuery query(std::string_view(full_).substr(0, at),
-                          std::string_view(full_).substr(at, end - at), true);
+  const std::string_view path = text_;
+  for (size_t at = 0; at < path.size();) {
+    const size_t end = path.find('/', at);
+    const PathQuery query(path.substr(0, at), path.substr(at, end - at), true);
     const RuleRef rule = MatchGit(query);
     if (Says(rule)) {
       root_ignored_by_ = rule;
       outer_rules_ = false;
-      rules_at_ = full_.size();
+      rules_at_ = full_size_;
       return;
     }
     at = end + 1;
@@ -135,12 +141,20 @@ DirRules::Ptr DirRules::MakeChild(std::string_view name,
   child->config_ = config_;
   child->git_dir_ = git_dir_ || name == ".git";
   child->root_at_ = root_at_;
-  child->full_.reserve(full_.size() + name.size() + 1);
-  child->full_ += full_;
-  child->full_ += name;
-  child->full_ += '/';
+  std::string scratch;
+  const std::string_view full = Full(scratch);
+  child->full_size_ = full.size() + name.size() + 1;
+  if (text_.size() + name.size() + 1 <= kKeptPath) {
+    child->text_.reserve(text_.size() + name.size() + 1);
+    child->text_ += text_;
+    child->before_ = before_;
+  } else {
+    child->before_ = this;
+  }
+  child->text_ += name;
+  child->text_ += '/';
 
-  const PathQuery query(full_, name, true);
+  const PathQuery query(full, name, true);
   Verdict verdict = Weigh(query);
   if (verdict.left_out() && IsTracked(query)) {  // a submodule: by its own rules
     const RuleRef protect = verdict.protect;
@@ -163,12 +177,13 @@ DirRules::Ptr DirRules::MakeChild(std::string_view name,
     child->git_stack_ = git_stack_;
     child->outer_rules_ = outer_rules_;
   } else {
-    child->work_tree_ = std::move(work_tree);
+    child->work_tree_ = work_tree.get();
+    child->own().work_tree = std::move(work_tree);
     if (!child->barred_ || BELAY_MUTANT("index-of-barred-work-tree-counts")) {
       child->tracked_ = child->work_tree_->tracked();
       child->ignore_ = {};  // only `include_` can have kept it from being barred
     }
-    child->top_at_ = child->full_.size();
+    child->top_at_ = child->full_size_;
     child->rules_at_ = child->top_at_;
   }
   child->AddFiles(files);
@@ -176,32 +191,50 @@ DirRules::Ptr DirRules::MakeChild(std::string_view name,
 }
 
 void DirRules::AddFiles(const DirFiles& files) {
-  const std::string prefix = full_.substr(root_at_);
   git_rest_ = git_stack_;
-  if (files.gitignore) {
-    git_file_ = PatternFile::Parse(prefix + ".gitignore", std::string(*files.gitignore),
-                                   work_tree_->ignore_case());
-    if (!git_file_->empty()) git_stack_ = this;
-  }
   belay_rest_ = belay_stack_;
+  auto parse = [&](const char* name, std::string_view bytes, bool fold_case) {
+    std::string scratch;
+    const std::string dir(Full(scratch).substr(root_at_));
+    return PatternFile::Parse(dir + name, std::string(bytes), fold_case);
+  };
+  if (files.gitignore) {
+    own().git = parse(".gitignore", *files.gitignore, work_tree_->ignore_case());
+    if (!own_->git->empty()) git_stack_ = this;
+  }
   if (files.belayignore) {
-    belay_file_ = PatternFile::Parse(prefix + ".belayignore",
-                                     std::string(*files.belayignore), false);
-    if (!belay_file_->empty()) belay_stack_ = this;
+    own().belay = parse(".belayignore", *files.belayignore, false);
+    if (!own_->belay->empty()) belay_stack_ = this;
   }
 }
 
-std::string_view DirRules::path() const {
-  std::string_view path = std::string_view(full_).substr(root_at_);
+std::string_view DirRules::Full(std::string& scratch) const {
+  if (before_ == nullptr) return text_;
+  scratch.resize(full_size_);
+  for (const DirRules* d = this; d != nullptr; d = d->before_)
+    d->text_.copy(scratch.data() + d->full_size_ - d->text_.size(), d->text_.size());
+  return scratch;
+}
+
+std::string DirRules::Path() const {
+  std::string scratch;
+  std::string_view path = Full(scratch).substr(root_at_);
   if (!path.empty()) path.remove_suffix(1);
-  return path;
+  return std::string(path);
+}
+
+// One after the other: destroying a chain of a hundred thousand parents from within
+// each other would take the stack.
+DirRules::~DirRules() {
+  std::shared_ptr<const DirRules> at = std::move(parent_);
+  while (at != nullptr && at.use_count() == 1) at = std::move(at->parent_);
 }
 
 // --- decisions -----------------------------------------------------------------------
 
 RuleRef DirRules::MatchGit(const PathQuery& query) const {
   for (const DirRules* d = git_stack_; d != nullptr; d = d->git_rest_)
-    if (RuleRef rule = LastMatch(&*d->git_file_, query, d->full_.size())) return rule;
+    if (RuleRef rule = LastMatch(d->gitignore(), query, d->full_size_)) return rule;
   if (outer_rules_) {
     const std::vector<WorkTree::Above>& above = work_tree_->above_root();
     for (auto at = above.rbegin(); at != above.rend(); ++at)
@@ -216,7 +249,7 @@ RuleRef DirRules::MatchGit(const PathQuery& query) const {
 
 RuleRef DirRules::MatchBelay(const PathQuery& query) const {
   for (const DirRules* d = belay_stack_; d != nullptr; d = d->belay_rest_)
-    if (RuleRef rule = LastMatch(&*d->belay_file_, query, d->full_.size())) return rule;
+    if (RuleRef rule = LastMatch(d->belayignore(), query, d->full_size_)) return rule;
   return LastMatch(&config_->exclude(), query, root_at_);
 }
 
@@ -292,7 +325,8 @@ Decision DirRules::Judge(std::string_view name, bool is_dir, bool ask_index) con
     d.descend = Descend::kNo;
     return d;
   }
-  const PathQuery query(full_, name, is_dir);
+  std::string scratch;
+  const PathQuery query(Full(scratch), name, is_dir);
   const Verdict v = Weigh(query);
   RuleRef secret;
   if (!is_dir || BELAY_MUTANT("secret-directories")) {

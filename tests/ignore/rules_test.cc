@@ -1,6 +1,7 @@
 #include "ignore/rules.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <thread>
 
@@ -484,15 +485,43 @@ TEST(Rules, PathsAreBytesOfAnyLength) {
   EXPECT_EQ(r.Why(dir + "x\xfe"), "+covered");
 }
 
+// 20,000 directories in each other: whole paths would take 400 MB, and destroying them
+// from within each other more stack than there is.
+void GoDeep() {
+  Rules r;
+  r.gitignore[""] = "/d/**/x\n*.o\nd/d/y\n";
+  DirRules::Ptr at = r.Directory("");
+  for (int depth = 0; depth < 20'000; ++depth) at = at->Enter("d", {});
+  EXPECT_FALSE(at->Decide("x", false).covered);
+  EXPECT_TRUE(at->Decide("y", false).covered);
+  EXPECT_FALSE(at->Decide("y.o", false).covered);
+  EXPECT_EQ(at->Path().size(), 39'999u);
+  EXPECT_EQ(at->Path().substr(39'990), "d/d/d/d/d");
+}
+
+TEST(Rules, AChainOfManyDirectoriesTakesNeitherTheStackNorMuchMemory) {
+  pthread_attr_t small;
+  ASSERT_EQ(pthread_attr_init(&small), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, 512 << 10), 0);
+  pthread_t thread;
+  auto run = [](void*) -> void* {
+    GoDeep();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &small, run, nullptr), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  EXPECT_EQ(pthread_attr_destroy(&small), 0);
+}
+
 TEST(Rules, TellsWhereItIsAndWhatWentIn) {
   Rules r;
   r.gitignore["a/"] = "x\n";
   r.belayignore["a/"] = "y\n";
   r.top.global_excludes = RuleBytes{"global", "z\n"};
   const DirRules::Ptr dir = r.Directory("a/");
-  EXPECT_EQ(dir->path(), "a");
-  EXPECT_EQ(r.Directory("")->path(), "");
-  EXPECT_EQ(r.Directory("a/b/")->path(), "a/b");
+  EXPECT_EQ(dir->Path(), "a");
+  EXPECT_EQ(r.Directory("")->Path(), "");
+  EXPECT_EQ(r.Directory("a/b/")->Path(), "a/b");
   EXPECT_EQ(dir->gitignore()->bytes(), "x\n");
   EXPECT_EQ(dir->belayignore()->bytes(), "y\n");
   EXPECT_EQ(dir->belayignore()->name(), "a/.belayignore");
