@@ -120,7 +120,7 @@ struct Scan::Capture {
   Node* node;
   uint32_t entry;
   bool gone = false;
-  std::string aux = {};
+  std::unique_ptr<std::string> aux = {};  // few have any, and there may be millions
 };
 
 struct Scan::Worker {
@@ -248,7 +248,7 @@ Status Scan::Walk() {
   for (const auto& worker : workers_) {
     captures_.insert(captures_.end(), std::make_move_iterator(worker->captures.begin()),
                      std::make_move_iterator(worker->captures.end()));
-    worker->captures = {};
+    worker->captures = std::vector<Capture>();
     summary_.listed_dirs += worker->listed;
     total_bytes_ += worker->bytes_to_read;
   }
@@ -857,7 +857,7 @@ Status Scan::CaptureAll() {
   for (Capture& capture : captures_) {
     DirDraft& draft = DraftOf(*capture.node);
     CacheEntry& e = draft.entries[capture.entry];
-    draft.SetAux(e, capture.aux);
+    draft.SetAux(e, capture.aux ? *capture.aux : std::string_view());
     if (capture.gone) {
       e.kind = CacheKind::kNone;
       e.why = Skip::kNone;
@@ -881,6 +881,7 @@ Status Scan::CaptureAll() {
     entries.resize(kept);
     for (Node* child : node->children) child->entry = place[child->entry];
   }
+  captures_ = std::vector<Capture>();
   return Ok();
 }
 
@@ -980,7 +981,7 @@ Status Scan::CaptureLink(const Fd& dir, Capture& capture, bool& again) {
   e.why = Skip::kNone;
   e.flags &= static_cast<uint8_t>(~CacheEntry::kRacy);
   if (IsRacy(before, now)) e.flags |= CacheEntry::kRacy;
-  capture.aux = std::move(target);
+  capture.aux = std::make_unique<std::string>(std::move(target));
   return Ok();
 }
 
@@ -1052,7 +1053,8 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
     done_bytes_.fetch_sub(length, std::memory_order_relaxed);
   }
   done_bytes_.fetch_add(length, std::memory_order_relaxed);
-  BELAY_TRY(capture.aux, CaptureXattrs(file));
+  BELAY_TRY(std::string xattrs, CaptureXattrs(file));
+  if (!xattrs.empty()) capture.aux = std::make_unique<std::string>(std::move(xattrs));
   e.id = id;
   e.size = length;
   e.print = Fingerprint(before, key_);
