@@ -1197,20 +1197,26 @@ Status Scan::BuildNode(Node& node) {
     draft.SetAux(e, kept);
     if (child->gone) draft.head.flags |= BlockHead::kRacy;
   }
-  if (node.rules) {
-    // The rules that were obeyed are those of the files as they are recorded?
-    bool same = true;
-    const std::string_view names[2] = {kGitignore, kBelayignore};
-    for (int i = 0; i < 2; ++i) {
-      const CacheEntry* e = node.view().Find(names[i]);
-      same = same && (e != nullptr ? e->print : 0) == node.rule_prints[i];
-    }
-    const uint32_t flag =
-        same || BELAY_MUTANT("forget-raced-rules") ? 0 : BlockHead::kRulesRacy;
-    if ((node.view().head->flags & BlockHead::kRulesRacy) != flag) {
-      BlockHead& head = DraftOf(node).head;
-      head.flags = (head.flags & ~BlockHead::kRulesRacy) | flag;
-    }
+  // The rules that were obeyed, here and below, are those of the files as they are
+  // recorded? Unless they changed, they are those of the cache.
+  bool same = true;
+  for (size_t i = 0; i < 2; ++i) {
+    auto print_in = [&](const DirView& view) -> uint64_t {
+      const CacheEntry* e = view.head == nullptr
+                                ? nullptr
+                                : view.Find(i == 0 ? kGitignore : kBelayignore);
+      return e != nullptr && e->has(CacheEntry::kRuleFile) ? e->print : 0;
+    };
+    if (!node.draft && !node.rules) break;  // nothing was obeyed anew, nothing changed
+    const uint64_t now = print_in(node.view());
+    if (node.rules && now != node.rule_prints[i]) same = false;
+    if (!node.rules_changed && now != print_in(node.known)) same = false;
+  }
+  const uint32_t racy =
+      same || BELAY_MUTANT("forget-raced-rules") ? 0 : BlockHead::kRulesRacy;
+  if ((node.view().head->flags & BlockHead::kRulesRacy) != racy) {
+    BlockHead& head = DraftOf(node).head;
+    head.flags = (head.flags & ~BlockHead::kRulesRacy) | racy;
   }
   if (!node.draft) {
     node.tree = node.known.head->tree;
