@@ -2,7 +2,7 @@
 
 #include "git/repository.h"
 
-#include <sys/stat.h>
+#include <sys/mount.h>
 
 #include <cerrno>
 
@@ -171,6 +171,19 @@ TEST_F(RepositoryTest, AWorkTreeMayHaveSettingsOfItsOwn) {
   world.Git("repo", {"config", "--worktree", "core.bare", "true"});
   EXPECT_FALSE(Find("repo").has_value());
   ExpectAsGit("linked");
+}
+
+TEST_F(RepositoryTest, DoesNotLookBeyondTheFileSystem) {
+  world.Init("repo");
+  world.MakeDir("repo/mnt");
+  AbsPath at = world / "repo/mnt";
+  if (mount("none", at.c_str(), "tmpfs", 0, nullptr) != 0)
+    GTEST_SKIP() << "mounting a file system needs root";
+  world.MakeDir("repo/mnt/x");
+  ExpectNone("repo/mnt/x");
+  ExpectNone("repo/mnt");
+  EXPECT_TRUE(Find("repo").has_value());
+  EXPECT_EQ(umount(at.c_str()), 0);
 }
 
 TEST_F(RepositoryTest, KnowsSha256AndRefusesWhatItDoesNotKnow) {
