@@ -1212,6 +1212,14 @@ Status Scan::BuildNode(Node& node) {
     if (node.rules && now != node.rule_prints[i]) same = false;
     if (!node.rules_changed && now != print_in(node.known)) same = false;
   }
+  if (node.work_tree) {
+    WorkTreeFacts& facts = *node.work_tree;
+    std::lock_guard guard(facts.late->mutex);
+    if (facts.late->what) {
+      facts.trouble.push_back(*facts.late->what);
+      same = false;
+    }
+  }
   const uint32_t racy =
       same || BELAY_MUTANT("forget-raced-rules") ? 0 : BlockHead::kRulesRacy;
   if ((node.view().head->flags & BlockHead::kRulesRacy) != racy) {

@@ -13,11 +13,11 @@ namespace {
 // Asks the index when first asked.
 class LazyTracked final : public TrackedSet {
  public:
-  LazyTracked(Fs& fs, GitRepository repository, const AskGitOptions& ask)
-      : fs_(fs), repository_(std::move(repository)), ask_(ask) {}
-  explicit LazyTracked(Fs& fs, GitRepository repository, const AskGitOptions& ask,
-                       TrackedPaths paths)
-      : LazyTracked(fs, std::move(repository), ask) {
+  LazyTracked(Fs& fs, const WorkTreeFacts& facts, const AskGitOptions& ask)
+      : fs_(fs), repository_(*facts.repository), ask_(ask), late_(facts.late) {}
+  LazyTracked(Fs& fs, const WorkTreeFacts& facts, const AskGitOptions& ask,
+              TrackedPaths paths)
+      : LazyTracked(fs, facts, ask) {
     std::call_once(loaded_, [&] { paths_ = std::move(paths); });
   }
 
@@ -27,10 +27,13 @@ class LazyTracked final : public TrackedSet {
  private:
   const TrackedPaths& Paths() const {
     std::call_once(loaded_, [this] {
-      // It was readable when the cache was written; a failure now means that git is
-      // replacing it, and the next scan sees the new one.
       auto index = ReadTracked(fs_, repository_, ask_);
-      if (index.ok()) paths_ = std::move(index->paths);
+      if (index.ok()) {
+        paths_ = std::move(index->paths);
+        return;
+      }
+      std::lock_guard guard(late_->mutex);
+      late_->what = index.error().what;
     });
     return paths_;
   }
@@ -38,6 +41,7 @@ class LazyTracked final : public TrackedSet {
   Fs& fs_;
   const GitRepository repository_;
   const AskGitOptions ask_;
+  const std::shared_ptr<WorkTreeFacts::LateTrouble> late_;
   mutable std::once_flag loaded_;
   mutable TrackedPaths paths_;
 };
@@ -88,7 +92,7 @@ Result<std::shared_ptr<const TrackedSet>> WorkTreeLoader::LoadIndex(
   if (hint.print == facts.index.print && !hint.racy) {
     facts.index.names = hint.names;
     return std::shared_ptr<const TrackedSet>(
-        std::make_shared<LazyTracked>(fs_, repository, places_.ask));
+        std::make_shared<LazyTracked>(fs_, facts, places_.ask));
   }
   auto index = ReadTracked(fs_, repository, places_.ask);
   if (!index.ok()) {
@@ -99,8 +103,8 @@ Result<std::shared_ptr<const TrackedSet>> WorkTreeLoader::LoadIndex(
   if (index->stat && Fingerprint(*index->stat, key_) != facts.index.print)
     facts.index.racy = true;  // replaced between the two looks
   facts.index.names = LoadU64(index->paths.names_digest().bytes.data());
-  return std::shared_ptr<const TrackedSet>(std::make_shared<LazyTracked>(
-      fs_, repository, places_.ask, std::move(index->paths)));
+  return std::shared_ptr<const TrackedSet>(
+      std::make_shared<LazyTracked>(fs_, facts, places_.ask, std::move(index->paths)));
 }
 
 Status WorkTreeLoader::Fill(WorkTreeFacts& facts, WorkTreeInput input,

@@ -12,6 +12,7 @@
 // may be asked by any.
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,14 @@ struct WorkTreeFacts {
   std::shared_ptr<const WorkTreeInput> input;
   // Settings or an index that cannot be read, in words.
   std::vector<std::string> trouble;
+  // An index that was to be read when first asked, and then could not be: what was
+  // decided meanwhile is to be decided again. Set by any thread, once.
+  struct LateTrouble {
+    std::mutex mutex;
+    std::optional<std::string> what;
+  };
+  // Shared by the facts, which are copied, and the set that reads.
+  std::shared_ptr<LateTrouble> late = std::make_shared<LateTrouble>();
 };
 
 class WorkTreeLoader {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/real_fs.h"
+#include "crash/hook_fs.h"
 #include "scan/scan.h"
 #include "support/crash_harness.h"
 #include "support/fs_world.h"
@@ -40,7 +41,14 @@ class RealScan {
 
   ScanSummary Run() {
     request_.rules = std::make_shared<RuleConfig>(lists_);
-    auto scan = Must(Scan::Run(fs_, clock_, random_, request_, sink_));
+    // A bad sector in the index.
+    test::HookFs hooked(fs_, [](FsCall, const std::string&) { return Ok(); });
+    hooked.SetOnRead([&](const std::string& name, uint64_t, size_t) -> Status {
+      if (fail_reads_of_index && name == "index") return SysError(EIO, "read");
+      return Ok();
+    });
+    Fs& fs = fail_reads_of_index ? static_cast<Fs&>(hooked) : fs_;
+    auto scan = Must(Scan::Run(fs, clock_, random_, request_, sink_));
     Must(scan->SaveCache());
     return scan->summary();
   }
@@ -50,7 +58,7 @@ class RealScan {
     return paths;
   }
   RuleLists& lists() { return lists_; }
-  ScanRequest& request() { return request_; }
+  bool fail_reads_of_index = false;
   // As long after the last edit as is needed to trust time stamps.
   void Settle() { clock_.ahead += 10'000; }
 
@@ -236,6 +244,28 @@ TEST(GitScan, AnIndexThatCannotBeReadIsSaid) {
   EXPECT_EQ(summary.files, 1u);
   ASSERT_EQ(summary.work_trees.size(), 1u);
   EXPECT_FALSE(summary.work_trees[0].facts.trouble.empty());
+}
+
+TEST(GitScan, AnIndexThatCannotBeReadLaterIsSaidAndAskedAgain) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.o\n");
+  world.Write("r/a.o", "1");
+  world.Write("r/b.o", "1");
+  world.Git("r", {"add", "-f", "a.o"});
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  scan.Run();
+  // A new name makes the rules, and so the index, be asked; reading it fails just then.
+  world.Write("r/c.o", "1");
+  scan.fail_reads_of_index = true;
+  ScanSummary failed = scan.Run();
+  EXPECT_FALSE(failed.work_trees.at(0).facts.trouble.empty());
+  scan.fail_reads_of_index = false;
+  scan.Settle();
+  EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.o"}));
+  world.Git("r", {"add", "-f", "b.o"});
+  EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.o", "b.o"}));
 }
 
 TEST(RealScan, ACaseOnlyRenameIsSeen) {
