@@ -90,7 +90,13 @@ Status ReadExact(Fs& fs, const Fd& file, uint64_t offset, std::span<std::byte> o
 
 Result<Bytes> ReadSmallFile(Fs& fs, const Fd& dir, const Name& name, size_t limit) {
   BELAY_TRY(Fd file, fs.Open(dir, name, OpenMode::Read()));
-  BELAY_TRY(FileStat stat, fs.Stat(file));
+  FileStat stat;
+  return ReadSmallFile(fs, file, name, limit, stat);
+}
+
+Result<Bytes> ReadSmallFile(Fs& fs, const Fd& file, const Name& name, size_t limit,
+                            FileStat& stat) {
+  BELAY_TRY(stat, fs.Stat(file));
   if (stat.type != FileType::kRegular)
     return Error(Errc::kInvalid,
                  "read " + EscapeForDisplay(name.bytes()) + ": not a regular file");
@@ -101,17 +107,23 @@ Result<Bytes> ReadSmallFile(Fs& fs, const Fd& dir, const Name& name, size_t limi
   };
   if (stat.size > limit) return too_large();
   // One byte more than the size said: a file that grows meanwhile is noticed, and one
-  // that stays gives its end of file in the same read.
+  // that stays shows its end in the same read.
   Bytes bytes(static_cast<size_t>(stat.size) + 1);
   for (size_t done = 0;;) {
-    BELAY_TRY(size_t got, ReadFull(fs, file, done, std::span(bytes).subspan(done)));
-    done += got;
+    auto got = fs.Read(file, done, std::span(bytes).subspan(done));
+    if (!got.ok()) {
+      if (got.error().sys == EINTR) continue;
+      return std::move(got).error();
+    }
+    done += *got;
     if (done > limit) return too_large();
-    if (done < bytes.size()) {
+    // Fewer bytes than asked for are the end of the file where its size says so; else
+    // only no bytes are.
+    if (*got == 0 || done == stat.size) {
       bytes.resize(done);
       return bytes;
     }
-    bytes.resize(bytes.size() * 2);
+    if (done == bytes.size()) bytes.resize(bytes.size() * 2);
   }
 }
 

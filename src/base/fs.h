@@ -215,6 +215,9 @@ Result<size_t> ReadFull(Fs& fs, const Fd& file, uint64_t offset,
 Status ReadExact(Fs& fs, const Fd& file, uint64_t offset, std::span<std::byte> out);
 // A whole small file; more than `limit` bytes is kInvalid.
 Result<Bytes> ReadSmallFile(Fs& fs, const Fd& dir, const Name& name, size_t limit);
+// The same of a file that is open, and what it was when it was read.
+Result<Bytes> ReadSmallFile(Fs& fs, const Fd& file, const Name& name, size_t limit,
+                            FileStat& stat);
 Status WriteFull(Fs& fs, const Fd& file, uint64_t offset, ByteSpan bytes);
 
 // Replaces `name` in `dir` by `bytes` so that a reader and a power cut see the old or

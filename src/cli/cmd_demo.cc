@@ -146,7 +146,7 @@ class Demo {
               store.Find({ObjectType::kBlob, Sha256::Of(AsBytes(content))}));
     if (!found) return Error(Errc::kNotFound, "the content is not in the store");
     BELAY_TRY(Fd pack, ctx_.fs.Open(store.packs_dir(),
-                                    PackFile::FileName(found->pack->file.id()),
+                                    PackFile::FileName(found->pack->file->id()),
                                     OpenMode::ReadWrite()));
     const uint64_t at = found->record.offset + kRecordHeaderSize +
                         found->record.header.stored_length / 2;

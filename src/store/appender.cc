@@ -6,13 +6,6 @@
 
 namespace belay {
 
-namespace {
-const Name& TailName() {
-  static const Name name = Name::Literal("tail");
-  return name;
-}
-}  // namespace
-
 void PreparedBatch::AddRecord(const RecordHeader& header, ByteSpan stored) {
   auto encoded = Encode(header);
   bytes.insert(bytes.end(), encoded.begin(), encoded.end());
@@ -85,8 +78,8 @@ Status Appender::StartPack(End& at) {
     return listed;
   }
   at.flushed = at.end = kPackHeaderSize;
-  at.file = std::move(file);
-  return Ok();
+  at.file = std::make_shared<const PackFile>(std::move(file));
+  return store_.Hold(at.file, true);
 }
 
 Status Appender::Seal(End& at, uint64_t length) {
@@ -136,10 +129,10 @@ Status Appender::CheckAhead(const End& at, const std::vector<Appended>& ahead) {
 
 Status Appender::WriteTail(const End& at) {
   Fs& fs = store_.fs();
-  BELAY_TRY(Fd file, fs.Open(store_.dir(), TailName(), OpenMode::OpenOrCreate()));
-  BELAY_OK(WriteFull(
-      fs, file, 0, Encode(Tail{at.manifest.packs.back().id, at.flushed, at.next_seq})));
-  return file.Close();
+  BELAY_TRY(auto file, store_.TailFile(true));
+  if (!file) return Error(Errc::kInvalid, "the tail cannot be written");
+  return WriteFull(fs, *file, 0,
+                   Encode(Tail{at.manifest.packs.back().id, at.flushed, at.next_seq}));
 }
 
 Result<Appender::End> Appender::FindEnd() {
@@ -149,23 +142,22 @@ Result<Appender::End> Appender::FindEnd() {
   const Manifest::Pack* open = at.manifest.open_pack();
   if (!open) return at;
 
-  auto file = PackFile::Open(store_.fs(), store_.packs_dir(), open->id,
-                             at.manifest.store, OpenMode::ReadWrite());
+  auto held = store_.HoldFile(open->id, at.manifest.store, true);
   BELAY_TRY(auto tail, store_.LoadTail(open->id));
   if (tail && !BELAY_MUTANT("reuse-sequence-numbers"))
     at.next_seq = std::max(at.next_seq, tail->next_seq);
-  if (!file.ok()) {
-    Errc code = file.error().code;
+  if (!held.ok()) {
+    Errc code = held.error().code;
     if (code != Errc::kCorrupt && code != Errc::kNotFound)
-      return std::move(file).error();
+      return std::move(held).error();
     // The open pack is gone or its header is damaged. New checkpoints must not depend
     // on it: seal it at what it should have, which verify then reports, and go on.
     uint64_t length = tail ? tail->flushed : kPackHeaderSize;
     BELAY_OK(Seal(at, length));
     return at;
   }
-  at.file = std::move(*file);
-  BELAY_TRY(uint64_t size, at.file->Size());
+  at.file = std::move(held->file);
+  const uint64_t size = held->size;
   at.flushed = at.end = tail ? tail->flushed : kPackHeaderSize;
 
   if (size < at.flushed) {  // acknowledged bytes are gone: as above
@@ -315,8 +307,11 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
   // From here on nothing can be lost any more; what fails is made up for by a scan.
   std::vector<IndexEntry> entries = batch.entries;
   for (IndexEntry& e : entries) e.offset += done.offset + kBatchHeaderSize;
-  (void)PackIndex::Write(fs, store_.packs_dir(), done.pack, entries, from, at.end,
-                         [&] { return ObjectsIn(*at.file, kPackHeaderSize, at.end); });
+  if (flush || BELAY_MUTANT("dedupe-ahead"))
+    store_.Grow(done.pack, entries, from, at.end);
+  (void)PackIndex::Write(
+      fs, store_.packs_dir(), done.pack, std::move(entries), from, at.end,
+      [&](uint64_t first, uint64_t last) { return ObjectsIn(*at.file, first, last); });
   if (flush) (void)WriteTail(at);
   return done;
 }

@@ -72,7 +72,7 @@ class Appender {
  private:
   struct End {
     Manifest manifest;
-    std::optional<PackFile> file;
+    std::shared_ptr<const PackFile> file;  // held by the store too
     uint64_t flushed = 0;
     uint64_t end = 0;
     uint64_t next_seq = 1;

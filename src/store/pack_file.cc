@@ -81,7 +81,7 @@ Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
   auto opened = fs.Open(packs_dir, name, mode);
   if (!opened.ok())
     return OpenFailed(fs, packs_dir, name, std::move(opened).error(), reading);
-  PackFile file(fs, std::move(*opened), id);
+  PackFile file(fs, std::make_shared<const Fd>(std::move(*opened)), id);
   if (reading || BELAY_MUTANT("write-over-unreadable"))
     file.trouble_ = std::make_unique<Trouble>();
   std::byte raw[kPackHeaderSize];
@@ -96,7 +96,7 @@ Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
   }
   if (header.error().code == Errc::kCorrupt) {
     file.header_is_damaged_ = true;
-    BELAY_TRY(FileStat stat, fs.Stat(file.fd_));
+    BELAY_TRY(FileStat stat, fs.Stat(file.fd()));
     if (stat.type != FileType::kRegular)  // devices can be read
       return OpenFailed(fs, packs_dir, name, std::move(header).error(), reading);
     BELAY_TRY(auto batch, file.NextBatchAfter(kPackHeaderSize - 1, stat.size));
@@ -109,14 +109,21 @@ Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
   return Context(std::move(header).error(), name.bytes());
 }
 
+PackFile PackFile::ForReading() const {
+  PackFile file(*fs_, fd_, id_);
+  file.header_is_damaged_ = header_is_damaged_;
+  file.trouble_ = std::make_unique<Trouble>();
+  return file;
+}
+
 Result<uint64_t> PackFile::Size() const {
-  BELAY_TRY(FileStat stat, fs_->Stat(fd_));
+  BELAY_TRY(FileStat stat, fs_->Stat(*fd_));
   return stat.size;
 }
 
 Result<size_t> PackFile::Read(uint64_t offset, std::span<std::byte> out,
                               int* bad) const {
-  auto got = ReadFull(*fs_, fd_, offset, out);
+  auto got = ReadFull(*fs_, *fd_, offset, out);
   if (got.ok() || !trouble_ || !IsUnreadable(got.error())) return got;
   return ReadInPieces(offset, out, bad);
 }
@@ -132,7 +139,7 @@ Result<size_t> PackFile::ReadInPieces(uint64_t offset, std::span<std::byte> out,
     const uint64_t piece = at - at % kPiece;
     const size_t want =
         static_cast<size_t>(std::min<uint64_t>(piece + kPiece - at, out.size() - done));
-    auto got = ReadFull(*fs_, fd_, at, out.subspan(done, want));
+    auto got = ReadFull(*fs_, *fd_, at, out.subspan(done, want));
     if (got.ok()) {
       done += *got;
       if (*got < want) return done;  // cut short meanwhile

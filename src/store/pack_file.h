@@ -51,7 +51,14 @@ class PackFile {
 
   const PackId& id() const { return id_; }
   bool header_is_damaged() const { return header_is_damaged_; }
-  const Fd& fd() const { return fd_; }
+  const Fd& fd() const { return *fd_; }
+  // What is there from `offset` on; the count read.
+  Result<size_t> ReadBytes(uint64_t offset, std::span<std::byte> out) const {
+    return Read(offset, out);
+  }
+  // The same open file as readers see it.
+  PackFile ForReading() const;
+  bool SharesFileWith(const PackFile& other) const { return fd_ == other.fd_; }
   Result<uint64_t> Size() const;
   // What was met so far that the disk does not give back, in order. Empty for a pack
   // that was opened for writing.
@@ -109,7 +116,8 @@ class PackFile {
     std::map<uint64_t, int> pieces;  // offset of each, and the errno
   };
 
-  PackFile(Fs& fs, Fd fd, const PackId& id) : fs_(&fs), fd_(std::move(fd)), id_(id) {}
+  PackFile(Fs& fs, std::shared_ptr<const Fd> fd, const PackId& id)
+      : fs_(&fs), fd_(std::move(fd)), id_(id) {}
   // As ReadFull. For a reader, pieces that cannot be read are zeros; `bad` is then the
   // errno of the first.
   Result<size_t> Read(uint64_t offset, std::span<std::byte> out,
@@ -120,7 +128,7 @@ class PackFile {
                  const std::function<Status(const RecordAt&)>& visit) const;
 
   Fs* fs_;
-  Fd fd_;
+  std::shared_ptr<const Fd> fd_;  // of a writer and of readers: ForReading()
   PackId id_;
   bool header_is_damaged_ = false;
   std::unique_ptr<Trouble> trouble_;  // null: opened for writing

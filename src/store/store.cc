@@ -22,6 +22,13 @@ const Name& PacksName() {
   return name;
 }
 constexpr size_t kMaxManifest = size_t{16} << 20;
+// A process that writes for long forgets what the index on disk has by now.
+constexpr size_t kMaxInMemory = 16'384;
+
+bool SameFile(const FileStat& a, const FileStat& b) {
+  return a.dev == b.dev && a.ino == b.ino && a.size == b.size &&
+         a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns;
+}
 
 // f_type of file systems whose locks are known to work between processes.
 bool LocksAreKnownToWork(uint64_t magic) {
@@ -41,19 +48,20 @@ bool LocksAreKnownToWork(uint64_t magic) {
 }  // namespace
 
 Store::Store(Fs& fs, Clock& clock, Random& random, AbsPath path,
-             const StoreOptions& options)
+             const StoreOptions& options, Mode mode)
     : fs_(fs),
       clock_(clock),
       random_(random),
       path_(std::move(path)),
       options_(options),
+      mode_(mode),
       locks_(fs, clock, dir_, options.lock_wait_ms) {}
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
                                            const AbsPath& dir,
                                            const StoreOptions& options, Mode mode) {
-  std::unique_ptr<Store> store(new Store(fs, clock, random, dir, options));
+  std::unique_ptr<Store> store(new Store(fs, clock, random, dir, options, mode));
   auto opened = fs.OpenDir(dir);
   if (!opened.ok() && opened.error().code == Errc::kNotFound) {
     if (mode == Mode::kRead)
@@ -62,22 +70,22 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   }
   if (!opened.ok()) return Context(std::move(opened).error(), "store");
   store->dir_ = std::move(*opened);
-  BELAY_OK(store->CheckOwner());
+  BELAY_TRY(FileStat stat, fs.Stat(store->dir_));
+  BELAY_OK(store->CheckOwner(stat));
   Status ready = store->OpenExisting();
   if (!ready.ok() && ready.error().code == Errc::kNotFound) {
     if (mode == Mode::kRead) return std::move(ready).error();
     BELAY_OK(store->CheckIsFree());
-    BELAY_OK(store->SecurePlace());
+    BELAY_OK(store->SecurePlace(stat));
     ready = store->Create();
   } else if (ready.ok()) {
-    BELAY_OK(store->SecurePlace());
+    BELAY_OK(store->SecurePlace(stat));
   }
   BELAY_OK(ready);
   return store;
 }
 
-Status Store::CheckOwner() {
-  BELAY_TRY(FileStat stat, fs_.Stat(dir_));
+Status Store::CheckOwner(const FileStat& stat) {
   if (stat.uid != options_.uid && !BELAY_MUTANT("owner-unchecked"))
     return Error(Errc::kRefused, "the store " + path_.bytes() + " belongs to user " +
                                      std::to_string(stat.uid) + ", not to you (" +
@@ -104,8 +112,7 @@ Status Store::CheckIsFree() {
 }
 
 // Private, and on a file system where locks exclude.
-Status Store::SecurePlace() {
-  BELAY_TRY(FileStat stat, fs_.Stat(dir_));
+Status Store::SecurePlace(const FileStat& stat) {
   BELAY_TRY(FsInfo info, fs_.Info(dir_));
   if ((stat.mode & 0077) != 0 && !info.read_only &&
       !BELAY_MUTANT("leave-open-to-others"))
@@ -128,7 +135,7 @@ Status Store::OpenExisting() {
       return Error(Errc::kNotFound, "there is no store at " + path_.bytes());
   }
   packs_dir_ = std::move(*packs);
-  auto manifest = LoadManifest();
+  auto manifest = LoadShared();
   if (!manifest.ok()) {
     if (manifest.error().code != Errc::kNotFound) return std::move(manifest).error();
     // A store that was being made has no packs yet; one that lost its manifest has.
@@ -137,13 +144,13 @@ Status Store::OpenExisting() {
         std::any_of(entries.begin(), entries.end(),
                     [](const DirEntry& e) { return e.name.ends_with(".pack"); });
     // Or it was just made: a pack is there only after the manifest.
-    if (has_packs) manifest = LoadManifest();
+    if (has_packs) manifest = LoadShared();
     if (!manifest.ok() && has_packs && manifest.error().code == Errc::kNotFound)
       return Error(Errc::kCorrupt, "the store's manifest is gone")
           .WithHint("run: belay repair");
     if (!manifest.ok()) return std::move(manifest).error();
   }
-  manifest_ = std::move(*manifest);
+  manifest_ = {*manifest, &(*manifest)->manifest};
   return Ok();
 }
 
@@ -164,8 +171,24 @@ Status Store::Create() {
   return OpenExisting();
 }
 
-Result<Manifest> Store::LoadManifest() {
-  auto bytes = ReadSmallFile(fs_, dir_, ManifestName(), kMaxManifest);
+Result<std::shared_ptr<const Store::LoadedManifest>> Store::LoadShared() {
+  std::shared_ptr<const LoadedManifest> known;
+  {
+    std::lock_guard guard(mutex_);
+    known = on_disk_;
+  }
+  if (known) {
+    auto now = fs_.StatAt(dir_, ManifestName());
+    if (now.ok() &&
+        (SameFile(*now, known->stat) || BELAY_MUTANT("trust-held-manifest")))
+      return known;
+  }
+  auto loaded = std::make_shared<LoadedManifest>();
+  auto read = [&]() -> Result<Bytes> {
+    BELAY_TRY(loaded->file, fs_.Open(dir_, ManifestName(), OpenMode::Read()));
+    return ReadSmallFile(fs_, loaded->file, ManifestName(), kMaxManifest, loaded->stat);
+  };
+  auto bytes = read();
   if (!bytes.ok()) {
     const Error& error = bytes.error();
     // Something else has its name, or its place on the disk is bad: as if damaged.
@@ -177,31 +200,72 @@ Result<Manifest> Store::LoadManifest() {
   auto manifest = DecodeManifest(*bytes);
   if (!manifest.ok() && manifest.error().code == Errc::kCorrupt)
     return Error(Errc::kCorrupt, manifest.error().what).WithHint("run: belay repair");
-  return manifest;
+  BELAY_TRY(loaded->manifest, std::move(manifest));
+  std::shared_ptr<const Fd> tail;  // closed after the mutex is released
+  std::lock_guard guard(mutex_);
+  on_disk_ = loaded;
+  // Whoever brought another manifest may have brought another tail with it.
+  tail.swap(tail_);
+  return std::shared_ptr<const LoadedManifest>(loaded);
+}
+
+Result<Manifest> Store::LoadManifest() {
+  BELAY_TRY(auto loaded, LoadShared());
+  return loaded->manifest;
 }
 
 Status Store::WriteManifest(const Manifest& manifest) {
   BELAY_OK(ReplaceFile(fs_, dir_, ManifestName(), EncodeManifest(manifest)));
+  auto written = std::make_shared<Manifest>(manifest);
   std::lock_guard guard(mutex_);
-  manifest_ = manifest;
+  manifest_ = std::move(written);
   return Ok();
 }
 
-Manifest Store::manifest() {
+std::shared_ptr<const Manifest> Store::Listed() {
   std::lock_guard guard(mutex_);
   return manifest_;
 }
 
-Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
-  auto bytes = ReadSmallFile(fs_, dir_, TailName(), 4096);
-  if (!bytes.ok()) {
-    Errc code = bytes.error().code;
-    if (code == Errc::kNotFound || code == Errc::kInvalid) return std::optional<Tail>();
-    return std::move(bytes).error();
+Manifest Store::manifest() { return *Listed(); }
+
+Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
+  {
+    std::lock_guard guard(mutex_);
+    if (tail_) return tail_;
   }
-  auto tail = DecodeTail(*bytes);
-  if (!tail || tail->pack != pack) return std::optional<Tail>();
-  return tail;
+  auto opened = mode_ == Mode::kRead ? fs_.Open(dir_, TailName(), OpenMode::Read())
+                : create ? fs_.Open(dir_, TailName(), OpenMode::OpenOrCreate())
+                         : fs_.Open(dir_, TailName(), OpenMode::ReadWrite());
+  // A disk that may not be written can still be read.
+  if (!opened.ok() && opened.error().code == Errc::kRefused && !create)
+    opened = fs_.Open(dir_, TailName(), OpenMode::Read());
+  if (!opened.ok()) {
+    const Error& error = opened.error();
+    if (error.code == Errc::kNotFound || error.code == Errc::kInvalid ||
+        error.sys == EISDIR)
+      return std::shared_ptr<const Fd>();
+    return std::move(opened).error();
+  }
+  auto file = std::make_shared<const Fd>(std::move(*opened));
+  std::lock_guard guard(mutex_);
+  tail_ = file;
+  return file;
+}
+
+Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
+  BELAY_TRY(auto file, TailFile(false));
+  // Twice: a reader may meet the writer half-way.
+  for (int attempt = 0; file && attempt < 2; ++attempt) {
+    std::byte raw[kTailSize];
+    auto got = ReadFull(fs_, *file, 0, raw);
+    if (!got.ok() && got.error().sys == EISDIR) break;
+    if (!got.ok()) return std::move(got).error();
+    auto tail = DecodeTail(ByteSpan(raw).first(*got));
+    if (tail && tail->pack == pack) return tail;
+    if (tail) break;
+  }
+  return std::optional<Tail>();
 }
 
 Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
@@ -231,19 +295,63 @@ void Store::ReturnCodec(std::unique_ptr<Codec> codec) {
 }
 
 Status Store::Refresh() {
-  BELAY_TRY(Manifest manifest, LoadManifest());
+  BELAY_TRY(auto loaded, LoadShared());
+  std::shared_ptr<const Manifest> manifest(loaded, &loaded->manifest);
+  const Manifest::Pack* open = manifest->open_pack();
+  std::vector<std::shared_ptr<OpenPack>> gone;  // closed after the mutex is released
+  HeldFile let_go;
   std::lock_guard guard(mutex_);
-  const Manifest::Pack* open = manifest.open_pack();
   for (auto at = packs_.begin(); at != packs_.end();) {
-    // The open pack grows, and the one that was open may have been sealed shorter.
-    const Manifest::Pack* now = manifest.Find(at->first);
-    bool keep = now && now != open && now->sealed == at->second->limit;
+    const Manifest::Pack* now = manifest->Find(at->first);
+    // The one that was open may have been sealed shorter.
+    bool keep =
+        now && (now == open ? at->second->index.entries_in_memory() < kMaxInMemory
+                            : now->sealed == at->second->limit.load());
+    if (!keep) gone.push_back(at->second);
     at = keep ? std::next(at) : packs_.erase(at);
   }
+  if (held_.file && (!open || held_.file->id() != open->id)) std::swap(let_go, held_);
+  open_pack_checked_ = false;
   manifest_ = std::move(manifest);
   deep_.clear();
   deep_built_ = false;
   return Ok();
+}
+
+Status Store::Hold(std::shared_ptr<const PackFile> file, bool writable) {
+  BELAY_TRY(FileStat stat, fs_.Stat(file->fd()));
+  std::lock_guard guard(mutex_);
+  held_ = {std::move(file), writable, stat.dev, stat.ino};
+  return Ok();
+}
+
+Result<Store::SizedFile> Store::HoldFile(const PackId& id, const StoreId& store,
+                                         bool to_write) {
+  HeldFile held;
+  {
+    std::lock_guard guard(mutex_);
+    held = held_;
+  }
+  if (held.file && held.file->id() == id && (held.writable || !to_write)) {
+    auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(id));
+    if (stat.ok() && ((stat->dev == held.dev && stat->ino == held.ino) ||
+                      BELAY_MUTANT("trust-held-pack")))
+      return SizedFile{held.file, stat->size};
+  }
+  bool writable = to_write || mode_ == Mode::kWrite;
+  auto opened = PackFile::Open(fs_, packs_dir_, id, store,
+                               writable ? OpenMode::ReadWrite() : OpenMode::Read());
+  if (!opened.ok() && writable && !to_write) {
+    // What cannot be opened for writing, or read without a mistake, a reader gets by.
+    writable = false;
+    opened = PackFile::Open(fs_, packs_dir_, id, store, OpenMode::Read());
+  }
+  if (!opened.ok()) return std::move(opened).error();
+  auto file = std::make_shared<const PackFile>(std::move(*opened));
+  BELAY_TRY(FileStat stat, fs_.Stat(file->fd()));
+  std::lock_guard guard(mutex_);
+  held_ = {file, writable, stat.dev, stat.ino};
+  return SizedFile{std::move(file), stat.size};
 }
 
 Result<uint64_t> Store::DueLength(const Manifest::Pack& pack) {
@@ -277,64 +385,139 @@ Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) 
   return last_whole;
 }
 
-Result<std::shared_ptr<const OpenPack>> Store::Pack(const PackId& id) {
-  Manifest::Pack pack;
-  StoreId store_id;
+Result<std::shared_ptr<OpenPack>> Store::LoadPack(const Manifest::Pack& pack,
+                                                  const StoreId& store_id) {
+  auto handle = std::make_shared<OpenPack>();
+  if (pack.sealed) {
+    BELAY_TRY(PackFile file,
+              PackFile::Open(fs_, packs_dir_, pack.id, store_id, OpenMode::Read()));
+    handle->file = std::make_shared<const PackFile>(std::move(file));
+    BELAY_TRY(uint64_t size, handle->file->Size());
+    MoveMarks(*handle, std::min(*pack.sealed, size));
+    BELAY_TRY(handle->index, PackIndex::Load(fs_, packs_dir_, pack.id));
+  } else {
+    // The mark before the size: a writer may move both between the two calls.
+    BELAY_TRY(auto tail, TailIfReadable(pack.id));
+    BELAY_TRY(SizedFile held, HoldFile(pack.id, store_id, false));
+    // A reader's view, to which what the disk does not give back is damage.
+    handle->file = std::make_shared<const PackFile>(held.file->ForReading());
+    if (tail && !BELAY_MUTANT("dedupe-unflushed")) {
+      MoveMarks(*handle, std::min(tail->flushed, held.size));
+    } else {
+      BELAY_TRY(handle->limit, EndOf(pack, *handle->file));
+      if (BELAY_MUTANT("dedupe-unflushed")) handle->flushed = handle->limit.load();
+    }
+    BELAY_TRY(handle->index, PackIndex::Load(fs_, packs_dir_, pack.id));
+  }
+  const uint64_t covered = handle->index.covered();
+  if (covered < handle->limit) {
+    BELAY_TRY(auto entries, ObjectsIn(*handle->file, covered, handle->limit));
+    handle->index.AddInMemory(entries, covered, handle->limit);
+  }
+  return handle;
+}
+
+void Store::MoveMarks(OpenPack& pack, uint64_t flushed) {
+  for (std::atomic<uint64_t>* mark : {&pack.limit, &pack.flushed}) {
+    uint64_t was = mark->load();
+    while (was < flushed && !mark->compare_exchange_weak(was, flushed)) {
+    }
+  }
+}
+
+Result<bool> Store::Advance(OpenPack& pack, const StoreId& store_id) {
+  const uint64_t limit = pack.limit;
+  // Found without a tail: some of it may have been cut off and replaced since.
+  if (limit != pack.flushed) return false;
+  const PackId id = pack.file->id();
+  BELAY_TRY(auto tail, TailIfReadable(id));
+  if (!tail) return false;
+  BELAY_TRY(SizedFile held, HoldFile(id, store_id, false));
+  if (!held.file->SharesFileWith(*pack.file)) return false;
+  uint64_t flushed = tail->flushed;
+  {
+    std::lock_guard guard(mutex_);
+    if (own_pack_ == id) flushed = std::max(flushed, own_flushed_);
+  }
+  if (flushed < limit || held.size < flushed) return false;
+  const uint64_t covered = pack.index.covered();
+  if (covered < flushed) {
+    BELAY_TRY(auto entries, ObjectsIn(*pack.file, covered, flushed));
+    pack.index.AddInMemory(entries, covered, flushed);
+  }
+  MoveMarks(pack, flushed);
+  return true;
+}
+
+void Store::Grow(const PackId& id, const std::vector<IndexEntry>& entries,
+                 uint64_t from, uint64_t to) {
+  std::shared_ptr<OpenPack> pack;
   {
     std::lock_guard guard(mutex_);
     auto found = packs_.find(id);
-    if (found != packs_.end()) return found->second;
-    const Manifest::Pack* listed = manifest_.Find(id);
-    if (!listed) return Error(Errc::kNotFound, "pack " + id.text() + " is not listed");
-    pack = *listed;
-    store_id = manifest_.store;
-  }
-  auto open = [&]() -> Result<std::shared_ptr<OpenPack>> {
-    BELAY_TRY(PackFile file,
-              PackFile::Open(fs_, packs_dir_, id, store_id, OpenMode::Read()));
-    BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
-    return std::make_shared<OpenPack>(
-        OpenPack{std::move(file), std::move(index), 0, 0});
-  };
-  auto opened = open();
-  if (!opened.ok() && (opened.error().sys == EMFILE || opened.error().sys == ENFILE)) {
-    // Too many packs held open: let all of them go and try once more.
-    std::unordered_map<PackId, std::shared_ptr<const OpenPack>> released;
-    {
-      std::lock_guard guard(mutex_);
-      released.swap(packs_);
+    if (found == packs_.end()) return;
+    pack = found->second;
+    // It knows of bytes that are not there any more.
+    if (pack->limit > from || pack->index.file_covered() > from) {
+      packs_.erase(found);
+      return;
     }
-    released.clear();
-    opened = open();
   }
-  if (!opened.ok()) return std::move(opened).error();
-  std::shared_ptr<OpenPack> handle = std::move(*opened);
+  // What lies between, if anything, is found by Advance().
+  if (pack->limit != from || pack->flushed != from) return;
+  pack->index.AddInMemory(entries, from, to);
+  MoveMarks(*pack, to);
+}
 
-  BELAY_TRY(uint64_t size, handle->file.Size());
-  if (pack.sealed) {
-    handle->limit = handle->flushed = std::min(*pack.sealed, size);
-  } else {
-    BELAY_TRY(auto tail, TailIfReadable(id));
-    if (tail && !BELAY_MUTANT("dedupe-unflushed")) {
-      handle->limit = handle->flushed = std::min(tail->flushed, size);
-    } else {
-      BELAY_TRY(handle->limit, EndOf(pack, handle->file));
-      if (BELAY_MUTANT("dedupe-unflushed")) handle->flushed = handle->limit;
-    }
+Result<std::shared_ptr<const OpenPack>> Store::Pack(const PackId& id) {
+  Manifest::Pack pack;
+  StoreId store_id;
+  std::shared_ptr<OpenPack> known;
+  bool fresh = false;
+  {
+    std::lock_guard guard(mutex_);
+    auto found = packs_.find(id);
+    if (found != packs_.end()) known = found->second;
+    const Manifest::Pack* listed = manifest_->Find(id);
+    if (listed) pack = *listed;
+    fresh = known && (!listed || listed->sealed || open_pack_checked_);
+    if (!known && !listed)
+      return Error(Errc::kNotFound, "pack " + id.text() + " is not listed");
+    store_id = manifest_->store;
   }
-  uint64_t covered = handle->index.covered();
-  if (covered < handle->limit) {
-    BELAY_TRY(auto entries, ObjectsIn(handle->file, covered, handle->limit));
-    handle->index.AddInMemory(entries, handle->limit);
+  if (fresh) return std::shared_ptr<const OpenPack>(std::move(known));
+  if (known) {
+    BELAY_TRY(fresh, Advance(*known, store_id));
+  }
+  if (!fresh) {
+    auto loaded = LoadPack(pack, store_id);
+    if (!loaded.ok() &&
+        (loaded.error().sys == EMFILE || loaded.error().sys == ENFILE)) {
+      // Too many packs held open: let all of them go and try once more.
+      std::unordered_map<PackId, std::shared_ptr<OpenPack>> released;
+      HeldFile let_go;
+      {
+        std::lock_guard guard(mutex_);
+        released.swap(packs_);
+        std::swap(let_go, held_);
+      }
+      known.reset();
+      released.clear();
+      let_go = HeldFile();
+      loaded = LoadPack(pack, store_id);
+    }
+    if (!loaded.ok()) return std::move(loaded).error();
+    known = std::move(*loaded);
   }
   std::lock_guard guard(mutex_);
-  packs_[id] = handle;
-  return std::shared_ptr<const OpenPack>(std::move(handle));
+  packs_[id] = known;
+  if (!pack.sealed) open_pack_checked_ = true;
+  return std::shared_ptr<const OpenPack>(std::move(known));
 }
 
 Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
-  std::vector<Manifest::Pack> packs = manifest().packs;
-  for (auto at = packs.rbegin(); at != packs.rend(); ++at) {
+  const std::shared_ptr<const Manifest> listed = Listed();
+  for (auto at = listed->packs.rbegin(); at != listed->packs.rend(); ++at) {
     auto pack = Pack(at->id);
     if (!pack.ok()) {
       // A damaged or missing pack hides its objects; others may still have this one.
@@ -344,7 +527,7 @@ Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
     }
     BELAY_TRY(auto offsets, (*pack)->index.Candidates(key));
     for (uint64_t offset : offsets) {
-      auto header = (*pack)->file.HeaderAt(offset, (*pack)->limit);
+      auto header = (*pack)->file->HeaderAt(offset, (*pack)->limit);
       if (!header.ok()) {
         if (header.error().code == Errc::kCorrupt) continue;
         return std::move(header).error();
@@ -373,8 +556,8 @@ Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
     for (const Manifest::Pack& listed : manifest().packs) {
       auto pack = Pack(listed.id);
       if (!pack.ok()) continue;
-      BELAY_TRY(uint64_t end, EndOf(listed, (*pack)->file));
-      BELAY_TRY(auto entries, ObjectsIn((*pack)->file, kPackHeaderSize, end));
+      BELAY_TRY(uint64_t end, EndOf(listed, *(*pack)->file));
+      BELAY_TRY(auto entries, ObjectsIn(*(*pack)->file, kPackHeaderSize, end));
       for (const IndexEntry& e : entries)
         all.emplace(e.key, std::make_pair(listed.id, e.offset));
     }
@@ -385,8 +568,8 @@ Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
   auto place = find();
   if (!place) return std::optional<ObjectLocation>();
   BELAY_TRY(auto pack, Pack(place->first));
-  BELAY_TRY(uint64_t size, pack->file.Size());
-  BELAY_TRY(RecordHeader header, pack->file.HeaderAt(place->second, size));
+  BELAY_TRY(uint64_t size, pack->file->Size());
+  BELAY_TRY(RecordHeader header, pack->file->HeaderAt(place->second, size));
   return std::optional(ObjectLocation{pack, RecordAt{place->second, header}});
 }
 
@@ -409,7 +592,7 @@ Result<Bytes> Store::Get(const ObjectKey& key) {
     if (attempt == 1) BELAY_OK(Refresh());
     BELAY_TRY(auto found, attempt < 2 ? Find(key) : DeepFind(key));
     if (!found) continue;
-    auto bytes = found->pack->file.ReadRecord(found->record);
+    auto bytes = found->pack->file->ReadRecord(found->record);
     if (bytes.ok()) return bytes;
     if (bytes.error().code != Errc::kCorrupt) return bytes;
     damage = std::move(bytes).error();  // a second copy elsewhere may be whole
@@ -421,9 +604,9 @@ Result<Bytes> Store::Get(const ObjectKey& key) {
       if (!pack.ok()) continue;
       BELAY_TRY(auto offsets, (*pack)->index.Candidates(key));
       for (uint64_t offset : offsets) {
-        auto header = (*pack)->file.HeaderAt(offset, (*pack)->limit);
+        auto header = (*pack)->file->HeaderAt(offset, (*pack)->limit);
         if (!header.ok() || header->key() != key) continue;
-        auto bytes = (*pack)->file.ReadRecord(RecordAt{offset, *header});
+        auto bytes = (*pack)->file->ReadRecord(RecordAt{offset, *header});
         if (bytes.ok()) return bytes;
       }
     }

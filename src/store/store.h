@@ -13,6 +13,7 @@
 //
 // Threads: Get, ReadContent, Find, ReadLog may be called from any thread.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,13 +42,14 @@ struct StoreOptions {
 
 class BatchWriter;
 
-// One pack as this process knows it.
+// One pack as this process knows it. The open one grows: both marks only move forward,
+// after what they promise is true.
 struct OpenPack {
-  PackFile file;
+  std::shared_ptr<const PackFile> file;  // the open pack's shares the appender's fd
   PackIndex index;
-  uint64_t limit = 0;  // what lies beyond is not looked for by index
+  std::atomic<uint64_t> limit{0};  // what lies beyond is not looked for by index
   // Objects beyond this may be read but not relied on: the batch may still be cut off.
-  uint64_t flushed = 0;
+  std::atomic<uint64_t> flushed{0};
 };
 
 struct ObjectLocation {
@@ -118,7 +120,8 @@ class Store {
   const Fd& dir() const { return dir_; }
   const Fd& packs_dir() const { return packs_dir_; }
   StoreLocks& locks() { return locks_; }
-  // The manifest as it is on disk now.
+  // The manifest as it is on disk now. It is only ever replaced whole, so one that is
+  // held open and still has its name has not changed: that takes one call.
   Result<Manifest> LoadManifest();
   Status WriteManifest(const Manifest& manifest);
   // The manifest this process last loaded.
@@ -130,7 +133,7 @@ class Store {
   // A codec with its working memory, and back when done.
   std::unique_ptr<Codec> TakeCodec();
   void ReturnCodec(std::unique_ptr<Codec> codec);
-  // Reads the manifest again and forgets packs that are gone.
+  // Looks at the manifest again and forgets packs that are gone.
   Status Refresh();
   Result<std::shared_ptr<const OpenPack>> Pack(const PackId& id);
   // What `pack` must hold at least: its sealed length, or as far as it is known to be
@@ -142,13 +145,38 @@ class Store {
 
  private:
   friend class Appender;
-  Store(Fs& fs, Clock& clock, Random& random, AbsPath path,
-        const StoreOptions& options);
+  Store(Fs& fs, Clock& clock, Random& random, AbsPath path, const StoreOptions& options,
+        Mode mode);
   Status OpenExisting();
   Status Create();
-  Status CheckOwner();
+  Status CheckOwner(const FileStat& stat);
   Status CheckIsFree();
-  Status SecurePlace();
+  Status SecurePlace(const FileStat& stat);
+  struct LoadedManifest {
+    Fd file;  // keeps the inode from being used for another file
+    FileStat stat;
+    Manifest manifest;
+  };
+  Result<std::shared_ptr<const LoadedManifest>> LoadShared();
+  std::shared_ptr<const Manifest> Listed();
+  // The file of the open pack and its length, held open from batch to batch while its
+  // name leads to it.
+  struct SizedFile {
+    std::shared_ptr<const PackFile> file;
+    uint64_t size = 0;
+  };
+  Result<SizedFile> HoldFile(const PackId& id, const StoreId& store, bool to_write);
+  Status Hold(std::shared_ptr<const PackFile> file, bool writable);
+  // The file `tail`, held open; null when there is none.
+  Result<std::shared_ptr<const Fd>> TailFile(bool create);
+  Result<std::shared_ptr<OpenPack>> LoadPack(const Manifest::Pack& pack,
+                                             const StoreId& store_id);
+  // Brings what is known of the open pack up to date; false: it must be loaded anew.
+  Result<bool> Advance(OpenPack& pack, const StoreId& store_id);
+  static void MoveMarks(OpenPack& pack, uint64_t flushed);
+  // A batch of this process is flushed and known by its entries.
+  void Grow(const PackId& id, const std::vector<IndexEntry>& entries, uint64_t from,
+            uint64_t to);
   Result<std::optional<ObjectLocation>> DeepFind(const ObjectKey& key);
   Result<bool> IsPurged(const ObjectKey& key);
 
@@ -157,14 +185,24 @@ class Store {
   Random& random_;
   AbsPath path_;
   StoreOptions options_;
+  Mode mode_;
   Fd dir_;
   Fd packs_dir_;
   StoreLocks locks_;
 
   std::mutex mutex_;  // guards what follows; never held over IO
-  std::vector<std::unique_ptr<Codec>> codecs_;  // idle ones, for writers to come
-  Manifest manifest_;
-  std::unordered_map<PackId, std::shared_ptr<const OpenPack>> packs_;
+  std::vector<std::unique_ptr<Codec>> codecs_;     // idle ones, for writers to come
+  std::shared_ptr<const LoadedManifest> on_disk_;  // as last read
+  std::shared_ptr<const Manifest> manifest_ = std::make_shared<Manifest>();
+  std::unordered_map<PackId, std::shared_ptr<OpenPack>> packs_;
+  bool open_pack_checked_ = false;  // it is as fresh as the last Refresh()
+  struct HeldFile {
+    std::shared_ptr<const PackFile> file;  // shared with whoever is just appending
+    bool writable = false;
+    uint64_t dev = 0, ino = 0;
+  };
+  HeldFile held_;
+  std::shared_ptr<const Fd> tail_;  // shared with a thread that is just using it
   std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> deep_;  // built on a miss
   bool deep_built_ = false;
   // Where this process's own last batch ended: no need to check it again.
