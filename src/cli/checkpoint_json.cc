@@ -4,23 +4,12 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "cli/open_store.h"
 #include "cli/text.h"
 
 namespace belay {
 
 namespace {
-std::string_view KindText(CheckpointKind kind) {
-  switch (kind) {
-    case CheckpointKind::kAuto:
-      return "auto";
-    case CheckpointKind::kManual:
-      return "manual";
-    case CheckpointKind::kSafety:
-      return "safety";
-  }
-  return "auto";
-}
-
 void OptionalText(JsonWriter& json, std::string_view key,
                   const std::optional<std::string>& value) {
   json.Key(key);
@@ -42,13 +31,14 @@ void OptionalNumber(JsonWriter& json, std::string_view key,
 
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,
-                     std::span<const SkippedPath> skipped, JsonWriter& json) {
+                     std::span<const SkippedPath> skipped, JsonWriter& json,
+                     const std::function<void(JsonWriter&)>& more) {
   const Checkpoint& c = entry.checkpoint;
   json.BeginObject();
   json.Key("id").String(c.id.text());
   json.Key("seq").Uint(c.seq);
   json.Key("number").Uint(number);
-  json.Key("kind").String(KindText(c.kind));
+  json.Key("kind").String(CheckpointKindName(c.kind));
   OptionalText(json, "name", c.name);
   OptionalText(json, "note", c.note);
   json.Key("description").String(c.description);
@@ -103,18 +93,47 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("taken_back_by").Null();
   json.Key("meta").BeginObject();
   for (const auto& [key, value] : c.meta) json.Key(key).String(value);
-  json.EndObject().EndObject();
+  json.EndObject();
+  if (more) more(json);
+  json.EndObject();
 }
 
-std::string CheckpointLine(const CatalogEntry& entry) {
-  const Checkpoint& c = entry.checkpoint;
-  time_t seconds = static_cast<time_t>(c.made_ms / 1000);
+std::string_view CheckpointKindName(CheckpointKind kind) {
+  switch (kind) {
+    case CheckpointKind::kAuto:
+      return "auto";
+    case CheckpointKind::kManual:
+      return "manual";
+    case CheckpointKind::kSafety:
+      return "safety";
+  }
+  return "auto";
+}
+
+std::string LocalMinute(int64_t ms) {
+  time_t seconds = static_cast<time_t>(ms / 1000);
   tm local{};
   localtime_r(&seconds, &local);
   char when[32];
   std::strftime(when, sizeof when, "%Y-%m-%d %H:%M", &local);
-  std::string title = c.name ? *c.name : c.description;
-  return StrCat(c.id.text().substr(0, 7), "  ", when, "  ", EscapeForDisplay(title));
+  return when;
+}
+
+const std::string& CheckpointTitle(const Checkpoint& checkpoint) {
+  return checkpoint.name ? *checkpoint.name : checkpoint.description;
+}
+
+std::string ChangedText(const Checkpoint& c) {
+  return StrCat("(", CountText(c.added + c.modified + c.deleted, "file"), " changed)");
+}
+
+std::string CheckpointLine(const CatalogEntry& entry, size_t width) {
+  const Checkpoint& c = entry.checkpoint;
+  std::string line =
+      StrCat(c.id.text().substr(0, 7), "  ", LocalMinute(c.made_ms), "  ");
+  const size_t used = ColumnsOf(line);
+  return line +
+         Fit(EscapeForDisplay(CheckpointTitle(c)), width > used ? width - used : 0);
 }
 
 }  // namespace belay

@@ -2,6 +2,8 @@
 
 // The checkpoint object of the command-line contract, the same in every command.
 
+#include <functional>
+
 #include "base/json.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
@@ -9,12 +11,21 @@
 namespace belay {
 
 // `number` is the place in `belay list`, 1 = newest. `tree` is the state's tree, zero
-// when the state cannot be read.
+// when the state cannot be read. `more` writes fields of its own at the end.
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,
-                     std::span<const SkippedPath> skipped, JsonWriter& json);
+                     std::span<const SkippedPath> skipped, JsonWriter& json,
+                     const std::function<void(JsonWriter&)>& more = {});
+
+std::string_view CheckpointKindName(CheckpointKind kind);  // "auto", "manual", "safety"
+// "2026-03-09 21:15", local time.
+std::string LocalMinute(int64_t ms);
+// What a list calls it: its name, else its description.
+const std::string& CheckpointTitle(const Checkpoint& checkpoint);
+// "(3 files changed)".
+std::string ChangedText(const Checkpoint& checkpoint);
 // "abc1234  2026-03-09 21:15  before Write src/app.ts": one line for a person, local
-// time.
-std::string CheckpointLine(const CatalogEntry& entry);
+// time, at most `width` columns.
+std::string CheckpointLine(const CatalogEntry& entry, size_t width = 80);
 
 }  // namespace belay

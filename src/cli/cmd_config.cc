@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "cli/commands.h"
+#include "cli/settings_file.h"
 #include "cli/text.h"
 #include "core/settings_table.h"
 
@@ -81,57 +82,9 @@ void ShowList(Terminal& term, const Settings& settings, const std::vector<Row>& 
   }
 }
 
-// Where a settings file really is, and the text it holds now.
-struct Target {
-  AbsPath dir;
-  Name name;
-  std::string shown;
-  std::string text;
-  uint32_t dir_mode;
-  uint32_t file_mode;
-};
-
-Name LastName(const AbsPath& path) {
-  return RelPath::Literal(std::string_view(path.bytes()).substr(1)).basename();
-}
-
-Result<Target> FindTarget(CommandContext& ctx, const AbsPath& root) {
-  if (ctx.args.has("--project")) {
-    BELAY_TRY(std::string text, ReadProjectSettings(ctx.fs, root));
-    AbsPath file = root.Join(ProjectSettingsName());
-    return Target{root,
-                  ProjectSettingsName(),
-                  EscapeForDisplay(file.bytes()),
-                  std::move(text),
-                  0755,
-                  0644};
-  }
-  BELAY_TRY(AbsPath file, ctx.env.UserSettingsFile());
-  if (file.is_root()) return Error(Errc::kInvalid, "BELAY_CONFIG: / is not a file");
-  BELAY_TRY(std::string text, ReadUserSettings(ctx.fs, file));
-  std::string shown = EscapeForDisplay(file.bytes());
-  // Through a symlink, so that the link stays and the file it names changes.
-  auto real = ctx.fs.RealPath(file);
-  if (real.ok()) file = std::move(real).value();
-  return Target{file.parent(), LastName(file), shown, std::move(text), 0700, 0600};
-}
-
-Status Write(CommandContext& ctx, const Target& target, const std::string& text) {
-  BELAY_TRY(Fd dir, MakeDirs(ctx.fs, target.dir, target.dir_mode));
-  uint32_t mode = target.file_mode;
-  if (auto stat = ctx.fs.StatAt(dir, target.name); stat.ok()) {
-    if (stat->type != FileType::kRegular)
-      return Error(Errc::kRefused, StrCat(target.shown, ": not a regular file"));
-    mode = stat->mode & 0777;
-  } else if (stat.error().code != Errc::kNotFound) {
-    return std::move(stat).error();
-  }
-  return ReplaceFile(ctx.fs, dir, target.name, AsBytes(text), mode);
-}
-
 ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
              std::string_view value) {
-  auto target = FindTarget(ctx, root);
+  auto target = FindSettingsFile(ctx, root, ctx.args.has("--project"));
   if (!target.ok()) return ctx.term.Fail(target.error());
   auto changed =
       SetInText(target->text, target->shown, key, value, ctx.args.has("--project"));
@@ -142,7 +95,7 @@ ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
                        : ParseSettings(*changed, target->shown, "", "");
   if (!valid.ok()) return ctx.term.Fail(valid.error());
   if (*changed != target->text) {
-    Status written = Write(ctx, *target, *changed);
+    Status written = WriteSettingsFile(ctx, *target, *changed);
     if (!written.ok()) return ctx.term.Fail(written.error());
   }
   auto settings = LoadSettingsFor(ctx, root);

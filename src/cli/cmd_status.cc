@@ -48,10 +48,9 @@ ExitCode CmdStatus(CommandContext& ctx) {
   if (!status->is_protected) {
     ctx.term.Out(
         StrCat(ctx.term.Paint(Style::kYellow, "not protected"), ": ", root, "\n"));
-    const CommandSpec* on = FindCommand("on");
-    ctx.term.Say(on != nullptr && on->available()
+    ctx.term.Say(status->hint.empty()
                      ? "Nothing here can be taken back yet. Start with: belay on"
-                     : "Nothing here can be taken back yet.");
+                     : status->hint);
     return ExitCode::kOk;
   }
   ctx.term.Out(StrCat(ctx.term.Paint(Style::kGreen, "protected"), ": ", root, "\n"));

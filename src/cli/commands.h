@@ -6,17 +6,25 @@
 
 namespace belay {
 
+ExitCode CmdCat(CommandContext& ctx);
 ExitCode CmdCheckpoint(CommandContext& ctx);
 ExitCode CmdCompletions(CommandContext& ctx);
 ExitCode CmdConfig(CommandContext& ctx);
 ExitCode CmdDemo(CommandContext& ctx);
+ExitCode CmdDoctor(CommandContext& ctx);
 ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
+ExitCode CmdList(CommandContext& ctx);
+ExitCode CmdLs(CommandContext& ctx);
 ExitCode CmdMan(CommandContext& ctx);
+ExitCode CmdOff(CommandContext& ctx);
 ExitCode CmdOn(CommandContext& ctx);
 ExitCode CmdRepair(CommandContext& ctx);
+ExitCode CmdRoots(CommandContext& ctx);
+ExitCode CmdShow(CommandContext& ctx);
 ExitCode CmdStatus(CommandContext& ctx);
 ExitCode CmdVerify(CommandContext& ctx);
+ExitCode CmdWhy(CommandContext& ctx);
 
 }  // namespace belay

@@ -27,6 +27,7 @@ struct CommandContext {
 struct RootStatus {
   AbsPath root;
   bool is_protected = false;
+  std::string hint = {};       // of one that is not: what it may be
   std::string last_json = {};  // the last checkpoint as a JSON object, or empty
   std::string last_text = {};  // the same for a person, one line
   std::optional<std::string> recovered = {};  // what was finished or taken back now
@@ -38,9 +39,8 @@ struct RootStatus {
   std::vector<Failure> failures = {};
 };
 
-// The innermost protected root that holds `dir`; absent when there is none. `dir` need
-// not exist any more. The one place where the store's list of roots is to be asked: see
-// root_lookup.cc.
+// The innermost root that holds `dir`; absent when there is none. One that is no longer
+// protected is told as such, with its last checkpoint. `dir` need not exist any more.
 Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir);
 
 // The root this command is about: --root, else the current directory, or the protected

@@ -4,6 +4,7 @@
 #include "cli/text.h"
 #include "core/roots.h"
 #include "store/heads.h"
+#include "store/inventory.h"
 
 namespace belay {
 
@@ -23,7 +24,8 @@ Result<AbsPath> NamedDir(CommandContext& ctx) {
 
 Result<OpenedRoot> OpenRootFast(CommandContext& ctx) {
   BELAY_TRY(AbsPath dir, NamedDir(ctx));
-  auto opened = OpenStore(ctx, Store::Mode::kWrite);
+  // A store without a single root is not made on the way to saying so.
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
   if (opened.ok()) {
     auto heads = Heads::Read(*(*opened)->store);
     auto root = heads.ok() ? FindRootFor(heads->roots(), dir) : std::nullopt;
@@ -38,6 +40,65 @@ Result<OpenedRoot> OpenRootFast(CommandContext& ctx) {
   return OpenRoot(ctx, NeedsRoot::kProtected);  // says why not, in words
 }
 
+namespace {
+
+Result<AbsPath> Typed(CommandContext& ctx, const AbsPath& root,
+                      std::string_view given) {
+  if (given.empty()) return Error(Errc::kInvalid, "an empty path names nothing");
+  const auto& cwd = ctx.env.cwd;
+  return AbsPath::Resolve(cwd && cwd->IsWithin(root) ? *cwd : root, given);
+}
+
+std::optional<PathBelow> Below(const AbsPath& root, const AbsPath& path,
+                               std::string_view given) {
+  if (!path.IsWithin(root)) return std::nullopt;
+  PathBelow out;
+  if (path != root)
+    out.path = path.bytes().substr(root.is_root() ? 1 : root.bytes().size() + 1);
+  out.as_directory = given.ends_with('/') || given == "." || given == ".." ||
+                     given.ends_with("/.") || given.ends_with("/..");
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& root,
+                                           std::string_view given) {
+  BELAY_TRY(AbsPath path, Typed(ctx, root, given));
+  if (auto below = Below(root, path, given)) return below;
+  return FindRealBelow(ctx, root, given);
+}
+
+Result<std::optional<PathBelow>> FindRealBelow(CommandContext& ctx, const AbsPath& root,
+                                               std::string_view given) {
+  BELAY_TRY(AbsPath path, Typed(ctx, root, given));
+  if (auto real = ctx.fs.RealPath(path); real.ok() && *real == root)
+    return Below(root, root, given);
+  // Of what does not exist, as much as does. The last name stays as it is: a symlink is
+  // asked for itself.
+  std::string rest;
+  for (AbsPath at = path; !at.is_root();) {
+    const std::string& bytes = at.bytes();
+    const std::string name = bytes.substr(bytes.rfind('/') + 1);
+    rest = rest.empty() ? name : name + '/' + rest;
+    at = at.parent();
+    auto real = ctx.fs.RealPath(at);
+    if (!real.ok()) continue;
+    BELAY_TRY(RelPath below, RelPath::Parse(rest));
+    return Below(root, real->Join(below), given);
+  }
+  return Below(root, path, given);
+}
+
+Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,
+                                std::string_view ref) {
+  RefContext context{.root = root.root.id, .now_ms = root.opened->clock.WallMillis()};
+  if (auto session = ctx.args.value("--session")) context.session = *session;
+  BELAY_TRY(FoundRef found, ResolveRef(*root.catalog, context, ref));
+  if (!found.note.empty()) ctx.term.Warn(found.note);
+  return found;
+}
+
 Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
   BELAY_TRY(AbsPath dir, NamedDir(ctx));
   auto not_protected = [&] {
@@ -45,8 +106,8 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
                  StrCat(EscapeForDisplay(dir.bytes()), " is not protected"))
         .WithHint("protect it with: belay on");
   };
-  auto opened = OpenStore(
-      ctx, needs == NeedsRoot::kProtected ? Store::Mode::kWrite : Store::Mode::kRead);
+  // A store without a single root is not made on the way to saying so.
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
   if (!opened.ok()) {
     if (opened.error().code == Errc::kNotFound) return not_protected();
     return std::move(opened).error();
@@ -59,6 +120,11 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
     return out;
   }
+  // A store that lost a pack must not look like one that never had anything.
+  BELAY_TRY(auto problems, GlanceAtPacks(out.store()));
+  if (!problems.empty())
+    return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
+        .WithHint("run: belay verify");
   if (auto fd = ctx.fs.OpenDir(dir); fd.ok()) {
     auto stat = ctx.fs.Stat(*fd);
     if (stat.ok()) {

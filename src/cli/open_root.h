@@ -7,6 +7,7 @@
 
 #include "cli/open_store.h"
 #include "core/capture.h"
+#include "core/refs.h"
 #include "core/settings.h"
 #include "store/catalog.h"
 
@@ -36,6 +37,25 @@ Result<OpenedRoot> OpenRootFast(CommandContext& ctx);
 
 // The directory that --root names, or the current one: real where it exists.
 Result<AbsPath> NamedDir(CommandContext& ctx);
+
+// The checkpoint that `ref` names, with --session where the command has it. What has to
+// be said about it is said.
+Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,
+                                std::string_view ref);
+
+// A path that a person typed, from the root on.
+struct PathBelow {
+  std::string path;           // "" for the root itself
+  bool as_directory = false;  // it was written with a slash at its end
+};
+// From the current directory where that is in the root, else from the root; by the text
+// alone where that leads into the root, else as the file system has it. Nothing when it
+// is outside.
+Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& root,
+                                           std::string_view given);
+// The same with every symlink on the way resolved.
+Result<std::optional<PathBelow>> FindRealBelow(CommandContext& ctx, const AbsPath& root,
+                                               std::string_view given);
 
 // What git's files and git itself are found by.
 GitPlaces GitPlacesOf(const Environment& env);

@@ -2,18 +2,30 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/open_store.h"
+#include "cli/text.h"
 
 namespace belay {
 
 namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kBetween = kSecond / 10;
+constexpr size_t kColumns = 79;  // the last column would wrap on some terminals
 
 void WriteStderr(std::string_view text) {
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
+
+// "5 s", "2 min 10 s", "3 h 5 min".
+std::string TimeText(double seconds) {
+  const auto all = static_cast<uint64_t>(seconds + 0.5);
+  if (all < 60) return std::to_string(all) + " s";
+  if (all < 3600)
+    return std::to_string(all / 60) + " min " + std::to_string(all % 60) + " s";
+  return std::to_string(all / 3600) + " h " + std::to_string(all / 60 % 60) + " min";
 }
 }  // namespace
 
@@ -31,31 +43,46 @@ void Progress::Done() {
   shown_ = false;
 }
 
+void Progress::Show(const std::string& text) {
+  WriteStderr("\r" + Fit(text, kColumns) + "\x1b[K");
+  shown_ = true;
+}
+
 void Progress::Count(uint64_t done, std::string_view noun) {
   if (!enabled_) return;
   int64_t now = clock_.SteadyNanos();
   if (now - began_ < kSecond || now - last_ < kBetween) return;
   last_ = now;
-  WriteStderr("\r" + what_ + ": " + std::to_string(done) + " " + std::string(noun) +
-              "\x1b[K");
-  shown_ = true;
+  Show(what_ + ": " + std::to_string(done) + " " + std::string(noun));
 }
 
 void Progress::Update(uint64_t done, uint64_t total) {
-  if (!enabled_) return;
+  if (!enabled_ || total == 0) return;
   int64_t now = clock_.SteadyNanos();
-  if (now - began_ < kSecond || now - last_ < kBetween || total == 0) return;
+  // What came before the first byte says nothing about the rate.
+  if (updates_since_ == 0) {
+    updates_since_ = now;
+    first_done_ = done;
+  }
+  if (now - began_ < kSecond || now - last_ < kBetween) return;
   last_ = now;
-  double seconds = static_cast<double>(now - began_) / static_cast<double>(kSecond);
-  double rate = static_cast<double>(done) / seconds;
-  double left = done < total && rate > 0 ? static_cast<double>(total - done) / rate : 0;
-  char text[160];
-  std::snprintf(text, sizeof text, "\r%s: %3.0f %%, %s/s, %.0f s left\x1b[K",
-                what_.c_str(),
-                100.0 * static_cast<double>(done) / static_cast<double>(total),
-                SizeText(static_cast<uint64_t>(rate)).c_str(), left);
-  WriteStderr(text);
-  shown_ = true;
+  done = std::min(done, total);
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  const double seconds =
+      static_cast<double>(now - updates_since_) / static_cast<double>(kSecond);
+  const double rate =
+      seconds > 0 ? static_cast<double>(done - std::min(done, first_done_)) / seconds
+                  : 0;
+  constexpr size_t kBar = 24;
+  std::string bar(static_cast<size_t>(share * kBar), '=');
+  bar.resize(kBar, ' ');
+  char percent[16];
+  std::snprintf(percent, sizeof percent, "%3.0f %%", 100.0 * share);
+  std::string text = what_ + " [" + bar + "] " + percent + "  " +
+                     SizeText(static_cast<uint64_t>(rate)) + "/s";
+  if (rate > 0)
+    text += "  " + TimeText(static_cast<double>(total - done) / rate) + " left";
+  Show(text);
 }
 
 }  // namespace belay

@@ -26,12 +26,16 @@ class Progress {
   void Done();
 
  private:
+  void Show(const std::string& text);
+
   Clock& clock_;
   std::string what_;
   bool enabled_;
   bool shown_ = false;
   int64_t began_;
   int64_t last_;
+  int64_t updates_since_ = 0;  // when the first byte was counted
+  uint64_t first_done_ = 0;
 };
 
 }  // namespace belay

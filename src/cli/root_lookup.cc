@@ -3,6 +3,7 @@
 #include "cli/context.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/roots.h"
 #include "store/inventory.h"
 
 namespace belay {
@@ -21,8 +22,31 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
         .WithHint("run: belay verify");
   BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(auto root, catalog->InnermostRoot(dir));
-  if (!root) return none;
+  BELAY_TRY(auto root, FindRootFor(*catalog, dir));
+  if (!root || root->root.off) {
+    // A directory in one that once was protected is a directory of its own; the other
+    // is only mentioned.
+    RootStatus status{.root = dir};
+    if (auto fd = ctx.fs.OpenDir(dir); fd.ok()) {
+      auto stat = ctx.fs.Stat(*fd);
+      if (stat.ok()) {
+        BELAY_TRY(auto moved, FindMoved(*catalog, ctx.fs, *stat));
+        if (moved)
+          status.hint = StrCat("This looks like ", EscapeForDisplay(moved->root.path),
+                               ", which is gone. To go on with its history: belay on "
+                               "--moved-from ",
+                               EscapeForDisplay(moved->root.path));
+      }
+    } else if (!root || root->root.path != dir.bytes()) {
+      return none;
+    }
+    if (status.hint.empty() && root)
+      status.hint = StrCat(EscapeForDisplay(root->root.path), " was protected until ",
+                           LocalMinute(root->made_ms),
+                           "; its history is kept. To go on: belay on ",
+                           EscapeForDisplay(root->root.path));
+    return std::optional(std::move(status));
+  }
   BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));
   RootStatus status{.root = std::move(path), .is_protected = true};
   BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));
@@ -32,7 +56,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     WriteCheckpoint(*last, 1, root->root.path, state.ok() ? state->tree : ObjectId{},
                     {}, json);
     status.last_json = json.Take();
-    status.last_text = CheckpointLine(*last);
+    status.last_text = CheckpointLine(*last, 80 - 17);
   }
   if (const auto& trouble = catalog->trouble())
     status.failures.push_back({FormatUtcMillis((*opened)->clock.WallMillis()),

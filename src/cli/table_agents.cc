@@ -114,9 +114,13 @@ constexpr FlagSpec kWhyFlags[] = {
 constexpr PositionalSpec kWhyArgs[] = {
     {.name = "PATH", .optional = true, .many = true}};
 constexpr Example kWhyExamples[] = {
-    {"belay why .env dist/app.js", "covered or not, and the rule that decided"}};
+    {"belay why .env dist/app.js", "covered or not, and the rule that decided"},
+    {"git ls-files -z | belay why --stdin -z", "of many"},
+};
 
-constexpr std::string_view kDoctorUsage[] = {"doctor"};
+constexpr std::string_view kDoctorUsage[] = {"doctor [--dry-run]"};
+constexpr FlagSpec kDoctorFlags[] = {
+    {.name = "--dry-run", .help = "repair nothing, only look"}};
 constexpr Example kDoctorExamples[] = {
     {"belay doctor", "what is covered here, and what is in the way"}};
 
@@ -128,10 +132,12 @@ constexpr CommandSpec kInvestigate[] = {
      .summary = "is a path covered, and by which rule?",
      .usage = kWhyUsage,
      .about = "Answers for every path given, whether it exists or not. A path with a "
-              "slash at its end is a directory.",
+              "slash at its end is a directory. Of several rules the one that counts "
+              "most is named, as FILE:LINE:PATTERN.",
      .flags = kWhyFlags,
      .args = kWhyArgs,
-     .examples = kWhyExamples},
+     .examples = kWhyExamples,
+     .run = CmdWhy},
     {.name = "blame",
      .summary = "who wrote this line?",
      .usage = kBlameUsage,
@@ -164,9 +170,16 @@ constexpr CommandSpec kInvestigate[] = {
     {.name = "doctor",
      .summary = "explain what is covered and what is wrong",
      .usage = kDoctorUsage,
-     .about = "Checks coverage, settings, agents and what the file system can do, and "
-              "repairs settings.",
-     .examples = kDoctorExamples},
+     .about =
+         "Tells what is covered here and what is left out, which settings count and "
+         "where they come from, which agents are connected, and what the file system "
+         "can do. Exits 1 when something is in the way.\n\nLines of your own settings "
+         "file that make no sense are repaired: each becomes a comment, so nothing "
+         "you wrote is lost, and the default counts. A project's file is only "
+         "reported.",
+     .flags = kDoctorFlags,
+     .examples = kDoctorExamples,
+     .run = CmdDoctor},
     {.name = "stats",
      .summary = "figures of your own use",
      .usage = kStatsUsage,

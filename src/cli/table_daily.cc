@@ -25,13 +25,19 @@ constexpr Example kOnExamples[] = {
     {"belay on ~/new/app --moved-from ~/app", "go on with the history of a moved one"},
 };
 
-constexpr std::string_view kOffUsage[] = {"off [DIR] [--forget]"};
+constexpr std::string_view kOffUsage[] = {"off [DIR] [--forget [--yes]]"};
 constexpr FlagSpec kOffFlags[] = {
-    {.name = "--forget", .help = "delete its history too, after asking"}};
+    {.name = "--forget", .help = "delete its history too, after asking"},
+    {.name = "--yes", .help = "do not ask"},
+};
 constexpr Example kOffExamples[] = {
-    {"belay off", "stop protecting the current directory, keep its history"}};
+    {"belay off", "stop protecting the current directory, keep its history"},
+    {"belay off ~/old --forget", "and delete all its checkpoints"},
+};
 
-constexpr std::string_view kRootsUsage[] = {"roots"};
+constexpr std::string_view kRootsUsage[] = {"roots [--all]"};
+constexpr FlagSpec kRootsFlags[] = {
+    {.name = "--all", .help = "also those whose history alone is left"}};
 constexpr Example kRootsExamples[] = {
     {"belay roots", "all protected directories, with last checkpoint and size"}};
 
@@ -65,15 +71,20 @@ constexpr CommandSpec kProtect[] = {
     {.name = "off",
      .summary = "stop protecting a directory",
      .usage = kOffUsage,
-     .about = "Its history stays, unless --forget is given.",
+     .about =
+         "Its history stays, unless --forget is given. Without DIR it is the protected "
+         "directory around the current one.",
      .flags = kOffFlags,
      .args = kOptionalDir,
-     .examples = kOffExamples},
+     .examples = kOffExamples,
+     .run = CmdOff},
     {.name = "roots",
      .summary = "list the protected directories",
      .usage = kRootsUsage,
      .about = "Every protected directory with its last checkpoint, size and state.",
-     .examples = kRootsExamples},
+     .flags = kRootsFlags,
+     .examples = kRootsExamples,
+     .run = CmdRoots},
     {.name = "checkpoint",
      .summary = "keep the present state",
      .usage = kCheckpointUsage,
@@ -111,18 +122,36 @@ constexpr Example kListExamples[] = {
     {"belay list --kind manual", "only those you made yourself"},
 };
 
-constexpr std::string_view kShowUsage[] = {"show REF"};
-constexpr Example kShowExamples[] = {{"belay show latest", "all about the newest one"}};
+constexpr FlagSpec kSessionOfRef = {
+    .name = "--session", .value = "ID", .help = "whose turn: or tool: a REF means"};
 
-constexpr std::string_view kLsUsage[] = {"ls REF [PATH]"};
+constexpr std::string_view kShowUsage[] = {"show REF [--session ID]"};
+constexpr FlagSpec kShowFlags[] = {kSessionOfRef};
+constexpr Example kShowExamples[] = {
+    {"belay show latest", "all about the newest one"},
+    {"belay show '@{10 minutes ago}' -v", "of then, with all paths"},
+};
+
+constexpr std::string_view kLsUsage[] = {"ls REF [PATH] [-l] [-z] [--session ID]"};
+constexpr FlagSpec kLsFlags[] = {
+    {.name = "--long", .letter = 'l', .help = "with mode, owner and size"},
+    {.name = "--null",
+     .letter = 'z',
+     .help = "names as they are, each with a NUL byte at its end"},
+    kSessionOfRef,
+};
 constexpr PositionalSpec kLsArgs[] = {{.name = "REF"},
                                       {.name = "PATH", .optional = true}};
 constexpr Example kLsExamples[] = {
-    {"belay ls 3 src", "the files below src in the third newest checkpoint"}};
+    {"belay ls 3 src", "the files below src in the third newest checkpoint"},
+    {"belay ls now -l", "what a checkpoint would hold, made right now"},
+};
 
-constexpr std::string_view kCatUsage[] = {"cat REF PATH [--reveal]"};
+constexpr std::string_view kCatUsage[] = {"cat REF PATH [--reveal] [--session ID]"};
 constexpr FlagSpec kCatFlags[] = {
-    {.name = "--reveal", .help = "show it even if it may hold a secret"}};
+    {.name = "--reveal", .help = "show it even if it may hold a secret"},
+    kSessionOfRef,
+};
 constexpr PositionalSpec kCatArgs[] = {{.name = "REF"}, {.name = "PATH"}};
 constexpr Example kCatExamples[] = {{"belay cat latest src/app.ts > app.ts.before",
                                      "get one file out of a checkpoint"}};
@@ -167,27 +196,40 @@ constexpr CommandSpec kLook[] = {
      .about = "Numbers every checkpoint; other commands take that number as a REF. The "
               "checkpoints of one turn are folded into one line.",
      .flags = kListFlags,
-     .examples = kListExamples},
+     .examples = kListExamples,
+     .run = CmdList},
     {.name = "show",
      .summary = "everything about one checkpoint",
      .usage = kShowUsage,
      .about =
-         "Shows where a checkpoint came from, what changed, and what was left out.",
+         "Shows where a checkpoint came from, the rules it was made by, what changed "
+         "since the one before it, and what was left out. Long lists are cut; -v shows "
+         "all of them.",
+     .flags = kShowFlags,
      .args = kRef,
-     .examples = kShowExamples},
+     .examples = kShowExamples,
+     .run = CmdShow},
     {.name = "ls",
      .summary = "the files of a checkpoint",
      .usage = kLsUsage,
-     .about = "Lists the files a checkpoint holds, all or below PATH.",
+     .about = "Lists the files a checkpoint holds, all or below PATH, one a line, and "
+              "empty directories. The REF now is the directory as it is; nothing is "
+              "stored for that. PATH counts from the current directory, or from the "
+              "root when you are elsewhere.",
+     .flags = kLsFlags,
      .args = kLsArgs,
-     .examples = kLsExamples},
+     .examples = kLsExamples,
+     .run = CmdLs},
     {.name = "cat",
      .summary = "one file of a checkpoint",
      .usage = kCatUsage,
-     .about = "Writes the bytes of one file to standard output.",
+     .about = "Writes the bytes of one file to standard output, exactly; of a symlink, "
+              "where it points. What may hold a secret needs --reveal. PATH counts "
+              "from the current directory, or from the root when you are elsewhere.",
      .flags = kCatFlags,
      .args = kCatArgs,
-     .examples = kCatExamples},
+     .examples = kCatExamples,
+     .run = CmdCat},
     {.name = "diff",
      .summary = "what changed between two states",
      .usage = kDiffUsage,

@@ -97,6 +97,24 @@ void Terminal::Warn(std::string_view line) {
       name_, err_color_ ? ": \x1b[33mwarning\x1b[0m: " : ": warning: ", Scrub(line)));
 }
 
+bool Terminal::CanAsk() const {
+  return !options_.json && isatty(0) == 1 && isatty(2) == 1;
+}
+
+bool Terminal::Confirm(std::string_view question) {
+  if (!CanAsk()) return false;
+  Flush();
+  WriteAll(2, StrCat(Scrub(question), " [y/N] "));
+  std::string answer;
+  for (char c = 0; answer.size() < 100;) {
+    ssize_t got = read(0, &c, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || c == '\n') break;
+    answer += c;
+  }
+  return answer.starts_with('y') || answer.starts_with('Y');
+}
+
 // What was said before comes first, also where both streams are one file. There is
 // nobody to tell when standard error itself fails.
 void Terminal::Error2(std::string_view line) {

@@ -66,6 +66,15 @@ class Terminal {
   void Detail(std::string_view line);  // only with -v, on standard error
   void Warn(std::string_view line);    // always, on standard error
 
+  // Somebody is there to be asked: standard input and error are a terminal.
+  bool CanAsk() const;
+  // True for an answer that begins with y; anything else, and the end of input, is no.
+  bool Confirm(std::string_view question);
+
+  // Nobody reads what is written any more, or it cannot be written: a long answer may
+  // stop here. Finish() says what is to be said.
+  bool out_failed() const { return out_errno_ != 0; }
+
   // Reports the failure; the exit code that fits it.
   ExitCode Fail(const Error& error);
   ExitCode FailUsage(std::string_view message, std::string_view hint = {});

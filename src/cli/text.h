@@ -23,7 +23,15 @@ std::string Scrub(std::string_view text);
 // that is too long stands alone. Blanks within [brackets] are not broken at.
 std::string Wrap(std::string_view text, size_t column, size_t indent, size_t width);
 
-// `text` and blanks up to `width` characters.
+// `text` and blanks up to `width` columns.
 std::string Pad(std::string_view text, size_t width);
+
+// How many columns of a terminal `text` takes: two for wide characters, none for those
+// that go on top of others.
+size_t ColumnsOf(std::string_view text);
+// `text`, or as much of its beginning as fits into `width` columns with "..." behind.
+std::string Fit(std::string_view text, size_t width);
+// The same for a path, whose end says more: "...end/of/it".
+std::string FitPath(std::string_view path, size_t width);
 
 }  // namespace belay

@@ -12,14 +12,12 @@ namespace {
 
 constexpr size_t kManualPerSession = 50;
 
-Name CacheDirName() { return Name::Literal("cache"); }
-
 Result<Fd> OpenCacheDir(Store& store) {
-  auto dir = store.fs().Open(store.dir(), CacheDirName(), OpenMode::Directory());
+  auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (dir.ok() || dir.error().code != Errc::kNotFound) return dir;
-  Status made = store.fs().MakeDir(store.dir(), CacheDirName(), 0700);
+  Status made = store.fs().MakeDir(store.dir(), StatCache::DirName(), 0700);
   if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
-  return store.fs().Open(store.dir(), CacheDirName(), OpenMode::Directory());
+  return store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
 }
 
 // Room for what a checkpoint may still add to the store.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "scan/stat_cache.h"
 
 namespace belay {
 
@@ -105,6 +106,9 @@ Status SwitchOff(Store& store, const Root& root) {
 }
 
 Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
+  // A checkpoint that is being made would come back without its root.
+  BELAY_TRY(HeldLock alone,
+            store.locks().AcquireRoot(root.id, store.options().lock_wait_ms));
   std::vector<RecordId> drop;
   uint64_t checkpoints = 0;
   for (RecordKind kind :
@@ -118,6 +122,11 @@ Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
   writer->Add(
       MakeDrop(RecordId(store.random().NewId()), store.clock().WallMillis(), drop));
   BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  // Its cache holds names of files. Without a root nobody reads it, so a failure is no
+  // reason to call this undone.
+  auto cache =
+      store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
+  if (cache.ok()) (void)store.fs().Unlink(*cache, StatCache::FileName(root.id));
   return checkpoints;
 }
 

@@ -890,7 +890,7 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
   Bytes buffer;
   Fd dir;
   const Node* opened = nullptr;
-  const bool main_thread = next.load() == 0;
+  const bool main_thread = std::this_thread::get_id() == main_thread_;
   for (;;) {
     const size_t begin = next.fetch_add(kAtOnce);
     if (begin >= captures_.size() || stop_) return;
@@ -1037,6 +1037,8 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
       }
       length += *got;
       done_bytes_.fetch_add(*got, std::memory_order_relaxed);
+      if (std::this_thread::get_id() == main_thread_)
+        Report(ScanProgress::Step::kCapture);
       if (length > request_.max_file_size) {
         over = true;
         return size_t{0};

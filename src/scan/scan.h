@@ -28,6 +28,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -191,7 +192,8 @@ class Scan {
   std::atomic<uint64_t> seen_{0};
   std::atomic<uint64_t> done_files_{0}, done_bytes_{0};
   uint64_t total_bytes_ = 0;
-  int64_t reported_ = 0;
+  int64_t reported_ = 0;  // of the thread that runs the scan, the only one to report
+  const std::thread::id main_thread_ = std::this_thread::get_id();
   ScanSummary summary_;
 };
 

@@ -141,6 +141,7 @@ class StatCache {
   // The file of `root` in `dir` (cache/ of the store); empty when there is none that
   // can be used. Never fails: a cache that cannot be read is no cache.
   static StatCache Load(Fs& fs, const Fd& dir, const RootId& root);
+  static Name DirName() { return Name::Literal("cache"); }  // in the store
   static Name FileName(const RootId& root);
 
   bool empty() const { return head_.root_block == 0; }

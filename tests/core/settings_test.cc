@@ -423,5 +423,24 @@ TEST(SettingsEdit, EveryDefaultCanBeWrittenAndReadBack) {
   }
 }
 
+TEST(RepairSettings, PutsLinesThatMakeNoSenseIntoComments) {
+  auto same = RepairSettings("# mine\nnotice = true\n", "f").value();
+  EXPECT_EQ(same.text, "# mine\nnotice = true\n");
+  EXPECT_TRUE(same.repaired.empty());
+  auto one = RepairSettings("notice = maybe\ngranularity = \"turn\"\n", "f").value();
+  EXPECT_EQ(one.text, "# notice = maybe\ngranularity = \"turn\"\n");
+  ASSERT_EQ(one.repaired.size(), 1u);
+  EXPECT_TRUE(one.repaired[0].starts_with("f:1: ")) << one.repaired[0];
+  auto last = RepairSettings("auto = true\n\n[git]\nrefs = 7", "f").value();
+  EXPECT_EQ(last.text, "auto = true\n\n[git]\n# refs = 7");
+  EXPECT_EQ(RepairSettings("", "f").value().text, "");
+}
+
+TEST(RepairSettings, GivesUpRatherThanCommentEverythingOut) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "this is no setting\n";
+  EXPECT_FALSE(RepairSettings(text, "f").ok());
+}
+
 }  // namespace
 }  // namespace belay

@@ -1,0 +1,108 @@
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/text.h"
+#include "core/roots.h"
+
+namespace belay {
+
+namespace {
+
+struct Target {
+  std::unique_ptr<OpenedStore> opened;
+  std::unique_ptr<Catalog> catalog;
+  Root root;
+};
+
+// Without DIR the root around the current directory; a DIR has to be one itself, so
+// that nobody switches off more than was named.
+Result<Target> FindTarget(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  const bool forget = ctx.args.has("--forget");
+  if (words.empty()) {
+    BELAY_TRY(OpenedRoot found,
+              OpenRoot(ctx, forget ? NeedsRoot::kKnown : NeedsRoot::kProtected));
+    return Target{std::move(found.opened), std::move(found.catalog), found.root};
+  }
+  BELAY_TRY(AbsPath dir, ctx.env.Resolve(words[0]));
+  if (auto real = ctx.fs.RealPath(dir); real.ok()) dir = std::move(*real);
+  auto not_protected = [&](std::string hint) {
+    return Error(Errc::kRefused,
+                 StrCat(EscapeForDisplay(dir.bytes()), " is not protected"))
+        .WithHint(std::move(hint));
+  };
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok()) {
+    if (opened.error().code == Errc::kNotFound) return not_protected("");
+    return std::move(opened).error();
+  }
+  Target target{std::move(*opened), {}, {}};
+  BELAY_TRY(target.catalog, Catalog::Open(*target.opened->store));
+  BELAY_TRY(auto at, FindRootAt(*target.catalog, dir));
+  if (at && (forget || !at->root.off)) {
+    target.root = at->root;
+    return target;
+  }
+  if (at) return not_protected("its history can be deleted with --forget");
+  BELAY_TRY(auto around, FindRootFor(*target.catalog, dir));
+  return not_protected(
+      around && !around->root.off
+          ? StrCat("it is a part of ", EscapeForDisplay(around->root.path))
+          : "see `belay roots` for what is");
+}
+
+}  // namespace
+
+ExitCode CmdOff(CommandContext& ctx) {
+  auto target = FindTarget(ctx);
+  if (!target.ok()) return ctx.term.Fail(target.error());
+  Store& store = *target->opened->store;
+  const std::string shown = EscapeForDisplay(target->root.path);
+  const bool forget = ctx.args.has("--forget");
+  uint64_t forgotten = 0;
+  if (forget) {
+    auto count = target->catalog->Count(target->root.id);
+    if (!count.ok()) return ctx.term.Fail(count.error());
+    const std::string what = StrCat("Delete all ", CountText(*count, "checkpoint"),
+                                    " of ", shown, "? This cannot be undone.");
+    if (!ctx.args.has("--yes")) {
+      if (!ctx.term.CanAsk())
+        return ctx.term.Fail(
+            Error(Errc::kRefused,
+                  StrCat("--forget deletes ", CountText(*count, "checkpoint"), " of ",
+                         shown, " for good, and nobody can be asked here"))
+                .WithHint("give --yes if that is what you want"));
+      if (!ctx.term.Confirm(what))
+        return ctx.term.Fail(Error(Errc::kRefused, "nothing was deleted"));
+    }
+    auto done = ForgetRoot(store, *target->catalog, target->root);
+    if (!done.ok()) return ctx.term.Fail(done.error());
+    forgotten = *done;
+  } else {
+    Status done = SwitchOff(store, target->root);
+    if (!done.ok()) return ctx.term.Fail(done.error());
+  }
+  if (ctx.term.json()) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("root").PathValue(target->root.path);
+    json.Key("id").String(target->root.id.text());
+    json.Key("protected").Bool(false);
+    json.Key("forgotten");
+    if (forget)
+      json.Uint(forgotten);
+    else
+      json.Null();
+    json.EndObject();
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  ctx.term.Out(
+      StrCat(ctx.term.Paint(Style::kYellow, "not protected"), ": ", shown, "\n"));
+  ctx.term.Say(forget ? StrCat(CountText(forgotten, "checkpoint"),
+                               " deleted; the space comes back with: belay gc")
+                      : "Its history is kept. Protect it again with: belay on");
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,113 @@
+#include "base/escape.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_store.h"
+#include "cli/text.h"
+#include "store/inventory.h"
+
+namespace belay {
+
+namespace {
+
+struct Row {
+  Root root;
+  std::string_view state;  // "protected", "missing", "off"
+  uint64_t checkpoints = 0;
+  std::optional<CatalogEntry> last;
+  ObjectId tree;
+};
+
+Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
+                                 size_t& hidden) {
+  // A store that lost a pack must not look like one that never had anything.
+  BELAY_TRY(auto problems, GlanceAtPacks(store));
+  if (!problems.empty())
+    return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
+        .WithHint("run: belay verify");
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto roots, catalog->Roots());
+  std::vector<Row> rows;
+  for (RootEntry& entry : roots) {
+    if (entry.root.off && !all) {
+      ++hidden;
+      continue;
+    }
+    Row row{.root = entry.root, .state = "protected", .last = {}, .tree = {}};
+    auto path = AbsPath::Parse(entry.root.path);
+    if (entry.root.off)
+      row.state = "off";
+    else if (!path.ok() || !ctx.fs.OpenDir(*path).ok())
+      row.state = "missing";
+    BELAY_TRY(row.checkpoints, catalog->Count(entry.root.id));
+    BELAY_TRY(row.last, catalog->LastCheckpoint(entry.root.id));
+    if (row.last && ctx.term.json())
+      if (auto state = store.GetState(row.last->checkpoint.state); state.ok())
+        row.tree = state->tree;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void WriteJson(const std::vector<Row>& rows, JsonWriter& json) {
+  json.BeginObject().Key("roots").BeginArray();
+  for (const Row& row : rows) {
+    json.BeginObject();
+    json.Key("root").PathValue(row.root.path);
+    json.Key("id").String(row.root.id.text());
+    json.Key("state").String(row.state);
+    json.Key("protected").Bool(!row.root.off);
+    json.Key("checkpoints").Uint(row.checkpoints);
+    json.Key("files").Uint(row.last ? row.last->checkpoint.files : 0);
+    json.Key("bytes").Uint(row.last ? row.last->checkpoint.bytes : 0);
+    json.Key("last");
+    if (row.last)
+      WriteCheckpoint(*row.last, 1, row.root.path, row.tree, {}, json);
+    else
+      json.Null();
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+}  // namespace
+
+ExitCode CmdRoots(CommandContext& ctx) {
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  std::vector<Row> rows;
+  size_t hidden = 0;
+  if (opened.ok()) {
+    auto found = Collect(ctx, *(*opened)->store, ctx.args.has("--all"), hidden);
+    if (!found.ok()) return ctx.term.Fail(found.error());
+    rows = std::move(*found);
+  } else if (opened.error().code != Errc::kNotFound) {
+    return ctx.term.Fail(opened.error());
+  }
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteJson(rows, json);
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  if (rows.empty()) ctx.term.Say("Nothing is protected yet. Start with: belay on");
+  for (const Row& row : rows) {
+    std::string state;
+    if (row.state == "missing") state = "  (the directory is gone)";
+    if (row.state == "off") state = "  (no longer protected)";
+    ctx.term.Out(StrCat(EscapeForDisplay(row.root.path),
+                        ctx.term.Paint(Style::kYellow, state), "\n"));
+    if (!row.last) {
+      ctx.term.Out("  no checkpoint yet\n");
+      continue;
+    }
+    const Checkpoint& c = row.last->checkpoint;
+    ctx.term.Out(StrCat("  ", CountText(row.checkpoints, "checkpoint"), ", the last ",
+                        LocalMinute(c.made_ms), "; ", CountText(c.files, "file"), ", ",
+                        SizeText(c.bytes), "\n"));
+  }
+  if (hidden > 0)
+    ctx.term.Say(StrCat("And the history of ", std::to_string(hidden),
+                        " no longer protected: belay roots --all"));
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,266 @@
+#include <algorithm>
+
+#include "base/escape.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/text.h"
+#include "core/settings_table.h"
+#include "core/state_view.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kColumns = 80;
+constexpr size_t kShown = 20;  // lines of a long list; all of it with -v
+
+struct ChangedPath {
+  std::string path;
+  Change change;
+};
+
+std::string_view ChangeName(Change change) {
+  switch (change) {
+    case Change::kAdded:
+      return "added";
+    case Change::kModified:
+      return "modified";
+    case Change::kDeleted:
+      return "deleted";
+  }
+  return "modified";
+}
+
+// Everything `show` tells, with what could not be read left out and said.
+struct Details {
+  FoundRef found;
+  StateView view;
+  std::vector<SkippedPath> skipped;
+  std::optional<std::string> before;  // id of the checkpoint it is compared with
+  std::vector<ChangedPath> changed;
+  std::vector<std::string> trouble;
+};
+
+Result<Details> Collect(OpenedRoot& root, FoundRef found) {
+  Store& store = root.store();
+  Details d;
+  d.found = std::move(found);
+  const Checkpoint& c = d.found.entry.checkpoint;
+  BELAY_TRY(d.view, LoadState(store, c.state));
+  if (!d.view.trouble.empty())
+    d.trouble.push_back(StrCat("the rules of this state: ", d.view.trouble));
+  d.skipped = d.view.Skipped();
+  BELAY_TRY(auto before, root.catalog->ListCheckpoints(
+                             {.root = c.root, .before_seq = c.seq, .limit = 1}));
+  ObjectId from;
+  if (!before.empty()) {
+    d.before = before[0].checkpoint.id.text();
+    auto state = store.GetState(before[0].checkpoint.state);
+    if (!state.ok()) {
+      d.trouble.push_back(StrCat("the checkpoint before: ", state.error().what));
+      return d;
+    }
+    from = state->tree;
+  }
+  auto counted = DiffTrees(from, d.view.state.tree, TreesOf(store),
+                           [&](std::string_view path, Change change) {
+                             d.changed.push_back({std::string(path), change});
+                           });
+  if (!counted.ok()) {
+    d.changed.clear();
+    d.trouble.push_back(StrCat("what changed: ", counted.error().what));
+  }
+  std::sort(d.changed.begin(), d.changed.end(),
+            [](const ChangedPath& a, const ChangedPath& b) {
+              return std::tie(a.path, a.change) < std::tie(b.path, b.change);
+            });
+  return d;
+}
+
+// Files of rules that are not in the tree itself.
+std::vector<std::string> RuleFiles(const RulesRecord& rules) {
+  std::vector<std::string> names;
+  for (const RulesRecord::Top& top : rules.work_trees) {
+    if (top.input.global_excludes) names.push_back(top.input.global_excludes->name);
+    if (top.input.info_exclude) names.push_back(top.input.info_exclude->name);
+    for (const auto& above : top.input.above_root)
+      if (above) names.push_back(above->name);
+  }
+  for (const RuleBytes& file : rules.loose_rules) names.push_back(file.name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+void WriteList(JsonWriter& json, std::string_view key,
+               const std::vector<std::string>& list) {
+  json.Key(key).BeginArray();
+  for (const std::string& item : list) json.PathValue(item);
+  json.EndArray();
+}
+
+void WriteMore(const Details& d, JsonWriter& json) {
+  json.Key("subagent");
+  if (d.found.entry.checkpoint.subagent)
+    json.String(*d.found.entry.checkpoint.subagent);
+  else
+    json.Null();
+  json.Key("compared_with");
+  if (d.before)
+    json.String(*d.before);
+  else
+    json.Null();
+  json.Key("changed_paths").BeginArray();
+  for (const ChangedPath& changed : d.changed) {
+    json.BeginObject();
+    json.Key("path").PathValue(changed.path);
+    json.Key("change").String(ChangeName(changed.change));
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("rules");
+  if (!d.view.rules) {
+    json.Null();
+  } else {
+    const RulesRecord& rules = *d.view.rules;
+    json.BeginObject();
+    WriteList(json, "protect", rules.lists.protect);
+    WriteList(json, "exclude", rules.lists.exclude);
+    WriteList(json, "secret_patterns", rules.lists.secret_patterns);
+    json.Key("secrets").String(rules.lists.skip_secrets ? "skip" : "local");
+    json.Key("default_excludes").Bool(rules.lists.default_excludes);
+    json.Key("max_file_size");
+    if (rules.max_file_size == UINT64_MAX)
+      json.Null();
+    else
+      json.Uint(rules.max_file_size);
+    WriteList(json, "files", RuleFiles(rules));
+    json.Key("work_trees").BeginArray();
+    for (const RulesRecord::Top& top : rules.work_trees) {
+      json.BeginObject();
+      json.Key("path").PathValue(top.path);
+      json.Key("git").Bool(top.in_git);
+      json.EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  WriteList(json, "trouble", d.trouble);
+}
+
+class Page {
+ public:
+  Page(Terminal& term) : term_(term) {}  // NOLINT: short-lived
+
+  void Field(std::string_view label, std::string_view value) {
+    const size_t at = 2 + kLabel;
+    term_.Out(StrCat("  ", Pad(label, kLabel),
+                     Wrap(EscapeForDisplay(value), at, at, kColumns), "\n"));
+  }
+  void Maybe(std::string_view label, const std::optional<std::string>& value) {
+    if (value) Field(label, std::string_view(*value));
+  }
+  // `lines` under a title; a long list only with -v.
+  void List(std::string_view title, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    term_.Out(StrCat(title, "\n"));
+    const size_t shown =
+        term_.verbose() ? lines.size() : std::min(lines.size(), kShown);
+    for (size_t i = 0; i < shown; ++i) term_.Out(StrCat("  ", lines[i], "\n"));
+    if (shown < lines.size())
+      term_.Out(StrCat("  ... and ", std::to_string(lines.size() - shown),
+                       " more: belay show -v\n"));
+  }
+
+ private:
+  static constexpr size_t kLabel = 13;
+  Terminal& term_;
+};
+
+std::string SecondsText(int64_t ms) {
+  std::string utc = FormatUtcMillis(ms);
+  return StrCat(LocalMinute(ms), " (", utc, ")");
+}
+
+void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
+  const CatalogEntry& entry = d.found.entry;
+  const Checkpoint& c = entry.checkpoint;
+  Page page(term);
+  term.Out(StrCat(term.Paint(Style::kBold, c.id.text()), "\n"));
+  page.Field("number", std::to_string(d.found.number));
+  page.Field("kind", CheckpointKindName(c.kind));
+  page.Maybe("name", c.name);
+  page.Maybe("note", c.note);
+  page.Field("description", c.description);
+  page.Field("made", SecondsText(c.made_ms));
+  page.Field("root", root_path);
+  page.Maybe("session", c.session);
+  page.Maybe("agent", c.agent);
+  page.Maybe("subagent", c.subagent);
+  if (c.turn) page.Field("turn", std::to_string(*c.turn));
+  page.Maybe("prompt", c.prompt);
+  page.Maybe("message", c.message_id);
+  if (c.tool_name || c.tool_use_id)
+    page.Field("tool",
+               StrCat(c.tool_name.value_or("?"), " ", c.tool_use_id.value_or("")));
+  for (const auto& [key, value] : c.meta) page.Field("meta", StrCat(key, "=", value));
+  page.Field("holds", StrCat(CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
+                             SizeText(c.stored_bytes), " were new to the store"));
+  std::string marks;
+  if (entry.pinned) marks += "pinned ";
+  if (entry.health) marks += *entry.health == Health::kPass ? "good " : "bad ";
+  if (c.partial) marks += "partial: it does not hold everything ";
+  if (!marks.empty()) page.Field("marks", marks);
+  if (d.view.rules) {
+    const RulesRecord& rules = *d.view.rules;
+    std::string text = StrCat(
+        "secrets ", rules.lists.skip_secrets ? "left out" : "kept",
+        ", default excludes ", rules.lists.default_excludes ? "on" : "off",
+        ", files up to ",
+        rules.max_file_size == UINT64_MAX ? "any size" : SizeText(rules.max_file_size));
+    page.Field("rules", text);
+    for (const std::string& p : rules.lists.protect) page.Field("protect", p);
+    for (const std::string& p : rules.lists.exclude) page.Field("exclude", p);
+    for (const std::string& name : RuleFiles(rules)) page.Field("rule file", name);
+    for (const RulesRecord::Top& top : rules.work_trees)
+      if (!top.path.empty()) page.Field("nested git", top.path);
+  }
+  std::vector<std::string> lines;
+  for (const ChangedPath& changed : d.changed)
+    lines.push_back(StrCat(Pad(ChangeName(changed.change), 10),
+                           FitPath(EscapeForDisplay(changed.path), kColumns - 12)));
+  page.List(d.before ? StrCat("changed since ", d.before->substr(0, 7), ":")
+                     : std::string("the first of this root; it holds:"),
+            lines);
+  if (lines.empty() && d.before && d.trouble.empty())
+    term.Out(StrCat("nothing changed since ", d.before->substr(0, 7), "\n"));
+  lines.clear();
+  for (const SkippedPath& skipped : d.skipped)
+    lines.push_back(StrCat(Pad(SkipName(skipped.why), 14),
+                           FitPath(EscapeForDisplay(skipped.path), kColumns - 16)));
+  page.List("left out, besides what the rules leave out:", lines);
+}
+
+}  // namespace
+
+ExitCode CmdShow(CommandContext& ctx) {
+  auto root = OpenRoot(ctx, NeedsRoot::kKnown);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto found = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
+  if (!found.ok()) return ctx.term.Fail(found.error());
+  auto details = Collect(*root, std::move(*found));
+  if (!details.ok()) return ctx.term.Fail(details.error());
+  for (const std::string& trouble : details->trouble) ctx.term.Warn(trouble);
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteCheckpoint(details->found.entry, details->found.number, root->root.path,
+                    details->view.state.tree, details->skipped, json,
+                    [&](JsonWriter& more) { WriteMore(*details, more); });
+    ctx.term.OutJson(json);
+  } else {
+    ShowText(ctx.term, *details, root->root.path);
+  }
+  return details->trouble.empty() ? ExitCode::kOk : ExitCode::kDamaged;
+}
+
+}  // namespace belay

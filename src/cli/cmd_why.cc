@@ -1,0 +1,112 @@
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/text.h"
+#include "scan/explain.h"
+
+namespace belay {
+
+namespace {
+
+Result<std::string> ReadStdin() {
+  std::string all;
+  for (;;) {
+    constexpr size_t kPiece = size_t{1} << 16;
+    const size_t at = all.size();
+    all.resize(at + kPiece);
+    ssize_t got = read(0, all.data() + at, kPiece);
+    all.resize(at + static_cast<size_t>(got > 0 ? got : 0));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SysError(errno, "cannot read standard input");
+    if (got == 0) return all;
+  }
+}
+
+std::vector<std::string> Split(std::string_view text, char end) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const size_t at = std::min(text.find(end), text.size());
+    if (at > 0) out.emplace_back(text.substr(0, at));
+    text.remove_prefix(std::min(at + 1, text.size()));
+  }
+  return out;
+}
+
+Result<Explanation> Ask(CommandContext& ctx, const AbsPath& root, Explainer& explainer,
+                        const std::string& given) {
+  BELAY_TRY(auto below, FindBelow(ctx, root, given));
+  if (!below) return Explanation();
+  BELAY_TRY(Explanation answer, explainer.Explain(below->path, below->as_directory));
+  if (answer.why != "outside") return answer;
+  // Behind a symlink: perhaps it comes back into the root.
+  BELAY_TRY(auto real, FindRealBelow(ctx, root, given));
+  if (!real || real->path == below->path) return answer;
+  return explainer.Explain(real->path, real->as_directory);
+}
+
+std::string Line(const Explanation& e, const std::string& path) {
+  std::string text = StrCat(e.covered ? "covered      " : "not covered  ",
+                            Pad(e.why, 12), EscapeForDisplay(path));
+  if (!e.rule.empty()) text += StrCat("  (", EscapeForDisplay(e.rule), ")");
+  return text;
+}
+
+}  // namespace
+
+ExitCode CmdWhy(CommandContext& ctx) {
+  std::vector<std::string> paths(ctx.args.positional().begin(),
+                                 ctx.args.positional().end());
+  const bool from_stdin = ctx.args.has("--stdin");
+  if (ctx.args.has("--null") && !from_stdin)
+    return ctx.term.FailUsage("-z belongs to --stdin");
+  if (from_stdin && !paths.empty())
+    return ctx.term.FailUsage("give paths or --stdin, not both");
+  if (!from_stdin && paths.empty()) return ctx.term.FailUsage("needs PATH");
+  if (from_stdin) {
+    auto text = ReadStdin();
+    if (!text.ok()) return ctx.term.Fail(text.error());
+    paths = Split(*text, ctx.args.has("--null") ? '\0' : '\n');
+  }
+  auto root = OpenRoot(ctx, NeedsRoot::kKnown);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  const GitPlaces git = GitPlacesOf(ctx.env);
+  auto request =
+      ScanRequestFor(root->store(), *root->catalog, root->root, *settings, git);
+  if (!request.ok()) return ctx.term.Fail(request.error());
+  auto explainer = Explainer::Open(ctx.fs, root->opened->clock, *request);
+  if (!explainer.ok()) return ctx.term.Fail(explainer.error());
+  for (const std::string& trouble : (*explainer)->trouble()) ctx.term.Warn(trouble);
+
+  JsonWriter json;
+  json.BeginObject().Key("paths").BeginArray();
+  for (const std::string& path : paths) {
+    auto answer = Ask(ctx, root->path, **explainer, path);
+    if (!answer.ok())
+      return ctx.term.Fail(Context(answer.error(), EscapeForDisplay(path)));
+    if (!ctx.term.json()) {
+      ctx.term.Out(StrCat(Line(*answer, path), "\n"));
+      continue;
+    }
+    json.BeginObject();
+    json.Key("path").PathValue(path);
+    json.Key("covered").Bool(answer->covered);
+    json.Key("why").String(answer->why);
+    json.Key("rule");
+    if (answer->rule.empty())
+      json.Null();
+    else
+      json.PathValue(answer->rule);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+  if (ctx.term.json()) ctx.term.OutJson(json);
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,42 @@
+#pragma once
+
+// A state as people look at it: its tree, and the rules it was made by.
+
+#include <optional>
+#include <string_view>
+
+#include "scan/rules_record.h"
+#include "scan/tree_diff.h"
+#include "store/store.h"
+
+namespace belay {
+
+struct StateView {
+  State state;
+  // Absent when the state has none, or when it cannot be read: `trouble` says so then.
+  std::optional<RulesRecord> rules;
+  std::string trouble = {};
+
+  // What was not covered, with the reason, by path; other roots among them.
+  std::vector<SkippedPath> Skipped() const;
+};
+// Only a state that cannot be read itself is an error.
+Result<StateView> LoadState(Store& store, const ObjectId& id);
+
+// Reads trees of `store`, which must outlive it.
+Scan::TreeReader TreesOf(Store& store);
+
+// `path`, from the root, is a secret by these patterns. A directory never is.
+bool IsSecretPath(const RuleLists& lists, const RelPath& path);
+
+// The directory as it is now, hashed and not stored: a tree and how to read it. What
+// did not change since the last checkpoint is not read again. `request` is completed
+// and must outlive the call; packs are kept from being taken away while this lives.
+struct TreeNow {
+  HeldLock hold;
+  ScanSummary summary;
+  Scan::TreeReader read;
+};
+Result<TreeNow> LookAtNow(Store& store, ScanRequest& request);
+
+}  // namespace belay

@@ -1,0 +1,79 @@
+# What keeps a checkpoint from filling the disk, and Belay from eating itself.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store
+real=$(pwd -P)
+nl=$'\n'
+"$BELAY_BIN" on >/dev/null || fail on
+count() { "$BELAY_BIN" list --json --root "$real" | python3 -c 'import json,sys; print(len(json.load(sys.stdin)["checkpoints"]))'; }
+packs() { cat "$BELAY_HOME"/packs/*.pack 2>/dev/null | wc -c; }
+
+# --- max_files: refused, with the largest directories named ---
+mkdir -p big/deep few
+for i in {1..40}; do : >"big/deep/$i"; done
+for i in {1..15}; do : >"few/$i"; done
+"$BELAY_BIN" config -q max_files 50
+run checkpoint; expect_rc 1
+expect_in_err "more than 50 files"; expect_in_err "big/deep/: "; expect_in_err "few/: "; expect_in_err ".belayignore"
+run checkpoint --json; expect_rc 1; expect_py "d['error']['code'] == 'refused'"
+[ "$(count)" = 0 ] || fail "a checkpoint was published"
+run doctor; expect_rc 1; expect_in_out "max_files"
+echo big/ >.belayignore
+run checkpoint; expect_rc 0
+rm .belayignore; run checkpoint; expect_rc 1; [ "$(count)" = 1 ] || fail "published"
+"$BELAY_BIN" config -q max_files 2000000; run checkpoint; expect_rc 0
+
+# --- max_file_size: left out, and said ---
+"$BELAY_BIN" config -q max_file_size 1MiB
+head -c 1048576 /dev/zero >fits; head -c 1048577 /dev/zero >over
+run checkpoint; expect_rc 0; expect_in_out "1 path left out: over (too_large)"
+run checkpoint --json; expect_py "d['skipped'] == [{'path':'over','why':'too_large'}]"
+run show latest --json; expect_py "d['skipped'] == [{'path':'over','why':'too_large'}] and d['rules']['max_file_size'] == 1 << 20"
+run ls latest; expect_in_out "fits"; [[ $out == *over* ]] && fail "it is there"
+run cat latest over; expect_rc 1; expect_in_err "too_large"
+run doctor --json; expect_py "[o['why'] for o in d['coverage']['left_out'] if o['path'] == 'over'] == ['too_large']"
+: >over; run checkpoint --json; expect_py "d['skipped'] == []"
+"$BELAY_BIN" config -q max_file_size 512MiB
+
+# --- the store's cap: exit 5, nothing published, the rest as it was ---
+run checkpoint -q; n=$(count); before=$(packs)
+"$BELAY_BIN" config -q store.cap 1MiB
+head -c 3000000 /dev/urandom >noise
+run checkpoint; expect_rc 5; expect_in_err "store.cap"
+run checkpoint --json; expect_rc 5; expect_py "d['error']['code'] == 'no_space' and 'store.cap' in d['error']['hint']"
+[ "$(count)" = "$n" ] || fail "a checkpoint was published over the cap"
+[ $(($(packs) - before)) -lt 1000000 ] || fail "the store grew by $(($(packs) - before))"
+run verify --read-data; expect_rc 0
+run doctor; [[ $out == *"store.cap"* ]] || [ "$rc" = 0 ] || fail "doctor: $out"
+"$BELAY_BIN" config -q store.cap 10GiB
+run checkpoint; expect_rc 0; [ "$(count)" = $((n + 1)) ] || fail "not published"
+
+# --- the disk's floor ---
+"$BELAY_BIN" config -q store.floor 900TiB
+echo more >more
+run checkpoint; expect_rc 5; expect_in_err "store.floor"
+[ "$(count)" = $((n + 1)) ] || fail "a checkpoint was published below the floor"
+run doctor; expect_rc 1; expect_in_out "store.floor"
+run list; expect_rc 0
+"$BELAY_BIN" config -q store.floor 0; run checkpoint; expect_rc 0
+
+# --- switched off ---
+"$BELAY_BIN" config -q enabled false; run checkpoint; expect_rc 1; expect_in_err "enabled"
+"$BELAY_BIN" config -q enabled true
+
+# --- the store does not capture itself ---
+mkdir -p "$scratch/self/sub/own"; cd "$scratch/self" || exit 1
+export BELAY_HOME=$scratch/self/sub/own/store
+echo text >a; echo text >sub/b
+run on; expect_rc 0
+run checkpoint --json; expect_rc 0
+expect_py "d['files'] == 2 and d['skipped'] == [{'path':'sub/own/store','why':'other_root'}]"
+run checkpoint --json; expect_py "d['changed'] == {'added':0,'modified':0,'deleted':0} and d['files'] == 2"
+run ls latest; expect_out "a${nl}sub/b${nl}sub/own/$nl"
+run why sub/own/store/manifest sub/own/store --json
+expect_py "[(p['covered'],p['why']) for p in d['paths']] == [(False,'outside')] * 2"
+# Not by another name either.
+ln -s sub/own/store alias; export BELAY_HOME=$scratch/self/alias
+run checkpoint --json; expect_py "d['files'] == 3 and d['skipped'] == [{'path':'sub/own/store','why':'other_root'}]"
+run on sub/own/store --force; expect_rc 1
+finish
