@@ -232,14 +232,19 @@ Manifest Store::manifest() { return *Listed(); }
 Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
   {
     std::lock_guard guard(mutex_);
-    if (tail_) return tail_;
+    if (tail_ && (tail_writable_ || !create)) return tail_;
   }
-  auto opened = mode_ == Mode::kRead ? fs_.Open(dir_, TailName(), OpenMode::Read())
-                : create ? fs_.Open(dir_, TailName(), OpenMode::OpenOrCreate())
-                         : fs_.Open(dir_, TailName(), OpenMode::ReadWrite());
+  // Whoever writes says so by `create`: a store that was opened to read may be written
+  // all the same (`mode` says whether it is made when it is absent).
+  bool writable = create || mode_ == Mode::kWrite;
+  auto opened = create     ? fs_.Open(dir_, TailName(), OpenMode::OpenOrCreate())
+                : writable ? fs_.Open(dir_, TailName(), OpenMode::ReadWrite())
+                           : fs_.Open(dir_, TailName(), OpenMode::Read());
   // A disk that may not be written can still be read.
-  if (!opened.ok() && opened.error().code == Errc::kRefused && !create)
+  if (!opened.ok() && opened.error().code == Errc::kRefused && !create) {
+    writable = false;
     opened = fs_.Open(dir_, TailName(), OpenMode::Read());
+  }
   if (!opened.ok()) {
     const Error& error = opened.error();
     if (error.code == Errc::kNotFound || error.code == Errc::kInvalid ||
@@ -250,6 +255,7 @@ Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
   auto file = std::make_shared<const Fd>(std::move(*opened));
   std::lock_guard guard(mutex_);
   tail_ = file;
+  tail_writable_ = writable;
   return file;
 }
 

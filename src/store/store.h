@@ -203,6 +203,7 @@ class Store {
   };
   HeldFile held_;
   std::shared_ptr<const Fd> tail_;  // shared with a thread that is just using it
+  bool tail_writable_ = false;
   std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> deep_;  // built on a miss
   bool deep_built_ = false;
   // Where this process's own last batch ended: no need to check it again.
