@@ -1,4 +1,5 @@
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
@@ -21,7 +22,7 @@ Result<Target> FindTarget(CommandContext& ctx) {
   const bool forget = ctx.args.has("--forget");
   if (words.empty()) {
     BELAY_TRY(OpenedRoot found,
-              OpenRoot(ctx, forget ? NeedsRoot::kKnown : NeedsRoot::kProtected));
+              OpenRoot(ctx, forget ? NeedsRoot::kRecorded : NeedsRoot::kProtected));
     return Target{std::move(found.opened), std::move(found.catalog), found.root};
   }
   BELAY_TRY(AbsPath dir, ctx.env.Resolve(words[0]));
@@ -31,7 +32,7 @@ Result<Target> FindTarget(CommandContext& ctx) {
                  StrCat(EscapeForDisplay(dir.bytes()), " is not protected"))
         .WithHint(std::move(hint));
   };
-  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  auto opened = OpenStore(ctx, Store::Mode::kWriteExisting);
   if (!opened.ok()) {
     if (opened.error().code == Errc::kNotFound) return not_protected("");
     return std::move(opened).error();
@@ -65,7 +66,7 @@ ExitCode CmdOff(CommandContext& ctx) {
     if (!count.ok()) return ctx.term.Fail(count.error());
     const std::string what = StrCat("Delete all ", CountText(*count, "checkpoint"),
                                     " of ", shown, "? This cannot be undone.");
-    if (!ctx.args.has("--yes")) {
+    if (!ctx.args.has("--yes") && !BELAY_MUTANT("forget-without-asking")) {
       if (!ctx.term.CanAsk())
         return ctx.term.Fail(
             Error(Errc::kRefused,

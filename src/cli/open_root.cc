@@ -24,8 +24,7 @@ Result<AbsPath> NamedDir(CommandContext& ctx) {
 
 Result<OpenedRoot> OpenRootFast(CommandContext& ctx) {
   BELAY_TRY(AbsPath dir, NamedDir(ctx));
-  // A store without a single root is not made on the way to saying so.
-  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  auto opened = OpenStore(ctx, Store::Mode::kWriteExisting);
   if (opened.ok()) {
     auto heads = Heads::Read(*(*opened)->store);
     auto root = heads.ok() ? FindRootFor(heads->roots(), dir) : std::nullopt;
@@ -107,7 +106,9 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
         .WithHint("protect it with: belay on");
   };
   // A store without a single root is not made on the way to saying so.
-  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  auto opened =
+      OpenStore(ctx, needs == NeedsRoot::kKnown ? Store::Mode::kRead
+                                                : Store::Mode::kWriteExisting);
   if (!opened.ok()) {
     if (opened.error().code == Errc::kNotFound) return not_protected();
     return std::move(opened).error();
@@ -115,7 +116,7 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
   OpenedRoot out{.opened = std::move(*opened), .catalog = {}, .root = {}, .path = dir};
   BELAY_TRY(out.catalog, Catalog::Open(out.store()));
   BELAY_TRY(auto root, FindRootFor(*out.catalog, dir));
-  if (root && (needs == NeedsRoot::kKnown || !root->root.off)) {
+  if (root && (needs != NeedsRoot::kProtected || !root->root.off)) {
     out.root = root->root;
     BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
     return out;

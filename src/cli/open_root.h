@@ -25,6 +25,7 @@ struct OpenedRoot {
 enum class NeedsRoot {
   kProtected,  // to record something
   kKnown,      // to look at its history, which may be over
+  kRecorded,   // the same, to change it
 };
 
 // The root of --root, or of the current directory. kRefused with a hint when there is

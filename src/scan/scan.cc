@@ -565,7 +565,7 @@ bool Scan::IsElsewhere(const Node& node, std::string_view name, Skip& why) const
   if (elsewhere_.empty() && store_below_.empty()) return false;
   const std::string path = Joined(node.path, name);
   why = Skip::kOtherRoot;
-  return path == store_below_ ||
+  return (path == store_below_ && !BELAY_MUTANT("capture-own-store")) ||
          std::binary_search(elsewhere_.begin(), elsewhere_.end(), path);
 }
 

@@ -64,7 +64,7 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   std::unique_ptr<Store> store(new Store(fs, clock, random, dir, options, mode));
   auto opened = fs.OpenDir(dir);
   if (!opened.ok() && opened.error().code == Errc::kNotFound) {
-    if (mode == Mode::kRead)
+    if (mode != Mode::kWrite)
       return Error(Errc::kNotFound, "there is no store at " + dir.bytes());
     opened = MakeDirs(fs, dir, 0700);
   }
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   BELAY_OK(store->CheckOwner(stat));
   Status ready = store->OpenExisting();
   if (!ready.ok() && ready.error().code == Errc::kNotFound) {
-    if (mode == Mode::kRead) return std::move(ready).error();
+    if (mode != Mode::kWrite) return std::move(ready).error();
     BELAY_OK(store->CheckIsFree());
     BELAY_OK(store->SecurePlace(stat));
     ready = store->Create();
@@ -344,7 +344,7 @@ Result<Store::SizedFile> Store::HoldFile(const PackId& id, const StoreId& store,
                       BELAY_MUTANT("trust-held-pack")))
       return SizedFile{held.file, stat->size};
   }
-  bool writable = to_write || mode_ == Mode::kWrite;
+  bool writable = to_write || mode_ != Mode::kRead;
   auto opened = PackFile::Open(fs_, packs_dir_, id, store,
                                writable ? OpenMode::ReadWrite() : OpenMode::Read());
   if (!opened.ok() && writable && !to_write) {

@@ -67,10 +67,10 @@ struct LogPosition {
 
 class Store {
  public:
-  enum class Mode { kRead, kWrite };
-  // kWrite creates the store when it is absent; kRead then gives kNotFound. A directory
-  // that holds other things is not made a store, and nothing in or of it is changed.
-  // `fs`, `clock`, `random` must outlive the store.
+  enum class Mode { kRead, kWrite, kWriteExisting };
+  // kWrite creates the store when it is absent; the others then give kNotFound. A
+  // directory that holds other things is not made a store, and nothing in or of it is
+  // changed. `fs`, `clock`, `random` must outlive the store.
   static Result<std::unique_ptr<Store>> Open(Fs& fs, Clock& clock, Random& random,
                                              const AbsPath& dir,
                                              const StoreOptions& options, Mode mode);

@@ -61,6 +61,12 @@ run list; expect_rc 0
 "$BELAY_BIN" config -q enabled false; run checkpoint; expect_rc 1; expect_in_err "enabled"
 "$BELAY_BIN" config -q enabled true
 
+# --- at most 50 manual ones a session; those without one are not counted ---
+for i in {1..50}; do "$BELAY_BIN" checkpoint -q --session s >/dev/null || fail "checkpoint $i of the session"; done
+run checkpoint --session s; expect_rc 1; expect_in_err "50 checkpoints"
+run checkpoint --session other; expect_rc 0
+run checkpoint; expect_rc 0
+
 # --- the store does not capture itself ---
 mkdir -p "$scratch/self/sub/own"; cd "$scratch/self" || exit 1
 export BELAY_HOME=$scratch/self/sub/own/store

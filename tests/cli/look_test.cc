@@ -1,0 +1,182 @@
+// Commands that look at checkpoints, on a disk in memory: what needs a history that no
+// command makes yet, and promises that are broken on purpose (tests/mutants).
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem_fs.h"
+#include "cli/run.h"
+#include "core/roots.h"
+#include "store/batch_writer.h"
+#include "store/catalog.h"
+#include "support/fs_world.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+  bool Says(std::string_view text) const {
+    return (out + err).find(text) != std::string::npos;
+  }
+};
+
+size_t Count(std::string_view text, std::string_view what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string_view::npos;
+       at = text.find(what, at + 1))
+    ++count;
+  return count;
+}
+
+class LookTest : public ::testing::Test {
+ protected:
+  LookTest()
+      : disk_(MemFs::Options{.capacity_bytes = uint64_t{1} << 40, .uid = geteuid()}) {}
+
+  void SetUp() override {
+    setenv("BELAY_HOME", "/store", 1);
+    setenv("BELAY_CONFIG", "/home/me/belay.toml", 1);
+    Must(MakeDirs(disk_, AbsPath::Literal("/home/me"), 0755));
+    project_ = Must(MakeDirs(disk_, AbsPath::Literal("/project"), 0755));
+    Put("a.txt", "one\n");
+  }
+  void TearDown() override {
+    unsetenv("BELAY_HOME");
+    unsetenv("BELAY_CONFIG");
+  }
+  void Put(std::string_view path, std::string_view content) {
+    Must(PutFile(disk_, project_, P(path), content));
+  }
+  void Configure(std::string_view text) {
+    Fd dir = Must(disk_.OpenDir(AbsPath::Literal("/home/me")));
+    Must(ReplaceFile(disk_, dir, Name::Literal("belay.toml"), AsBytes(text)));
+  }
+
+  Outcome Run(std::vector<std::string> words) {
+    words.insert(words.begin(), "belay");
+    words.insert(words.end(), {"--root", "/project"});
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Outcome outcome;
+    outcome.code = RunCli(disk_, static_cast<int>(argv.size()), argv.data());
+    outcome.err = testing::internal::GetCapturedStderr();
+    outcome.out = testing::internal::GetCapturedStdout();
+    return outcome;
+  }
+  // A checkpoint as a hook will make it.
+  void AddAuto(const std::string& session, uint64_t turn, const std::string& prompt,
+               const std::string& description) {
+    world_.options.uid = geteuid();
+    auto store = Must(world_.Open());
+    auto catalog = Must(Catalog::Open(*store));
+    const Root root = Must(FindRootAt(*catalog, AbsPath::Literal("/project")))->root;
+    auto writer = Must(store->Begin());
+    Checkpoint c;
+    c.id = RecordId(world_.random.NewId());
+    c.root = root.id;
+    c.made_ms = 1'800'000'000'000;
+    c.state = Must(PutFiles(*writer, {{"f", description}}));
+    c.session = session;
+    c.turn = turn;
+    c.prompt = prompt;
+    c.description = description;
+    c.modified = 2;
+    writer->Add(ToRecord(c));
+    Must(writer->Commit());
+  }
+
+  MemFs disk_;
+  World world_{disk_, 17};
+  Fd project_;
+};
+
+TEST_F(LookTest, ListFoldsTheAutomaticCheckpointsOfATurn) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint", "-m", "start"}).code, 0);
+  AddAuto("s", 1, "add it", "before Write a");
+  AddAuto("s", 1, "add it", "before Write b");
+  AddAuto("t", 1, "other", "before Bash x");
+  AddAuto("s", 1, "add it", "before Write c");
+  AddAuto("s", 2, "remove it", "before Bash y");
+  ASSERT_EQ(Run({"checkpoint", "-m", "end"}).code, 0);
+
+  const Outcome folded = Run({"list"});
+  EXPECT_EQ(Count(folded.out, "\n"), 6u) << folded.out;
+  // The turn stands at its first checkpoint: that is the one to go back to.
+  EXPECT_TRUE(folded.Says("6. ")) << folded.out;
+  EXPECT_TRUE(folded.Says("turn 1: add it  (6 files changed, 3 checkpoints)"))
+      << folded.out;
+  EXPECT_TRUE(folded.Says("before Bash y  (2 files changed)")) << folded.out;
+  EXPECT_FALSE(folded.Says("before Write b")) << folded.out;
+  const Outcome json = Run({"list", "--json"});
+  EXPECT_EQ(Count(json.out, "\"number\":"), 5u) << json.out;
+  EXPECT_EQ(Count(json.out, "\"folded\":3"), 1u) << json.out;
+
+  const Outcome tools = Run({"list", "--tools"});
+  EXPECT_EQ(Count(tools.out, "\n"), 8u) << tools.out;
+  EXPECT_TRUE(tools.Says("5. ")) << tools.out;
+  EXPECT_TRUE(tools.Says("before Write b")) << tools.out;
+  EXPECT_EQ(Count(Run({"list", "--session", "s", "--json"}).out, "\"number\":"), 2u);
+  EXPECT_EQ(Count(Run({"list", "--kind", "auto", "--json"}).out, "\"number\":"), 3u);
+  EXPECT_EQ(Count(Run({"list", "-n", "2", "--json"}).out, "\"number\":"), 2u);
+
+  EXPECT_TRUE(Run({"show", "turn:1", "--session", "s"}).Says("before Write a"));
+  EXPECT_TRUE(Run({"show", "turn:2"}).Says("before Bash y"));
+  EXPECT_EQ(Run({"show", "turn:3"}).code, 1);
+}
+
+TEST_F(LookTest, CatShowsSecretsOnlyWhenAsked) {
+  Put(".env", "TOKEN=hidden\n");
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint"}).code, 0);
+  const Outcome refused = Run({"cat", "latest", ".env"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_FALSE(refused.Says("hidden"));
+  EXPECT_TRUE(refused.Says("--reveal"));
+  EXPECT_EQ(Run({"cat", "latest", ".env", "--reveal"}).out, "TOKEN=hidden\n");
+  EXPECT_EQ(Run({"cat", "latest", "a.txt"}).out, "one\n");
+}
+
+TEST_F(LookTest, TheStoreIsNotInItsOwnCheckpoints) {
+  setenv("BELAY_HOME", "/project/sub/store", 1);
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint"}).code, 0);
+  EXPECT_EQ(Run({"ls", "latest"}).out, "a.txt\nsub/\n");
+  const Outcome second = Run({"checkpoint", "--json"});
+  EXPECT_TRUE(second.Says("\"changed\":{\"added\":0,\"modified\":0,\"deleted\":0}"))
+      << second.out;
+  EXPECT_TRUE(second.Says("{\"path\":\"sub/store\",\"why\":\"other_root\"}"))
+      << second.out;
+}
+
+TEST_F(LookTest, CapAndFloorPublishNothing) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  Put("noise", Noise(3, 3 << 20));
+  for (const char* setting : {"store.cap = \"1MiB\"", "store.floor = \"900TiB\""}) {
+    Configure(setting);
+    const Outcome refused = Run({"checkpoint"});
+    EXPECT_EQ(refused.code, 5) << setting << refused.err;
+    EXPECT_TRUE(refused.Says(std::string(setting).substr(0, 9))) << refused.err;
+    EXPECT_EQ(Count(Run({"list", "--json"}).out, "\"number\":"), 0u) << setting;
+  }
+  Configure("");
+  EXPECT_EQ(Run({"checkpoint"}).code, 0);
+}
+
+TEST_F(LookTest, ForgetWantsAWord) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint"}).code, 0);
+  EXPECT_EQ(Run({"off", "--forget"}).code, 1);
+  EXPECT_EQ(Count(Run({"list", "--json"}).out, "\"number\":"), 1u);
+  EXPECT_EQ(Run({"off", "--forget", "--yes"}).code, 0);
+  EXPECT_EQ(Run({"list", "--json"}).code, 1);
+}
+
+}  // namespace
+}  // namespace belay::test
