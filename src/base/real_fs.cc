@@ -32,12 +32,52 @@ auto Retry(Call call) -> decltype(call()) {
   }
 }
 
-Status Finish(long result, std::string_view operation) {
-  if (result < 0) return SysError(static_cast<int>(-result), operation);
+// The path an open handle has now, as the kernel knows it; empty when it does not.
+std::string PathOf(int fd) {
+  char link[32];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  char path[PATH_MAX];
+  ssize_t length = fd < 0 ? -1 : readlink(link, path, sizeof path);
+  if (length <= 0 || path[0] != '/') return {};
+  return std::string(path, static_cast<size_t>(length));
+}
+
+// A failed call on an open handle: a person wants to know on which file.
+Error HandleError(long result, std::string_view operation, int fd) {
+  const int sys = static_cast<int>(-result);
+  std::string path = PathOf(fd);
+  return path.empty() ? SysError(sys, operation) : FsError(sys, operation, path);
+}
+
+// A failed call on a name below a handle. What callers ask for on purpose, to see
+// whether something is there, costs no look-up.
+Error NameError(long result, std::string_view operation, int dir,
+                std::string_view name) {
+  const int sys = static_cast<int>(-result);
+  switch (sys) {
+    case ENOENT:
+    case EEXIST:
+    case ENOTDIR:
+    case ELOOP:
+    case EINVAL:
+    case ENODATA:
+      return FsError(sys, operation, name);
+    default:
+      break;
+  }
+  std::string path = PathOf(dir);
+  if (path.empty()) return FsError(sys, operation, name);
+  if (path != "/") path += '/';
+  return FsError(sys, operation, path.append(name));
+}
+
+Status Finish(long result, std::string_view operation, const Fd& file) {
+  if (result < 0) return HandleError(result, operation, file.handle());
   return Ok();
 }
-Status Finish(long result, std::string_view operation, const Name& name) {
-  if (result < 0) return FsError(static_cast<int>(-result), operation, name.bytes());
+Status Finish(long result, std::string_view operation, const Fd& dir,
+              const Name& name) {
+  if (result < 0) return NameError(result, operation, dir.handle(), name.bytes());
   return Ok();
 }
 
@@ -293,7 +333,7 @@ Result<Fd> RealFs::Open(const Fd& dir, NameRef name, const OpenMode& mode) {
   int fd = flags < 0 ? flags : OpenOrCreate(mode, flags, [&](int f) {
     return OpenComponent(dir.handle(), name.c_str(), f, mode.mode);
   });
-  if (fd < 0) return FsError(-fd, "open", name.bytes());
+  if (fd < 0) return NameError(fd, "open", dir.handle(), name.bytes());
   return Fd(*this, fd);
 }
 
@@ -335,7 +375,7 @@ Result<Fd> RealFs::OpenBeneath(const Fd& root, const RelPath& path,
     if (opened >= 0) at.Reset(opened);
     return opened;
   });
-  if (fd < 0) return FsError(-fd, "open", path.bytes());
+  if (fd < 0) return NameError(fd, "open", root.handle(), path.bytes());
   return Fd(*this, fd);
 }
 
@@ -365,7 +405,7 @@ Result<size_t> RealFs::Read(const Fd& file, uint64_t offset, std::span<std::byte
   ssize_t got = Retry([&] {
     return pread(file.handle(), out.data(), out.size(), static_cast<off_t>(offset));
   });
-  if (got < 0) return SysError(static_cast<int>(-got), "read");
+  if (got < 0) return HandleError(got, "read", file.handle());
   return static_cast<size_t>(got);
 }
 
@@ -374,22 +414,22 @@ Result<size_t> RealFs::Write(const Fd& file, uint64_t offset, ByteSpan bytes) {
     return pwrite(file.handle(), bytes.data(), bytes.size(),
                   static_cast<off_t>(offset));
   });
-  if (put < 0) return SysError(static_cast<int>(-put), "write");
+  if (put < 0) return HandleError(put, "write", file.handle());
   return static_cast<size_t>(put);
 }
 
 Status RealFs::Truncate(const Fd& file, uint64_t size) {
   return Finish(
       Retry([&] { return ftruncate(file.handle(), static_cast<off_t>(size)); }),
-      "truncate");
+      "truncate", file);
 }
 
 Status RealFs::SyncData(const Fd& file) {
-  return Finish(Retry([&] { return fdatasync(file.handle()); }), "fdatasync");
+  return Finish(Retry([&] { return fdatasync(file.handle()); }), "fdatasync", file);
 }
 
 Status RealFs::Sync(const Fd& file) {
-  return Finish(Retry([&] { return fsync(file.handle()); }), "fsync");
+  return Finish(Retry([&] { return fsync(file.handle()); }), "fsync", file);
 }
 
 // --- looking -------------------------------------------------------------------------
@@ -397,14 +437,14 @@ Status RealFs::Sync(const Fd& file) {
 Result<FileStat> RealFs::Stat(const Fd& file) {
   FileStat stat;
   int result = StatRaw(file.handle(), "", AT_EMPTY_PATH, stat);
-  if (result < 0) return SysError(-result, "stat");
+  if (result < 0) return HandleError(result, "stat", file.handle());
   return stat;
 }
 
 Result<FileStat> RealFs::StatAt(const Fd& dir, NameRef name) {
   FileStat stat;
   int result = StatRaw(dir.handle(), name.c_str(), AT_SYMLINK_NOFOLLOW, stat);
-  if (result < 0) return FsError(-result, "stat", name.bytes());
+  if (result < 0) return NameError(result, "stat", dir.handle(), name.bytes());
   return stat;
 }
 
@@ -412,13 +452,13 @@ Result<std::vector<DirEntry>> RealFs::List(const Fd& dir) {
   // A description of our own: the position in the directory belongs to it, and two
   // threads listing one handle would each get half.
   Raw own(OpenRaw(dir.handle(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (own.get() < 0) return SysError(-own.get(), "list");
+  if (own.get() < 0) return HandleError(own.get(), "list", dir.handle());
 
   std::vector<DirEntry> entries;
   alignas(dirent64) char buffer[32 * 1024];
   for (;;) {
     ssize_t got = Retry([&] { return getdents64(own.get(), buffer, sizeof buffer); });
-    if (got < 0) return SysError(static_cast<int>(-got), "list");
+    if (got < 0) return HandleError(got, "list", dir.handle());
     if (got == 0) return entries;
     for (ssize_t at = 0; at < got;) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
@@ -436,7 +476,7 @@ Result<std::string> RealFs::ReadLink(const Fd& dir, NameRef name) {
     ssize_t got = Retry([&] {
       return readlinkat(dir.handle(), name.c_str(), target.data(), target.size());
     });
-    if (got < 0) return FsError(static_cast<int>(-got), "readlink", name.bytes());
+    if (got < 0) return NameError(got, "readlink", dir.handle(), name.bytes());
     if (static_cast<size_t>(got) < target.size()) {
       target.resize(static_cast<size_t>(got));
       return target;
@@ -448,7 +488,7 @@ Result<std::string> RealFs::ReadLink(const Fd& dir, NameRef name) {
 Result<FsInfo> RealFs::Info(const Fd& any) {
   struct statfs st {};
   int result = Retry([&] { return fstatfs(any.handle(), &st); });
-  if (result < 0) return SysError(-result, "statfs");
+  if (result < 0) return HandleError(result, "statfs", any.handle());
   uint64_t block = static_cast<uint64_t>(st.f_frsize != 0 ? st.f_frsize : st.f_bsize);
   FsInfo info;
   info.magic = static_cast<uint64_t>(st.f_type);
@@ -464,7 +504,7 @@ Result<FsInfo> RealFs::Info(const Fd& any) {
 Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
   int made = Retry(
       [&] { return mkdirat(dir.handle(), name.c_str(), static_cast<mode_t>(mode)); });
-  if (made < 0) return FsError(-made, "mkdir", name.bytes());
+  if (made < 0) return NameError(made, "mkdir", dir.handle(), name.bytes());
 
   auto fix = [&] {
     struct stat st {};
@@ -486,20 +526,20 @@ Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {
   };
   if (int fixed = fix(); fixed < 0) {
     unlinkat(dir.handle(), name.c_str(), AT_REMOVEDIR);
-    return FsError(-fixed, "mkdir", name.bytes());
+    return NameError(fixed, "mkdir", dir.handle(), name.bytes());
   }
   return Ok();
 }
 
 Status RealFs::Unlink(const Fd& dir, const Name& name) {
   return Finish(Retry([&] { return unlinkat(dir.handle(), name.c_str(), 0); }),
-                "unlink", name);
+                "unlink", dir, name);
 }
 
 Status RealFs::RemoveDir(const Fd& dir, const Name& name) {
   return Finish(
       Retry([&] { return unlinkat(dir.handle(), name.c_str(), AT_REMOVEDIR); }),
-      "rmdir", name);
+      "rmdir", dir, name);
 }
 
 Status RealFs::Symlink(const Fd& dir, const Name& name, std::string_view target) {
@@ -508,7 +548,7 @@ Status RealFs::Symlink(const Fd& dir, const Name& name, std::string_view target)
   std::string text(target);
   return Finish(
       Retry([&] { return symlinkat(text.c_str(), dir.handle(), name.c_str()); }),
-      "symlink", name);
+      "symlink", dir, name);
 }
 
 Status RealFs::Link(const Fd& from_dir, const Name& from, const Fd& to_dir,
@@ -517,7 +557,7 @@ Status RealFs::Link(const Fd& from_dir, const Name& from, const Fd& to_dir,
                   return linkat(from_dir.handle(), from.c_str(), to_dir.handle(),
                                 to.c_str(), 0);
                 }),
-                "link", to);
+                "link", to_dir, to);
 }
 
 Status RealFs::Rename(const Fd& from_dir, const Name& from, const Fd& to_dir,
@@ -529,7 +569,7 @@ Status RealFs::Rename(const Fd& from_dir, const Name& from, const Fd& to_dir,
                   return renameat2(from_dir.handle(), from.c_str(), to_dir.handle(),
                                    to.c_str(), flags);
                 }),
-                "rename", from);
+                "rename", from_dir, from);
 }
 
 // --- attributes ----------------------------------------------------------------------
@@ -541,13 +581,13 @@ Status RealFs::SetMode(const Fd& file, uint32_t mode) {
     result = Retry([&] { return chmod(proc.c_str(), static_cast<mode_t>(mode)); });
     if (result == -ENOENT) result = -EBADF;
   }
-  return Finish(result, "chmod");
+  return Finish(result, "chmod", file);
 }
 
 Status RealFs::SetOwner(const Fd& file, uint32_t uid, uint32_t gid) {
   return Finish(
       Retry([&] { return fchownat(file.handle(), "", uid, gid, AT_EMPTY_PATH); }),
-      "chown");
+      "chown", file);
 }
 
 Status RealFs::SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) {
@@ -557,7 +597,7 @@ Status RealFs::SetTimes(const Fd& file, int64_t atime_ns, int64_t mtime_ns) {
   // Kernels before 5.8 know no AT_EMPTY_PATH here.
   if (result == -EINVAL || result == -ENOENT)
     result = Retry([&] { return futimens(file.handle(), times); });
-  return Finish(result, "utimens");
+  return Finish(result, "utimens", file);
 }
 
 Result<std::vector<std::string>> RealFs::ListXattrs(const Fd& file) {
@@ -629,12 +669,12 @@ Result<bool> RealFs::TryLock(const Fd& file, uint64_t byte, LockMode mode) {
   int result = SetLock(file, byte,
                        mode == LockMode::kExclusive ? short{F_WRLCK} : short{F_RDLCK});
   if (result == -EAGAIN || result == -EACCES) return false;
-  if (result < 0) return SysError(-result, "lock");
+  if (result < 0) return HandleError(result, "lock", file.handle());
   return true;
 }
 
 Status RealFs::Unlock(const Fd& file, uint64_t byte) {
-  return Finish(SetLock(file, byte, F_UNLCK), "unlock");
+  return Finish(SetLock(file, byte, F_UNLCK), "unlock", file);
 }
 
 }  // namespace belay
