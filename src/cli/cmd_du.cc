@@ -2,7 +2,6 @@
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
-#include "store/inventory.h"
 #include "store/usage.h"
 
 namespace belay {
@@ -20,7 +19,7 @@ void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
   json.Key("wanted").Uint(usage.wanted);
   json.Key("reclaimable").Uint(usage.reclaimable);
   json.Key("overhead").Uint(usage.overhead);
-  json.Key("complete").Bool(usage.complete);
+  json.Key("complete").Bool(usage.damage.empty());
   json.Key("by_type").BeginObject();
   for (const auto& [type, bytes] : usage.by_type) json.Key(type).Uint(bytes);
   json.EndObject();
@@ -49,18 +48,14 @@ ExitCode CmdDu(CommandContext& ctx) {
   StoreUsage usage;
   ExitCode code = ExitCode::kOk;
   if (opened.ok()) {
-    auto problems = GlanceAtPacks(*(*opened)->store);
-    if (!problems.ok()) return ctx.term.Fail(problems.error());
-    for (const std::string& p : *problems)
-      ctx.term.Warn(StrCat("the store is damaged: ", p, "; run: belay verify"));
     auto measured = MeasureUsage(*(*opened)->store);
-    if (!measured.ok()) return ctx.term.Fail(measured.error());
+    if (!measured.ok()) return FailOnStore(ctx, measured.error());
     usage = std::move(*measured);
-    if (!usage.complete && problems->empty())
-      ctx.term.Warn("a part of the store cannot be read; run: belay verify");
-    if (!usage.complete || !problems->empty()) code = ExitCode::kDamaged;
+    for (const std::string& d : usage.damage)
+      ctx.term.Warn(StrCat("the store is damaged: ", d, "; run: belay verify"));
+    if (!usage.damage.empty()) code = ExitCode::kDamaged;
   } else if (opened.error().code != Errc::kNotFound) {
-    return ctx.term.Fail(opened.error());
+    return FailOnStore(ctx, opened.error());
   }
   if (ctx.args.has("--root")) {
     auto root = FindRoot(ctx);

@@ -16,10 +16,15 @@ ExitCode CmdGc(CommandContext& ctx) {
       progress.Update(done, total);
     };
     auto collected = CollectGarbage(*(*opened)->store, options);
-    if (!collected.ok()) return ctx.term.Fail(collected.error());
+    if (!collected.ok()) return FailOnStore(ctx, collected.error());
     report = *collected;
+    // Also the catalogue's: the older it is, the less it can say when something is
+    // damaged. It is built when it is next asked in any case.
+    if (auto catalog = Catalog::Open(*(*opened)->store);
+        catalog.ok() && report.generation_changed)
+      (void)(*catalog)->CatchUp();
   } else if (opened.error().code != Errc::kNotFound) {
-    return ctx.term.Fail(opened.error());
+    return FailOnStore(ctx, opened.error());
   }
   const uint64_t freed = report.bytes_before > report.bytes_after
                              ? report.bytes_before - report.bytes_after

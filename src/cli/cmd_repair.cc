@@ -2,8 +2,8 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "store/inventory.h"
+#include "store/mend.h"
 #include "store/repair.h"
-#include "store/verify.h"
 
 namespace belay {
 
@@ -24,47 +24,105 @@ Result<std::vector<std::string>> TakeInUnlisted(CommandContext& ctx, OpenedStore
   return repaired.done;
 }
 
+// What the catalogue knows, before anything is built anew. Sure only while a manifest
+// says that nothing was collected since.
+std::vector<RememberedRecord> Recall(CommandContext& ctx, OpenedStore& at) {
+  auto store =
+      Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options, Store::Mode::kRead);
+  if (store.ok()) {
+    auto catalog = Catalog::Open(**store);
+    if (!catalog.ok()) return {};
+    return (*catalog)->Remembered((*store)->manifest().generation);
+  }
+  auto dir = ctx.fs.OpenDir(at.dir);
+  if (!dir.ok() || store.error().code != Errc::kCorrupt) return {};
+  StoreLocks locks(ctx.fs, at.clock, *dir, at.options.lock_wait_ms);
+  auto catalog = Catalog::Open({ctx.fs, at.clock, at.random, locks, *dir}, nullptr);
+  if (!catalog.ok()) return {};
+  return (*catalog)->Remembered(0);
+}
+
+struct Repaired {
+  RepairReport report;
+  MendReport mended;
+  uint64_t checkpoints = 0;
+};
+
+Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
+  Repaired all;
+  const std::vector<RememberedRecord> remembered = Recall(ctx, at);
+  BELAY_TRY(all.report, RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options));
+  BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
+                                    Store::Mode::kRead));
+  auto add = [&all](const std::vector<std::string>& lines) {
+    all.report.done.insert(all.report.done.end(), lines.begin(), lines.end());
+  };
+  // Something damaged, and packs lie about that may hold it whole: take them in.
+  BELAY_TRY(auto taken_in, TakeInUnlisted(ctx, at, *store));
+  add(taken_in);
+  BELAY_TRY(all.mended, MendStore(*store, remembered, ctx.args.has("--accept-loss")));
+  add(all.mended.done);
+  BELAY_TRY(auto catalog, Catalog::Open(*store));
+  BELAY_TRY(auto moved, catalog->ClearTheWay());
+  add(moved);
+  BELAY_OK(catalog->Rebuild());
+  BELAY_TRY(all.checkpoints, catalog->Count(std::nullopt));
+  add({"rebuilt the catalogue: " + CountText(all.checkpoints, "checkpoint")});
+  return all;
+}
+
+void WriteJson(const Repaired& all, JsonWriter& json) {
+  auto list = [&json](std::string_view key, const std::vector<std::string>& lines) {
+    json.Key(key).BeginArray();
+    for (const std::string& line : lines) json.String(line);
+    json.EndArray();
+  };
+  json.BeginObject();
+  list("done", all.report.done);
+  list("given_up", all.mended.given_up);
+  json.Key("checkpoints").Uint(all.checkpoints);
+  json.Key("clean").Bool(all.mended.left.clean());
+  list("damage", all.mended.left.damage);
+  json.EndObject();
+}
+
 }  // namespace
 
 ExitCode CmdRepair(CommandContext& ctx) {
   auto prepared = PrepareStore(ctx);
   if (!prepared.ok()) return ctx.term.Fail(prepared.error());
   OpenedStore& at = **prepared;
-  auto report = RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options);
-  if (!report.ok()) {
-    if (report.error().code == Errc::kNotFound)
+  auto repaired = Repair(ctx, at);
+  if (!repaired.ok()) {
+    if (repaired.error().code == Errc::kNotFound)
       return ctx.term.Fail(
           Error(Errc::kNotFound, "there is no store to repair at " + at.dir.bytes()));
-    return ctx.term.Fail(report.error());
+    return FailOnStore(ctx, repaired.error());
   }
-  auto store =
-      Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options, Store::Mode::kRead);
-  if (!store.ok()) return ctx.term.Fail(store.error());
-  // Something damaged, and packs lie about that may hold it whole: take them in.
-  auto taken_in = TakeInUnlisted(ctx, at, **store);
-  if (!taken_in.ok()) return ctx.term.Fail(taken_in.error());
-  report->done.insert(report->done.end(), taken_in->begin(), taken_in->end());
-  auto catalog = Catalog::Open(**store);
-  if (!catalog.ok()) return ctx.term.Fail(catalog.error());
-  Status rebuilt = (*catalog)->Rebuild();
-  if (!rebuilt.ok()) return ctx.term.Fail(rebuilt.error());
-  auto count = (*catalog)->Count(std::nullopt);
-  if (!count.ok()) return ctx.term.Fail(count.error());
-  report->done.push_back("rebuilt the catalogue: " + CountText(*count, "checkpoint"));
-
-  if (ctx.term.json()) {
+  Terminal& term = ctx.term;
+  if (term.json()) {
     JsonWriter json;
-    json.BeginObject();
-    json.Key("done").BeginArray();
-    for (const std::string& line : report->done) json.String(line);
-    json.EndArray();
-    json.Key("checkpoints").Uint(*count);
-    json.EndObject();
-    ctx.term.OutJson(json);
+    WriteJson(*repaired, json);
+    term.OutJson(json);
     return ExitCode::kOk;
   }
-  for (const std::string& line : report->done) ctx.term.Out(StrCat(Scrub(line), "\n"));
-  ctx.term.Say("To see whether anything is damaged: belay verify --read-data");
+  for (const std::string& line : repaired->report.done)
+    term.Out(StrCat(Scrub(line), "\n"));
+  for (const std::string& line : repaired->mended.given_up)
+    term.Out(StrCat("given up: ", Scrub(line), "\n"));
+  const VerifyReport& left = repaired->mended.left;
+  if (left.clean()) {
+    term.Say(repaired->mended.given_up.empty()
+                 ? "Every byte was read: the store is whole."
+                 : "Every byte was read: what is left is whole.");
+    return ExitCode::kOk;
+  }
+  term.Out(StrCat(CountText(left.damage.size(), "problem"), " left, ",
+                  CountText(left.hit.size(), "checkpoint"), " hit\n"));
+  term.Say("To see what is hit: belay verify --read-data");
+  term.Say(
+      "To go on without what cannot be read, for good, so that belay gc can work: "
+      "belay repair --accept-loss");
   return ExitCode::kOk;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/open_store.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "store/lost_records.h"
 #include "store/verify.h"
 
 namespace belay {
@@ -14,9 +15,32 @@ std::string Title(const Checkpoint& c) {
   return c.name ? StrCat("'", EscapeForDisplay(*c.name), "' (", id, ")") : id;
 }
 
+std::string_view KindName(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kRoot:
+      return "root";
+    case RecordKind::kCheckpoint:
+      return "checkpoint";
+    case RecordKind::kAnnotation:
+      return "annotation";
+    case RecordKind::kSession:
+      return "session";
+    case RecordKind::kTurn:
+      return "turn";
+    case RecordKind::kOperation:
+      return "operation";
+    case RecordKind::kDrop:
+      return "drop";
+    case RecordKind::kPurge:
+      return "purge";
+  }
+  return "unknown";
+}
+
 void WriteJson(const VerifyReport& report, JsonWriter& json) {
   json.BeginObject();
   json.Key("clean").Bool(report.clean());
+  json.Key("data_read").Bool(report.data_read);
   json.Key("packs").Uint(report.packs);
   json.Key("batches").Uint(report.batches);
   json.Key("objects").Uint(report.objects);
@@ -39,9 +63,21 @@ void WriteJson(const VerifyReport& report, JsonWriter& json) {
     for (const std::string& path : hit.paths) json.PathValue(path);
     json.EndArray();
     json.Key("more_paths").Uint(hit.more_paths);
+    json.Key("record_lost").Bool(hit.record_lost);
     json.EndObject();
   }
   json.EndArray();
+  json.Key("lost_records").BeginArray();
+  for (const LogRecord& r : report.lost_records) {
+    json.BeginObject();
+    json.Key("kind").String(KindName(r.kind));
+    json.Key("id").String(r.id.text());
+    json.Key("seq").Uint(r.seq);
+    json.Key("title").String(RecordTitle(r));
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("unknown_records").Uint(report.unknown_records);
   json.Key("notes").BeginArray();
   for (const std::string& n : report.notes) json.String(n);
   json.EndArray().EndObject();
@@ -51,13 +87,27 @@ void Show(const VerifyReport& report, bool read_data, Terminal& term) {
   for (const std::string& d : report.damage)
     term.Out(StrCat(term.Paint(Style::kRed, "damaged"), ": ", Scrub(d), "\n"));
   for (const HitCheckpoint& hit : report.hit) {
-    term.Out(
-        StrCat("checkpoint ", Title(hit.checkpoint), " cannot be restored whole:\n"));
+    if (hit.record_lost && hit.paths.empty()) {
+      term.Out(StrCat("checkpoint ", Title(hit.checkpoint),
+                      " lost its record; all its files are there\n"));
+      continue;
+    }
+    term.Out(StrCat("checkpoint ", Title(hit.checkpoint),
+                    hit.record_lost ? " lost its record, and" : "",
+                    " cannot be restored whole:\n"));
     for (const std::string& path : hit.paths)
-      term.Out(StrCat("  ", EscapeForDisplay(path), "\n"));
+      term.Out(StrCat("  ", path == "." ? "all of it" : EscapeForDisplay(path), "\n"));
     if (hit.more_paths > 0)
       term.Out(StrCat("  and ", std::to_string(hit.more_paths), " more\n"));
   }
+  for (const LogRecord& r : report.lost_records)
+    if (r.kind != RecordKind::kCheckpoint)
+      term.Out(StrCat("lost, but remembered by the catalogue: ", Scrub(RecordTitle(r)),
+                      "\n"));
+  if (report.unknown_records > 0)
+    term.Out(StrCat("up to ", CountText(report.unknown_records, "record"),
+                    " of the log cannot be read, and nobody remembers them: perhaps "
+                    "checkpoints\n"));
   for (const std::string& n : report.notes) term.Say(StrCat("note: ", n));
   std::string counted =
       StrCat(CountText(report.packs, "pack"), ", ", CountText(report.objects, "object"),
@@ -70,8 +120,12 @@ void Show(const VerifyReport& report, bool read_data, Terminal& term) {
     term.Out(StrCat(CountText(report.damage.size(), "problem"), " in ", counted, "; ",
                     CountText(report.hit.size(), "checkpoint"), " hit\n"));
     term.Say(
-        "Everything else can still be restored. To rebuild what can be rebuilt: "
-        "belay repair");
+        StrCat(report.unknown_records > 0
+                   ? "Every other checkpoint that is still listed can be restored. "
+                   : "Everything else can be restored. ",
+               report.lost_records.empty()
+                   ? "To put right what can be put right: belay repair"
+                   : "To bring back what the catalogue remembers: belay repair"));
   }
 }
 
@@ -82,20 +136,43 @@ Result<VerifyReport> Check(CommandContext& ctx, OpenedStore& opened, bool read_d
   options.progress = [&](uint64_t done, uint64_t total) {
     progress.Update(done, total);
   };
-  BELAY_TRY(VerifyReport report, VerifyStore(*opened.store, options));
   BELAY_TRY(auto catalog, Catalog::Open(*opened.store));
+  options.remembered = catalog->Remembered(opened.store->manifest().generation);
+  BELAY_TRY(VerifyReport report, VerifyStore(*opened.store, options));
   auto problems = catalog->Check();
   if (!problems.ok()) {
     if (problems.error().code != Errc::kCorrupt) {
-      // A read-only or full disk: the packs were checked, and they are what counts.
-      report.notes.push_back("the catalogue was not checked: " + problems.error().what);
+      // The packs were checked, and they are what counts.
+      report.notes.push_back("the catalogue was not checked (" + problems.error().what +
+                             "); belay repair rebuilds it");
       return report;
     }
-    report.damage.push_back("catalogue: " + problems.error().what);
+    report.damage.push_back(problems.error().what);
     return report;
   }
-  for (const std::string& p : *problems) report.damage.push_back("catalogue: " + p);
+  for (const std::string& p : *problems) report.damage.push_back(p);
   return report;
+}
+
+// The store cannot even be opened: what the catalogue knows of it.
+void TellWhatWasThere(CommandContext& ctx) {
+  auto at = PrepareStore(ctx);
+  if (!at.ok() || ctx.term.json()) return;
+  auto dir = ctx.fs.OpenDir((*at)->dir);
+  if (!dir.ok()) return;
+  StoreLocks locks(ctx.fs, (*at)->clock, *dir, (*at)->options.lock_wait_ms);
+  auto catalog =
+      Catalog::Open({ctx.fs, (*at)->clock, (*at)->random, locks, *dir}, nullptr);
+  if (!catalog.ok()) return;
+  uint64_t count = 0;
+  constexpr uint64_t kShown = 20;
+  for (const auto& [record, sure] : (*catalog)->Remembered(0)) {
+    if (record.kind != RecordKind::kCheckpoint) continue;
+    if (++count <= kShown)
+      ctx.term.Out(StrCat("stored until then: ", Scrub(RecordTitle(record)), "\n"));
+  }
+  if (count > kShown)
+    ctx.term.Out(StrCat("and ", CountText(count - kShown, "more checkpoint"), "\n"));
 }
 
 }  // namespace
@@ -106,10 +183,11 @@ ExitCode CmdVerify(CommandContext& ctx) {
   auto opened = OpenStore(ctx, Store::Mode::kRead);
   if (opened.ok()) {
     auto checked = Check(ctx, **opened, read_data);
-    if (!checked.ok()) return ctx.term.Fail(checked.error());
+    if (!checked.ok()) return FailOnStore(ctx, checked.error());
     report = std::move(*checked);
   } else if (opened.error().code != Errc::kNotFound) {
-    return ctx.term.Fail(opened.error());
+    if (opened.error().code == Errc::kCorrupt) TellWhatWasThere(ctx);
+    return FailOnStore(ctx, opened.error());
   }
   if (ctx.term.json()) {
     JsonWriter json;

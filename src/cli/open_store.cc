@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 
 namespace belay {
@@ -19,6 +20,22 @@ Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode 
   BELAY_TRY(opened->store, Store::Open(ctx.fs, opened->clock, opened->random,
                                        opened->dir, opened->options, mode));
   return opened;
+}
+
+ExitCode FailOnStore(CommandContext& ctx, Error error) {
+  if (error.hint.empty()) {
+    if (IsUnreadable(error))
+      error.hint =
+          "the disk reports errors (see dmesg): copy the store to another one soon; "
+          "belay verify names what is hit";
+    else if (error.sys == EROFS)
+      error.hint = "the disk is read-only; verify, du and status work as they are";
+    else if (error.code == Errc::kNoSpace)
+      error.hint = "make room on the disk, or move the store: BELAY_HOME";
+    else if (error.sys == EACCES || error.sys == EPERM)
+      error.hint = "see who owns it and who may read and write it: ls -ld";
+  }
+  return ctx.term.Fail(error);
 }
 
 std::string SizeText(uint64_t bytes) {

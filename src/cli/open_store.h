@@ -25,6 +25,10 @@ Result<std::unique_ptr<OpenedStore>> PrepareStore(CommandContext& ctx);
 // kNotFound when there is none and `mode` is kRead.
 Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode mode);
 
+// Reports the failure of a command on the store, with what to do about it where the
+// failure itself does not say.
+ExitCode FailOnStore(CommandContext& ctx, Error error);
+
 // "14 KiB", "1.2 GiB": at most four characters and a unit.
 std::string SizeText(uint64_t bytes);
 // "1 file", "14 files".

@@ -60,7 +60,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   }
   if (const auto& trouble = catalog->trouble())
     status.failures.push_back({FormatUtcMillis((*opened)->clock.WallMillis()),
-                               StrCat("the catalogue: ", trouble->what)});
+                               StrCat("the catalogue cannot be used (", trouble->what,
+                                      "); belay repair rebuilds it")});
   return std::optional(std::move(status));
 }
 

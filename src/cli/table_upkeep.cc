@@ -32,9 +32,13 @@ constexpr FlagSpec kVerifyFlags[] = {
 constexpr Example kVerifyExamples[] = {
     {"belay verify --read-data", "is everything that was stored still whole?"}};
 
-constexpr std::string_view kRepairUsage[] = {"repair"};
+constexpr std::string_view kRepairUsage[] = {"repair [--accept-loss]"};
+constexpr FlagSpec kRepairFlags[] = {
+    {.name = "--accept-loss",
+     .help = "give up what cannot be read, for good, so that belay gc can go on"}};
 constexpr Example kRepairExamples[] = {
-    {"belay repair", "after `belay verify` found something"}};
+    {"belay repair", "after `belay verify` found something"},
+    {"belay repair --accept-loss", "when it cannot be brought back and gc refuses"}};
 
 constexpr std::string_view kPurgeUsage[] = {"purge PATH|--session ID [--everywhere]"};
 constexpr FlagSpec kPurgeFlags[] = {
@@ -73,7 +77,9 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "verify",
      .summary = "check that the store is whole",
      .usage = kVerifyUsage,
-     .about = "Changes nothing. Exits 3 when something is damaged, and says what.",
+     .about = "Changes nothing that is stored; at most the empty file `lock` is "
+              "created. Exits 3 when something is damaged, and says what and which "
+              "checkpoints it hits. Works on a read-only disk.",
      .flags = kVerifyFlags,
      .examples = kVerifyExamples,
      .run = CmdVerify,
@@ -81,9 +87,15 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "repair",
      .summary = "put right what can be put right",
      .usage = kRepairUsage,
-     .about = "Rebuilds indexes, catalogue and a lost manifest from the packs. Nothing "
-              "stored is "
-              "thrown away; what is damaged stays named by belay verify.",
+     .about =
+         "Rebuilds indexes, catalogue and a lost manifest from the packs, brings back "
+         "from the catalogue what the packs lost, and replaces damaged packs by whole "
+         "copies when nothing is lost by it. Nothing stored is thrown away; what "
+         "stays damaged is named by belay verify.\n\n"
+         "With --accept-loss what still cannot be read is given up: it is named once "
+         "more, no longer counts as damage, and belay gc goes on. The damaged files "
+         "are kept aside.",
+     .flags = kRepairFlags,
      .examples = kRepairExamples,
      .run = CmdRepair,
      .whole_store = true},

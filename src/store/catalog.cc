@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/mutant.h"
 #include "store/catalog_internal.h"
+#include "store/repair.h"
 
 namespace belay {
 
@@ -77,7 +79,7 @@ class StoreLog final : public LogSource {
   Store& store_;
 };
 
-// The file is at fault, not the question and not the log: ask without it.
+// The file is at fault, not the question: ask without it.
 bool IsTrouble(Errc code) {
   switch (code) {
     case Errc::kNoSpace:
@@ -134,6 +136,16 @@ struct Catalog::Impl {
   Status MoveIntoPlace();
   void MoveLongWal();
   void GiveUp();
+  std::vector<RememberedRecord> OldRecords(CatalogDb& old, uint64_t generation);
+
+  // The file opened so that nothing can be changed; kNotFound when there is none.
+  struct Frozen {
+    std::optional<HeldLock> lock;  // absent on a read-only disk
+    std::unique_ptr<Fd> dir;       // its address stays
+    std::unique_ptr<SqliteFs> vfs;
+    std::unique_ptr<CatalogDb> db;
+  };
+  Result<Frozen> Freeze();
 
   // Runs `ask` on a database that holds everything published so far.
   template <class Answer>
@@ -152,6 +164,7 @@ struct Catalog::Impl {
   std::unique_ptr<SqliteFs> vfs;
   std::unique_ptr<CatalogDb> db;  // good while `changes` says `seen`
   uint64_t seen = 0;
+  bool asked = false;                 // ReadFile() got as far as the question
   std::unique_ptr<CatalogDb> memory;  // instead of db, when there is trouble
   std::optional<Error> trouble;
 };
@@ -253,6 +266,15 @@ Status Catalog::Impl::BuildNew() {
   if (!prepared.ok()) return prepared;
   Writing writing(*this);
   db.reset();
+  // What is no file is not ours to remove.
+  for (const Name* name : {&DbName(), &WalName(), &NewName()}) {
+    auto stat = place.fs.StatAt(dir, *name);
+    if (stat.ok() && stat->type != FileType::kRegular)
+      return Error(Errc::kIo, "catalog/" + name->bytes() + " is " +
+                                  std::string(FileTypeName(stat->type)) +
+                                  ", not a file")
+          .WithHint("belay repair moves it aside");
+  }
   BELAY_OK(AboutToWrite());
   Status built = WriteNew();
   if (built.ok()) built = MoveIntoPlace();
@@ -272,11 +294,45 @@ Status Catalog::Impl::WriteNew() {
   {
     BELAY_TRY(auto fresh, CatalogDb::Create(*vfs, kNewFile, options.page_size));
     BELAY_OK(fresh->CatchUp(*log));
+    if (!fresh->log_was_whole() && !BELAY_MUTANT("catalogue-forgets-lost")) {
+      // The old file may be the last to know what cannot be read any more.
+      BELAY_TRY(auto now, fresh->Stored());
+      auto old = CatalogDb::Open(*vfs, kDbFile);
+      if (old.ok())
+        BELAY_OK(fresh->KeepLost(OldRecords(**old, now->position.generation)));
+    }
     BELAY_OK(fresh->Finish());
   }
   BELAY_TRY(Fd file, place.fs.Open(dir, NewName(), OpenMode::ReadWrite()));
   BELAY_OK(place.fs.Sync(file));
   return file.Close();
+}
+
+std::vector<RememberedRecord> Catalog::Impl::OldRecords(CatalogDb& old,
+                                                        uint64_t generation) {
+  auto stored = old.Stored();
+  const bool same =
+      stored.ok() && *stored && (*stored)->position.generation == generation;
+  std::vector<RememberedRecord> records = old.AllRecords();
+  if (!same)
+    for (RememberedRecord& r : records) r.sure = false;
+  return records;
+}
+
+Result<Catalog::Impl::Frozen> Catalog::Impl::Freeze() {
+  Frozen frozen;
+  auto held = place.locks.Acquire(StoreLock::kCatalog, LockMode::kShared);
+  if (held.ok())
+    frozen.lock = std::move(*held);
+  else if (held.error().code != Errc::kRefused)  // a read-only disk: nobody writes
+    return std::move(held).error();
+  BELAY_TRY(Fd opened,
+            place.fs.Open(place.store_dir, DirName(), OpenMode::Directory()));
+  frozen.dir = std::make_unique<Fd>(std::move(opened));
+  BELAY_TRY(frozen.vfs, SqliteFs::Register(place.fs, place.clock, place.random,
+                                           *frozen.dir, SqliteFs::Access::kReadOnly));
+  BELAY_TRY(frozen.db, CatalogDb::Open(*frozen.vfs, kDbFile));
+  return frozen;
 }
 
 // A database beside the WAL of another one would be read together with it, and a
@@ -301,14 +357,17 @@ Status Catalog::Impl::MoveIntoPlace() {
 template <class Answer>
 Result<Answer> Catalog::Impl::ReadFile(
     const std::function<Result<Answer>(CatalogDb&)>& ask) {
+  asked = false;
   {
     BELAY_TRY(HeldLock lock,
               place.locks.Acquire(StoreLock::kCatalog, LockMode::kShared));
     BELAY_TRY(bool there, Connect());
     if (there) {
       auto freshness = db->Compare(*log);
-      if (freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent)
+      if (freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent) {
+        asked = true;
         return ask(*db);
+      }
       if (!freshness.ok()) {
         db.reset();
         if (freshness.error().code != Errc::kCorrupt)
@@ -319,6 +378,7 @@ Result<Answer> Catalog::Impl::ReadFile(
   BELAY_TRY(HeldLock lock,
             place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
   BELAY_OK(Update());
+  asked = true;
   return ask(*db);
 }
 
@@ -346,7 +406,8 @@ Result<Answer> Catalog::Impl::Read(
   BELAY_TRY(HeldLock held, log->Hold());
   auto answer = ReadFile(ask);
   trouble.reset();
-  if (answer.ok() || !IsTrouble(answer.error().code)) {
+  const bool in_the_way = !answer.ok() && !asked && answer.error().code != Errc::kBusy;
+  if (answer.ok() || !(in_the_way || IsTrouble(answer.error().code))) {
     memory.reset();
     return answer;
   }
@@ -396,56 +457,102 @@ Status Catalog::Rebuild() {
   return impl_->BuildNew();
 }
 
+Result<std::vector<std::string>> Catalog::ClearTheWay() {
+  Impl& my = *impl_;
+  std::vector<std::string> done;
+  BELAY_TRY(HeldLock lock,
+            my.place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
+  my.db.reset();
+  my.vfs.reset();
+  my.changes = Fd();
+  my.dir = Fd();
+  auto clear = [&](const Fd& dir, const Name& name, FileType wanted,
+                   const std::string& shown) -> Status {
+    auto stat = my.place.fs.StatAt(dir, name);
+    if (!stat.ok() || stat->type == wanted) return Ok();
+    BELAY_TRY(Name to, MoveAside(my.place.fs, dir, name));
+    done.push_back(shown + " was " + std::string(FileTypeName(stat->type)) +
+                   ": moved aside, now " + to.bytes());
+    return Ok();
+  };
+  BELAY_OK(clear(my.place.store_dir, DirName(), FileType::kDirectory, "catalog"));
+  auto dir = my.place.fs.Open(my.place.store_dir, DirName(), OpenMode::Directory());
+  if (!dir.ok()) {
+    if (dir.error().code == Errc::kNotFound) return done;
+    return std::move(dir).error();
+  }
+  for (const char* file :
+       {"catalog.db", "catalog.db-wal", "catalog.db-shm", "catalog.db-journal",
+        "catalog.new", "catalog.new-wal", "catalog.new-journal", "changes"})
+    BELAY_OK(clear(*dir, Name::Literal(file), FileType::kRegular,
+                   "catalog/" + std::string(file)));
+  auto changes = ReadSmallFile(my.place.fs, *dir, ChangesName(), 4096);
+  if (!changes.ok() && IsUnreadable(changes.error())) {
+    BELAY_OK(Remove(my.place.fs, *dir, ChangesName()));
+    done.push_back("removed catalog/changes, which could not be read");
+  }
+  return done;
+}
+
 Result<std::vector<std::string>> Catalog::Check() {
   Impl& my = *impl_;
   BELAY_TRY(HeldLock held, my.log->Hold());
-  BELAY_TRY(HeldLock lock,
-            my.place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
-  BELAY_OK(my.Prepare());
-  BELAY_TRY(my.seen, my.Changes());
-  my.db.reset();  // the files, not what we remember of them
   std::vector<std::string> problems;
-
-  auto opened = CatalogDb::Open(*my.vfs, kDbFile);
-  if (!opened.ok()) {
-    if (opened.error().code == Errc::kNotFound) return problems;
-    if (opened.error().code != Errc::kCorrupt) return std::move(opened).error();
-    problems.push_back(opened.error().what);
+  auto damaged = [&problems](const Error& error) -> Status {
+    if (error.code != Errc::kCorrupt) return error;
+    problems.push_back(error.what);
+    return Ok();
+  };
+  auto frozen = my.Freeze();
+  if (!frozen.ok()) {
+    if (frozen.error().code == Errc::kNotFound) return problems;
+    BELAY_OK(damaged(frozen.error()));
     return problems;
   }
-  CatalogDb& file = **opened;
+  auto copied = frozen->db->CopyToMemory();
+  if (!copied.ok()) {
+    BELAY_OK(damaged(copied.error()));
+    return problems;
+  }
+  CatalogDb& file = **copied;
   BELAY_TRY(problems, file.CheckStructure());
   BELAY_TRY(auto truth, CatalogDb::InMemory());
   BELAY_OK(truth->CatchUp(*my.log));
+  bool whole = truth->log_was_whole();
 
-  // Bring the file to where the truth is, then compare; somebody may publish meanwhile.
-  Impl::Writing writing(my);
+  // Bring the copy to where the truth is, then compare; somebody may publish meanwhile.
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     auto freshness = file.Compare(*my.log);
     // Of another generation (GC came by) or of a log that lost its end: not damage. No
     // answer is taken from it; the next question builds it anew.
     if (freshness.ok() && *freshness == CatalogDb::Freshness::kForeign) return problems;
-    Status done = freshness.ok() ? Ok() : Status(freshness.error());
-    if (freshness.ok() && *freshness == CatalogDb::Freshness::kBehind) {
-      BELAY_OK(my.AboutToWrite());
+    Status done = freshness.ok() ? Ok() : belay::Status(freshness.error());
+    if (freshness.ok() && *freshness == CatalogDb::Freshness::kBehind)
       done = file.CatchUp(*my.log);
-    }
     if (!done.ok()) {
       if (done.error().code == Errc::kConflict) return problems;  // the same
-      if (done.error().code != Errc::kCorrupt) return std::move(done).error();
-      problems.push_back(done.error().what);
+      BELAY_OK(damaged(done.error()));
       return problems;
     }
     BELAY_TRY(auto truth_is, truth->Compare(*my.log));
     if (truth_is == CatalogDb::Freshness::kCurrent) {
+      // What the packs cannot show any more is not the catalogue's fault.
+      if (!whole) BELAY_OK(truth->Adopt(file));
       BELAY_TRY(auto differences, file.CompareRows(*truth));
       problems.insert(problems.end(), differences.begin(), differences.end());
       return problems;
     }
     BELAY_OK(truth->CatchUp(*my.log));
+    whole &= truth->log_was_whole();
   }
   return Error(Errc::kBusy, "catalogue: others keep writing while it is checked");
+}
+
+std::vector<RememberedRecord> Catalog::Remembered(uint64_t generation) {
+  auto frozen = impl_->Freeze();
+  if (!frozen.ok()) return {};
+  return impl_->OldRecords(*frozen->db, generation);
 }
 
 Result<std::vector<CatalogEntry>> Catalog::ListCheckpoints(

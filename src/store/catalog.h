@@ -12,6 +12,10 @@
 //   * Killed or without power at any instruction, the next question is answered the
 //   same:
 //     from the index, brought up to date, or from one built anew.
+//   * What it knows and a damaged log no longer shows is not forgotten: such records
+//   are
+//     kept aside when it is built anew (Remembered()), though no answer comes from
+//     them.
 //   * An index that cannot be opened, written or built (full disk, read-only, EIO) does
 //     not stop anybody: the questions are then answered from one in memory, and
 //     trouble() says why. CatchUp() and Rebuild() report the failure itself.
@@ -110,6 +114,13 @@ struct RootEntry {
   int64_t made_ms = 0;
 };
 
+// A record as a catalogue remembers it. Not sure: a collection may have taken it away
+// since.
+struct RememberedRecord {
+  LogRecord record;
+  bool sure = true;
+};
+
 struct CatalogOptions {
   uint64_t checkpoint_wal_bytes = uint64_t{1} << 20;  // move a longer WAL into the file
   int page_size = 4096;                               // of a file built anew
@@ -128,7 +139,8 @@ class CatalogDb;
 
 class Catalog {
  public:
-  // Touches no file yet. `store` must outlive the catalogue.
+  // Touches no file yet. `store` must outlive the catalogue. Without a `log` only
+  // Remembered() may be asked.
   static Result<std::unique_ptr<Catalog>> Open(Store& store,
                                                const CatalogOptions& options = {});
   static Result<std::unique_ptr<Catalog>> Open(const CatalogPlace& place,
@@ -143,9 +155,17 @@ class Catalog {
   Status CatchUp();
   // Builds the file anew from the packs, whatever it holds.
   Status Rebuild();
+  // Moves aside what is no file under the name of one of ours, and what is no directory
+  // under the name of catalog/; what was done, in words.
+  Result<std::vector<std::string>> ClearTheWay();
   // Everything that is wrong with the file, in words; empty when nothing is. Changes
-  // nothing but what CatchUp() does. A file that is not there yet is not wrong.
+  // nothing: it works on a copy in memory. A file that is not there yet is not wrong,
+  // and neither is one that knows more than a damaged log shows.
   Result<std::vector<std::string>> Check();
+  // Every record the file holds, as it is, without bringing it up to date: a hint when
+  // the log lost something. Changes nothing. Empty when there is no file or none that
+  // can be read. A record is `sure` when the file is of generation `generation`.
+  std::vector<RememberedRecord> Remembered(uint64_t generation);
   // Why the last question was answered without the file; empty when it was not.
   const std::optional<Error>& trouble() const;
 

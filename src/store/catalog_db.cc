@@ -11,13 +11,16 @@ namespace {
 
 // Raised whenever the schema, or what is put into it, changes: files with another one
 // are built anew.
-constexpr int64_t kSchemaVersion = 1;
+constexpr int64_t kSchemaVersion = 2;
 
 // records: every record that was not dropped; the payload is its encoding, and the rest
 // of the row repeats parts of it for SQLite to look for. checkpoints, annotations,
 // search: what is derived from records, for the same reason. `name` and the full text
 // are as the annotations left them. drops: ids of dropped records, with the highest
-// sequence number of a drop.
+// sequence number of a drop. lost: records that the file before this one had and that
+// the packs, a part of whose log cannot be read, no longer show; no answer comes from
+// it, `belay verify` names them and `belay repair` publishes them again. `sure`: no
+// collection can have taken them away.
 constexpr const char* kSchema = R"sql(
 CREATE TABLE meta(key INTEGER PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE records(
@@ -36,6 +39,9 @@ CREATE INDEX checkpoints_name ON checkpoints(name, seq) WHERE name IS NOT NULL;
 CREATE TABLE annotations(target BLOB NOT NULL, seq INTEGER NOT NULL,
   PRIMARY KEY(target, seq)) WITHOUT ROWID;
 CREATE TABLE drops(id BLOB PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE lost(
+  seq INTEGER NOT NULL, id BLOB NOT NULL, sure INTEGER NOT NULL, payload BLOB NOT NULL,
+  row_check INTEGER NOT NULL);
 CREATE VIRTUAL TABLE search USING fts5(name, note, description, prompt,
   tokenize='unicode61 remove_diacritics 2');
 )sql";
@@ -322,6 +328,79 @@ Status CatalogDb::MoveWal() {
   return Ok();
 }
 
+Result<std::unique_ptr<CatalogDb>> CatalogDb::CopyToMemory() {
+  BELAY_TRY(auto copy, Connect(":memory:", nullptr, true));
+  sqlite3_backup* backup = sqlite3_backup_init(copy->db_, "main", db_, "main");
+  if (backup == nullptr) return copy->LastError("copy");
+  sqlite3_backup_step(backup, -1);
+  // What went wrong in reading is said by this connection, the rest by the other.
+  if (sqlite3_backup_finish(backup) != SQLITE_OK) {
+    bool mine = sqlite3_errcode(db_) != SQLITE_OK;
+    std::optional<Error> cause = vfs_ != nullptr ? vfs_->TakeError() : std::nullopt;
+    if (cause) return Context(std::move(*cause), "catalogue");
+    return (mine ? *this : *copy).LastError("copy");
+  }
+  return copy;
+}
+
+// --- what was lost
+// -------------------------------------------------------------------------
+
+std::vector<RememberedRecord> CatalogDb::AllRecords() {
+  std::vector<RememberedRecord> out;
+  for (const char* sql :
+       {"SELECT seq, id, payload, row_check, 1 FROM records ORDER BY seq",
+        "SELECT seq, id, payload, row_check, sure FROM lost ORDER BY seq"}) {
+    auto rows = Prepare(sql);
+    if (!rows.ok()) continue;
+    for (;;) {
+      auto row = (*rows)->Step();
+      if (!row.ok() || !*row) break;  // damaged: as far as it can be read
+      if ((*rows)->Blob(1).size() != 16) continue;
+      const uint64_t seq = Unsigned((*rows)->Int(0));
+      const RecordId id(Id128::FromSpan((*rows)->Blob(1)));
+      if (Signed(RowCheck(seq, id, (*rows)->Blob(2))) != (*rows)->Int(3)) continue;
+      auto record = DecodeLogRecord((*rows)->Blob(2));
+      if (record.ok() && record->seq == seq && record->id == id)
+        out.push_back({std::move(*record), (*rows)->Int(4) != 0});
+    }
+    (*rows)->Start();
+  }
+  return out;
+}
+
+Status CatalogDb::KeepLost(const std::vector<RememberedRecord>& remembered) {
+  BELAY_OK(Execute("BEGIN IMMEDIATE"));
+  for (const auto& [record, sure] : remembered) {
+    BELAY_TRY(bool dropped, IsDropped(record));
+    BELAY_TRY(Statement * find,
+              Prepare("SELECT count(*) FROM records WHERE seq=? AND id=?"));
+    BELAY_TRY(auto there,
+              Sequences(find->Bind(Signed(record.seq)).Bind(record.id.span())));
+    if (dropped || there.at(0) != 0) continue;
+    Bytes payload = EncodeLogRecord(record);
+    BELAY_TRY(Statement * put, Prepare("INSERT INTO lost VALUES(?, ?, ?, ?, ?)"));
+    BELAY_OK(put->Bind(Signed(record.seq))
+                 .Bind(record.id.span())
+                 .Bind(sure ? 1 : 0)
+                 .Bind(payload)
+                 .Bind(Signed(RowCheck(record.seq, record.id, payload)))
+                 .Run());
+  }
+  return Execute("COMMIT");
+}
+
+Status CatalogDb::Adopt(CatalogDb& other) {
+  BELAY_OK(Execute("BEGIN IMMEDIATE"));
+  BELAY_TRY(Statement * rows, other.Prepare("SELECT seq FROM records ORDER BY seq"));
+  BELAY_TRY(auto all, Sequences(*rows));
+  for (uint64_t seq : all) {
+    auto record = other.Load(seq);
+    if (record.ok()) BELAY_OK(Apply(*record));
+  }
+  return Execute("COMMIT");
+}
+
 // --- schema
 // ------------------------------------------------------------------------------
 
@@ -409,6 +488,7 @@ Status CatalogDb::CatchUp(LogSource& log) {
     if (stored) after = stored->position;
     BELAY_TRY(LogPosition end,
               log.Read(after, [this](const LogRecord& r) { return Apply(r); }));
+    log_was_whole_ = end.whole;
     // Looked at after reading: what had been read before may have been cut off while we
     // read on.
     if (stored) {

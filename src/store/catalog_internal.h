@@ -86,6 +86,16 @@ class CatalogDb {
   Status Finish();
   // Moves the WAL into the file and empties it.
   Status MoveWal();
+  // What the log that CatchUp() read last looked like.
+  bool log_was_whole() const { return log_was_whole_; }
+  // The same content in memory, for trying things on it.
+  Result<std::unique_ptr<CatalogDb>> CopyToMemory();
+  // Every record that can be read and matches its row's check, those in `lost` too.
+  std::vector<RememberedRecord> AllRecords();
+  // Puts into `lost` what of this is neither here nor dropped.
+  Status KeepLost(const std::vector<RememberedRecord>& remembered);
+  // Applies the records of another one.
+  Status Adopt(CatalogDb& other);
   // Position and mark as stored.
   struct Place {
     LogPosition position;
@@ -147,6 +157,7 @@ class CatalogDb {
 
   sqlite3* db_;
   SqliteFs* vfs_;  // null in memory
+  bool log_was_whole_ = true;
   std::map<std::string, Statement, std::less<>> statements_;
 };
 

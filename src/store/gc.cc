@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <set>
 
 #include "base/mutant.h"
 #include "store/appender.h"
 #include "store/inventory.h"
+#include "store/repair.h"
 #include "store/verify.h"
 
 namespace belay {
@@ -100,10 +102,23 @@ class CopyTarget {
 
 class Collector {
  public:
-  Collector(Store& store, const GcOptions& options)
-      : store_(store), options_(options) {}
+  using Numbered = std::vector<std::pair<uint64_t, RecordId>>;
+  Collector(Store& store, const GcOptions& options,
+            const std::vector<PackId>& salvage = {}, const Numbered& must_be_read = {})
+      : store_(store),
+        options_(options),
+        salvage_(salvage.begin(), salvage.end()),
+        must_be_read_(must_be_read) {}
+
+  const std::vector<std::string>& set_aside() const { return set_aside_; }
 
   Result<GcReport> Run() {
+    BELAY_TRY(FsInfo info, store_.fs().Info(store_.dir()));
+    if (info.read_only)
+      return Error(Errc::kRefused, EROFS,
+                   "the disk of the store " + store_.path().bytes() +
+                       " is read-only, so nothing can be given back")
+          .WithHint("verify, du and status work as they are");
     // Another one at work will do as well: no need to queue.
     BELAY_TRY(auto collector,
               store_.locks().TryAcquire(StoreLock::kCollector, LockMode::kExclusive));
@@ -111,7 +126,7 @@ class Collector {
       return Error(Errc::kBusy, "another belay process is cleaning up the store")
           .WithHint("try again when it is done");
     BELAY_OK(Look());  // refuses damage before anything goes
-    if (!options_.dry_run) {
+    if (!options_.dry_run && salvage_.empty()) {
       BELAY_OK(CheckLeftovers());
       BELAY_OK(RemoveLeftovers());
     }
@@ -211,11 +226,14 @@ class Collector {
     BELAY_OK(ReadOn(store_, log_));
     BELAY_TRY(inventory_, TakeInventory(store_));
     marker_ = std::make_unique<Marker>(store_, inventory_);
+    // Of what a damaged header hides, an index may know the place.
+    if (!salvage_.empty()) marker_->KeepEdges();
     BELAY_OK(marker_->Mark(log_));
     return RefuseDamage();
   }
 
   Status RefuseDamage() {
+    if (!salvage_.empty()) return RefuseLoss();
     // A record that cannot be read may want anything: nothing can be called unwanted.
     std::string why;
     if (!log_.whole) why = "a part of its log cannot be read";
@@ -225,7 +243,30 @@ class Collector {
     if (!marker_->broken().empty()) why = marker_->broken().front().what;
     if (why.empty()) return Ok();
     return Error(Errc::kCorrupt, "the store is damaged (" + why + ")")
-        .WithHint("belay verify names the checkpoints; nothing was removed");
+        .WithHint(
+            "nothing was removed; belay verify names the checkpoints, belay "
+            "repair puts right what it can");
+  }
+
+  // For SalvagePacks(): what is wanted must be readable somewhere.
+  Status RefuseLoss() {
+    for (const PackInventory& pack : inventory_.packs)
+      if (!pack.readable && !salvage_.contains(pack.listed.id))
+        return Error(Errc::kCorrupt,
+                     PackFile::FileName(pack.listed.id).bytes() + " cannot be read");
+    for (const Marker::Broken& broken : marker_->broken())
+      if (!ReadsWell(broken.key)) return Error(Errc::kCorrupt, broken.what);
+    std::set<std::pair<uint64_t, RecordId>> read;
+    for (const LogRecord& r : log_.records) read.emplace(r.seq, r.id);
+    for (const auto& record : must_be_read_)
+      if (!read.contains(record) && !BELAY_MUTANT("salvage-what-it-finds"))
+        return Error(Errc::kCorrupt,
+                     "a record that could be read before cannot be read now");
+    return Ok();
+  }
+  bool ReadsWell(const ObjectKey& key) {
+    if (key.type != ObjectType::kChunks) return store_.Get(key).ok();
+    return store_.ReadContent(key.id, [](ByteSpan) -> Status { return Ok(); }).ok();
   }
 
   uint64_t PackBytes() const {
@@ -236,6 +277,12 @@ class Collector {
 
   // Packs worth rewriting: too much garbage, or small ones that can become one.
   void Choose() {
+    if (!salvage_.empty()) {
+      victims_.clear();
+      for (const PackInventory& pack : inventory_.packs)
+        if (salvage_.contains(pack.listed.id)) victims_.insert(pack.listed.id);
+      return;
+    }
     victims_.clear();
     report_.reclaimable = 0;
     const std::unordered_set<ObjectId> dead_records = DeadRecords();
@@ -303,8 +350,10 @@ class Collector {
           elsewhere.emplace(item.key, std::make_pair(&pack, item.offset));
     }
     uint64_t done = 0;
+    std::vector<ObjectKey> hidden;
     for (const PackInventory& pack : inventory_.packs) {
       if (!victims_.contains(pack.listed.id)) continue;
+      if (!pack.readable && !salvage_.empty()) continue;
       BELAY_TRY(PackFile file,
                 PackFile::Open(store_.fs(), store_.packs_dir(), pack.listed.id,
                                store_.manifest().store, OpenMode::Read()));
@@ -324,10 +373,7 @@ class Collector {
         auto checked = file.ReadRecord(record);
         if (!checked.ok()) {
           if (checked.error().code != Errc::kCorrupt) return std::move(checked).error();
-          auto other = store_.Get(item.key);  // a later duplicate may be whole
-          if (!other.ok())
-            return Error(Errc::kCorrupt, checked.error().what)
-                .WithHint("belay verify names the checkpoints; nothing was removed");
+          hidden.push_back(item.key);  // a duplicate may be whole
           continue;
         }
         BELAY_TRY(Bytes stored, file.ReadStored(record));
@@ -336,7 +382,41 @@ class Collector {
         ++report_.objects_kept;
       }
     }
+    if (!salvage_.empty())
+      for (const ObjectKey& key : marker_->live())
+        if (!inventory_.Has(key)) hidden.push_back(key);
+    for (const ObjectKey& key : hidden) {
+      auto other = elsewhere.find(key);
+      if (copied_.contains(key) ||
+          (other != elsewhere.end() &&
+           IsReadable(*other->second.first, other->second.second)))
+        continue;
+      BELAY_OK(CopyHidden(target, key));
+    }
     return CopyRecords(target);
+  }
+
+  // What is wanted and was not found whole where the walk led: by whatever way it can
+  // still be read.
+  Status CopyHidden(CopyTarget& target, const ObjectKey& key) {
+    auto read = store_.Get(key);
+    if (!read.ok())
+      return Error(Errc::kCorrupt, read.error().what)
+          .WithHint("belay verify names the checkpoints; nothing was removed");
+    const Bytes& raw = *read;
+    std::unique_ptr<Codec> codec = store_.TakeCodec();
+    Bytes stored;
+    RecordHeader header;
+    header.type = key.type;
+    header.id = key.id;
+    header.codec = codec->Encode(raw, stored);
+    header.raw_length = static_cast<uint32_t>(raw.size());
+    header.stored_length = static_cast<uint32_t>(stored.size());
+    store_.ReturnCodec(std::move(codec));
+    BELAY_OK(target.AddObject(header, stored));
+    copied_.insert(key);
+    ++report_.objects_kept;
+    return Ok();
   }
 
   bool IsReadable(const PackInventory& pack, uint64_t offset) {
@@ -456,7 +536,12 @@ class Collector {
 
     auto unlink_victims = [&] {
       for (const PackId& id : victims_) {
-        (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(id));
+        if (salvage_.empty())
+          (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(id));
+        else if (auto to =
+                     MoveAside(store_.fs(), store_.packs_dir(), PackFile::FileName(id));
+                 to.ok())
+          set_aside_.push_back(to->bytes());
         (void)store_.fs().Unlink(store_.packs_dir(), PackIndex::FileName(id));
       }
     };
@@ -472,6 +557,7 @@ class Collector {
     unlink_victims();
     BELAY_OK(store_.fs().Sync(store_.packs_dir()));
     BELAY_OK(store_.Refresh());
+    report_.generation_changed = true;
     report_.packs_after = next.packs.size();
     report_.bytes_after = 0;
     for (const Manifest::Pack& p : next.packs) {
@@ -483,6 +569,9 @@ class Collector {
 
   Store& store_;
   const GcOptions& options_;
+  const std::unordered_set<PackId> salvage_;
+  const Numbered must_be_read_;
+  std::vector<std::string> set_aside_;
   GcReport report_;
   Inventory inventory_;
   LogView log_;
@@ -497,6 +586,19 @@ class Collector {
 
 Result<GcReport> CollectGarbage(Store& store, const GcOptions& options) {
   return Collector(store, options).Run();
+}
+
+Result<SalvageReport> SalvagePacks(
+    Store& store, const std::vector<PackId>& packs,
+    const std::vector<std::pair<uint64_t, RecordId>>& must_be_read) {
+  SalvageReport report;
+  if (packs.empty()) return report;
+  const GcOptions options;
+  Collector collector(store, options, packs, must_be_read);
+  BELAY_TRY(GcReport collected, collector.Run());
+  (void)collected;
+  report.set_aside = collector.set_aside();
+  return report;
 }
 
 }  // namespace belay

@@ -76,7 +76,8 @@ struct Root {
   uint64_t dev = 0, ino = 0;
   bool operator==(const Root&) const = default;
 };
-// A root's record has the root's id as its own id too, so a later one replaces it.
+// `id` is the record's own. Of several records of one root the latest counts; whether
+// they share an id is up to the writer, and a drop of an id takes all that have it.
 LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms);
 Result<Root> ToRoot(const LogRecord& record);
 

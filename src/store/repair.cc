@@ -359,7 +359,9 @@ class Repairer {
           header.error().code != Errc::kCorrupt)
         return std::move(header).error();
       if (!header.ok())
-        Done("pack " + p.id.text() + " cannot be repaired: " + header.error().what);
+        Done("pack " + p.id.text() + " cannot be put right here: " +
+             (header.error().code == Errc::kNotFound ? "it is missing"
+                                                     : header.error().what));
     }
     return Ok();
   }

@@ -30,7 +30,7 @@ struct SqliteFs::Impl {
   // What we keep for one open file.
   struct Open {
     Impl& owner;
-    Fd fd;
+    Fd fd;                   // not open: stands for a file that is not there
     bool flush_dir = false;  // the name may not be durable yet
     bool persist_wal = false;
   };
@@ -45,6 +45,8 @@ struct SqliteFs::Impl {
   // Remembers `error`; SQLite gets `code`, or "full" when that is what it is.
   int Failed(Error error, int code) {
     if (error.code == Errc::kNoSpace) code = SQLITE_FULL;
+    // A symlink or a directory under the name of a file: no fault of the question.
+    if (error.code == Errc::kInvalid) error.code = Errc::kIo;
     last_error = std::move(error);
     return code;
   }
@@ -70,6 +72,10 @@ struct SqliteFs::Impl {
       Open& open = Of(file);
       std::span<std::byte> span(static_cast<std::byte*>(out),
                                 static_cast<size_t>(count));
+      if (!open.fd.is_open()) {
+        std::ranges::fill(span, std::byte{0});
+        return SQLITE_IOERR_SHORT_READ;
+      }
       auto got = ReadFull(open.owner.fs, open.fd, static_cast<uint64_t>(offset), span);
       if (!got.ok()) return open.owner.Failed(got.error(), SQLITE_IOERR_READ);
       if (*got == span.size()) return SQLITE_OK;
@@ -116,6 +122,8 @@ struct SqliteFs::Impl {
   static int FileSize(sqlite3_file* file, sqlite3_int64* size) {
     return Guarded([&] {
       Open& open = Of(file);
+      *size = 0;
+      if (!open.fd.is_open()) return SQLITE_OK;
       auto stat = open.owner.fs.Stat(open.fd);
       if (!stat.ok()) return open.owner.Failed(stat.error(), SQLITE_IOERR_FSTAT);
       *size = static_cast<sqlite3_int64>(stat->size);
@@ -149,9 +157,12 @@ struct SqliteFs::Impl {
       // Without a name it would be a temporary file, which are to be in memory.
       auto name = Name::Parse(path == nullptr ? "" : path);
       if (!name.ok()) return owner.Failed(name.error(), SQLITE_CANTOPEN);
-      OpenMode mode = OpenMode::ReadWrite();
-      mode.create = (flags & SQLITE_OPEN_CREATE) != 0;
+      OpenMode mode = owner.read_only ? OpenMode::Read() : OpenMode::ReadWrite();
+      mode.create = !owner.read_only && (flags & SQLITE_OPEN_CREATE) != 0;
       auto fd = owner.fs.Open(owner.dir, *name, mode);
+      if (!fd.ok() && owner.read_only && (flags & SQLITE_OPEN_WAL) != 0 &&
+          fd.error().code == Errc::kNotFound)
+        fd = Fd();
       if (!fd.ok()) return owner.Failed(fd.error(), SQLITE_CANTOPEN);
       constexpr int kJournals = SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL;
       mine->open = new Open{.owner = owner, .fd = std::move(*fd)};
@@ -231,6 +242,7 @@ struct SqliteFs::Impl {
   Clock& clock;
   Random& random;
   const Fd& dir;
+  bool read_only = false;
   bool writes = false;
   bool flush_failed = false;
   std::optional<Error> last_error;
@@ -264,8 +276,10 @@ const sqlite3_io_methods SqliteFs::Impl::kMethods = {
 SqliteFs::SqliteFs(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<SqliteFs>> SqliteFs::Register(Fs& fs, Clock& clock,
-                                                     Random& random, const Fd& dir) {
+                                                     Random& random, const Fd& dir,
+                                                     Access access) {
   auto impl = std::make_unique<Impl>(fs, clock, random, dir);
+  impl->read_only = access == Access::kReadOnly;
   // The address is unique for as long as the registration lasts.
   std::snprintf(impl->vfs_name, sizeof impl->vfs_name, "belay-%p",
                 static_cast<void*>(impl.get()));
@@ -292,7 +306,7 @@ Result<std::unique_ptr<SqliteFs>> SqliteFs::Register(Fs& fs, Clock& clock,
 SqliteFs::~SqliteFs() { sqlite3_vfs_unregister(&impl_->vfs); }
 
 const char* SqliteFs::name() const { return impl_->vfs_name; }
-void SqliteFs::AllowWrites(bool allow) { impl_->writes = allow; }
+void SqliteFs::AllowWrites(bool allow) { impl_->writes = allow && !impl_->read_only; }
 bool SqliteFs::flush_failed() const { return impl_->flush_failed; }
 
 std::optional<Error> SqliteFs::TakeError() {

@@ -29,10 +29,13 @@ namespace belay {
 
 class SqliteFs {
  public:
+  enum class Access { kReadWrite, kReadOnly };
   // Registers itself with SQLite under a name of its own. All of these must outlive it;
-  // `dir` is where the files are.
+  // `dir` is where the files are. kReadOnly: files are opened for reading and none is
+  // created, so that a read-only disk will do; a WAL that is not there reads as empty.
   static Result<std::unique_ptr<SqliteFs>> Register(Fs& fs, Clock& clock,
-                                                    Random& random, const Fd& dir);
+                                                    Random& random, const Fd& dir,
+                                                    Access access = Access::kReadWrite);
   ~SqliteFs();
   SqliteFs(const SqliteFs&) = delete;
   SqliteFs& operator=(const SqliteFs&) = delete;

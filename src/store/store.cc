@@ -71,7 +71,7 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   if (!opened.ok()) return Context(std::move(opened).error(), "store");
   store->dir_ = std::move(*opened);
   BELAY_TRY(FileStat stat, fs.Stat(store->dir_));
-  BELAY_OK(store->CheckOwner(stat));
+  BELAY_OK(store->CheckOwner(stat, dir.bytes()));
   Status ready = store->OpenExisting();
   if (!ready.ok() && ready.error().code == Errc::kNotFound) {
     if (mode != Mode::kWrite) return std::move(ready).error();
@@ -85,9 +85,9 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   return store;
 }
 
-Status Store::CheckOwner(const FileStat& stat) {
+Status Store::CheckOwner(const FileStat& stat, const std::string& path) {
   if (stat.uid != options_.uid && !BELAY_MUTANT("owner-unchecked"))
-    return Error(Errc::kRefused, "the store " + path_.bytes() + " belongs to user " +
+    return Error(Errc::kRefused, "the store " + path + " belongs to user " +
                                      std::to_string(stat.uid) + ", not to you (" +
                                      std::to_string(options_.uid) + ")")
         .WithHint("set BELAY_HOME to a directory of your own");
@@ -117,6 +117,14 @@ Status Store::SecurePlace(const FileStat& stat) {
   if ((stat.mode & 0077) != 0 && !info.read_only &&
       !BELAY_MUTANT("leave-open-to-others"))
     BELAY_OK(fs_.SetMode(dir_, 0700));
+  // Not there yet when the store is being made, which gives it its mode.
+  if (packs_dir_.is_open()) {
+    BELAY_TRY(FileStat packs, fs_.Stat(packs_dir_));
+    BELAY_OK(CheckOwner(packs, path_.bytes() + "/packs"));
+    if ((packs.mode & 0077) != 0 && !info.read_only) {
+      BELAY_OK(fs_.SetMode(packs_dir_, 0700));
+    }
+  }
   if (!LocksAreKnownToWork(info.magic) && !info.read_only) BELAY_OK(locks_.Probe());
   return Ok();
 }
@@ -124,6 +132,13 @@ Status Store::SecurePlace(const FileStat& stat) {
 Status Store::OpenExisting() {
   auto packs = fs_.Open(dir_, PacksName(), OpenMode::Directory());
   if (!packs.ok()) {
+    if (auto stat = fs_.StatAt(dir_, PacksName());
+        stat.ok() && stat->type != FileType::kDirectory &&
+        fs_.StatAt(dir_, ManifestName()).ok())
+      return Error(Errc::kCorrupt, path_.bytes() + "/packs is " +
+                                       std::string(FileTypeName(stat->type)) +
+                                       ", not the directory with the packs")
+          .WithHint("bring that back as " + path_.bytes() + "/packs");
     if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
     auto manifest = fs_.StatAt(dir_, ManifestName());
     // Somebody may have made the store between the two looks: the manifest comes last.
@@ -148,10 +163,27 @@ Status Store::OpenExisting() {
     if (!manifest.ok() && has_packs && manifest.error().code == Errc::kNotFound)
       return Error(Errc::kCorrupt, "the store's manifest is gone")
           .WithHint("run: belay repair");
+    if (!manifest.ok() && HasRemains(entries)) {
+      manifest = LoadShared();
+      if (!manifest.ok())
+        return Error(Errc::kCorrupt, "the manifest and every pack of the store " +
+                                         path_.bytes() + " are gone")
+            .WithHint("bring them back from a copy; to begin anew, remove " +
+                      path_.bytes());
+    }
     if (!manifest.ok()) return std::move(manifest).error();
   }
   manifest_ = {*manifest, &(*manifest)->manifest};
   return Ok();
+}
+
+// What only a store leaves that something was put into.
+bool Store::HasRemains(const std::vector<DirEntry>& packs) {
+  for (const DirEntry& e : packs)
+    if (e.name.ends_with(".idx")) return true;
+  if (fs_.StatAt(dir_, TailName()).ok()) return true;
+  auto catalog = fs_.Open(dir_, Name::Literal("catalog"), OpenMode::Directory());
+  return catalog.ok() && fs_.StatAt(*catalog, Name::Literal("catalog.db")).ok();
 }
 
 Status Store::Create() {
@@ -230,6 +262,11 @@ std::shared_ptr<const Manifest> Store::Listed() {
 Manifest Store::manifest() { return *Listed(); }
 
 Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
+  if (create && mode_ == Mode::kRead) {
+    // GC and repair write too, though they make no store: not with what readers hold.
+    BELAY_TRY(Fd file, fs_.Open(dir_, TailName(), OpenMode::OpenOrCreate()));
+    return std::make_shared<const Fd>(std::move(file));
+  }
   {
     std::lock_guard guard(mutex_);
     if (tail_ && (tail_writable_ || !create)) return tail_;
@@ -278,9 +315,17 @@ Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
   auto tail = LoadTail(pack);
   if (tail.ok()) return tail;
   const Error& error = tail.error();
-  if (IsUnreadable(error) || error.sys == EACCES || error.sys == EISDIR)
-    return std::optional<Tail>();
-  return tail;
+  switch (error.sys) {
+    case EACCES:
+    case EISDIR:
+    case ELOOP:
+    case ENXIO:   // a socket
+    case ESPIPE:  // a FIFO
+      return std::optional<Tail>();
+    default:
+      if (IsUnreadable(error)) return std::optional<Tail>();
+      return tail;
+  }
 }
 
 std::unique_ptr<Codec> Store::TakeCodec() {

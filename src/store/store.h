@@ -149,7 +149,8 @@ class Store {
         Mode mode);
   Status OpenExisting();
   Status Create();
-  Status CheckOwner(const FileStat& stat);
+  Status CheckOwner(const FileStat& stat, const std::string& path);
+  bool HasRemains(const std::vector<DirEntry>& packs);
   Status CheckIsFree();
   Status SecurePlace(const FileStat& stat);
   struct LoadedManifest {

@@ -73,8 +73,14 @@ Result<StoreUsage> MeasureUsage(Store& store) {
   BELAY_TRY(Inventory inventory, TakeInventory(store));
   Marker marker(store, inventory);
   BELAY_OK(marker.Mark(log));
-  usage.complete = log.whole && marker.broken().empty();
-  for (const PackInventory& pack : inventory.packs) usage.complete &= pack.readable;
+  for (const PackInventory& pack : inventory.packs)
+    if (!pack.readable)
+      usage.damage.push_back(PackFile::FileName(pack.listed.id).bytes() +
+                             " cannot be read");
+  if (usage.damage.empty() && !log.whole)
+    usage.damage.emplace_back("a part of the log cannot be read");
+  if (usage.damage.empty() && !marker.broken().empty())
+    usage.damage.push_back(marker.broken().front().what);
 
   std::unordered_set<ObjectId> dead_records;
   std::map<RootId, RootUsage> roots;

@@ -28,7 +28,8 @@ struct StoreUsage {
   uint64_t overhead = 0;     // bytes of packs: headers and trailers
   uint64_t pack_bytes = 0;   // wanted + reclaimable + overhead
   std::map<std::string, uint64_t> by_type;  // wanted bytes
-  bool complete = true;  // false: a part of the packs is damaged and not counted right
+  // What of the packs is damaged and so not counted right, in words.
+  std::vector<std::string> damage;
   std::vector<RootUsage> roots;
 };
 

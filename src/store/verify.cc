@@ -4,10 +4,15 @@
 #include <cstring>
 
 #include "store/inventory.h"
+#include "store/lost_records.h"
 
 namespace belay {
 
 namespace {
+
+std::string Count(uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
 
 class Verifier {
  public:
@@ -15,6 +20,7 @@ class Verifier {
       : store_(store), options_(options) {}
 
   Result<VerifyReport> Run() {
+    report_.data_read = options_.read_data;
     BELAY_TRY(HeldLock use, store_.HoldForReading());
     BELAY_OK(store_.Refresh());
     const Manifest manifest = store_.manifest();
@@ -22,20 +28,39 @@ class Verifier {
       auto stat = store_.fs().StatAt(store_.packs_dir(), PackFile::FileName(p.id));
       if (stat.ok()) total_ += stat->size;
     }
-    for (const Manifest::Pack& p : manifest.packs)
+    for (const Manifest::Pack& p : manifest.packs) {
+      const size_t damage_before = report_.damage.size();
       BELAY_OK(CheckPack(p, manifest.store));
+      if (report_.damage.size() > damage_before) report_.damaged_packs.push_back(p.id);
+    }
+    if (lost_tail_) BELAY_OK(LoseTheEnd(manifest));
     BELAY_OK(CheckReferences());
     BELAY_TRY(auto unlisted, UnlistedPacks(store_));
     if (!unlisted.empty())
       report_.notes.push_back(
-          std::to_string(unlisted.size()) +
-          " pack(s) that the manifest does not name: belay repair takes them in when "
-          "something is damaged, otherwise belay gc removes them");
+          Count(unlisted.size(), "pack") +
+          " that the manifest does not name: belay repair takes in such a pack when "
+          "something is damaged, otherwise belay gc removes it");
     return std::move(report_);
   }
 
  private:
   void Damage(std::string what) { report_.damage.push_back(std::move(what)); }
+
+  // Nothing behind what is gone; only who knows the next number knows how many.
+  Status LoseTheEnd(const Manifest& manifest) {
+    const Manifest::Pack* open = manifest.open_pack();
+    if (!open) {
+      LoseNumbersBelow(manifest.next_seq);
+      return Ok();
+    }
+    BELAY_TRY(auto tail, store_.TailIfReadable(open->id));
+    if (tail)
+      LoseNumbersBelow(std::max(tail->next_seq, manifest.next_seq));
+    else
+      ++report_.unknown_records;
+    return Ok();
+  }
 
   Status CheckPack(const Manifest::Pack& listed, const StoreId& store_id) {
     ++report_.packs;
@@ -47,6 +72,7 @@ class Verifier {
       if (code != Errc::kCorrupt && code != Errc::kNotFound)
         return std::move(opened).error();
       Damage(code == Errc::kNotFound ? name + " is missing" : opened.error().what);
+      lost_tail_ = true;
       return Ok();
     }
     const PackFile& file = *opened;
@@ -54,23 +80,55 @@ class Verifier {
     // The mark first: a writer may move both between the two lines.
     BELAY_TRY(uint64_t due, store_.DueLength(listed));
     BELAY_TRY(uint64_t size, file.Size());
-    if (size < due)
-      Damage(name + " is " + std::to_string(due - size) + " bytes shorter than it was");
+    bool lost_tail = false;
+    if (size < due) {
+      Damage(name + " is " + Count(due - size, "byte") + " shorter than it was");
+      lost_tail = true;
+    }
     BELAY_TRY(uint64_t end, store_.EndOf(listed, file));
+    // The numbers of a batch whose header is damaged lie between its neighbours'.
+    std::optional<uint64_t> lost_from;
     BELAY_OK(file.ForEachBatch(
         kPackHeaderSize, end, [&](const BatchHeader& b, bool damaged) -> Status {
           if (damaged) {
             Damage(name + ": batch at " + std::to_string(b.offset) + " is damaged");
+            if (!lost_from) lost_from = b.first_seq;
             return Ok();
           }
+          if (lost_from && b.first_seq != 0) {
+            LoseNumbers(*lost_from, b.first_seq);
+            lost_from.reset();
+          }
+          if (lost_tail_ && b.first_seq != 0) LoseNumbersBelow(b.first_seq);
           return CheckBatch(file, name, b);
         }));
+    lost_tail_ |= lost_tail || lost_from;  // nobody in this pack to tell
+    if (!listed.sealed && size > end)
+      report_.notes.push_back(Count(size - end, "byte") + " at the end of " + name +
+                              " are of a write that was not finished; the next "
+                              "checkpoint takes their place");
     for (const UnreadablePiece& piece : file.unreadable())
       Damage(name + ": " + std::to_string(piece.length) + " bytes at " +
              std::to_string(piece.offset) +
              " cannot be read: " + std::strerror(piece.sys));
     report_.bytes += end;
-    return CheckIndex(file, name, listed, end);
+    return CheckIndex(name, listed, end);
+  }
+
+  // Records with the numbers [from, to) may have been there.
+  void LoseNumbers(uint64_t from, uint64_t to) {
+    constexpr uint64_t kMany = 1'000'000;  // more is a damaged number, not a batch
+    if (from == 0 || to < from || to - from > kMany)
+      ++report_.unknown_records;
+    else
+      for (uint64_t seq = from; seq < to; ++seq) lost_numbers_.push_back(seq);
+  }
+
+  // All of a pack, or the end of one, is gone: any record up to the next one may have
+  // been there, also older ones, which a collection copies.
+  void LoseNumbersBelow(uint64_t seq) {
+    LoseNumbers(1, seq);
+    lost_tail_ = false;
   }
 
   Status CheckBatch(const PackFile& file, const std::string& name,
@@ -88,18 +146,35 @@ class Verifier {
           auto bytes = file.ReadRecord(r);
           if (!bytes.ok() && bytes.error().code != Errc::kCorrupt)
             return std::move(bytes).error();
+          bool lost = !bytes.ok();
           if (bytes.ok() && log) {
             auto record = DecodeLogRecord(*bytes);
-            if (!record.ok())
+            lost = !record.ok();
+            if (lost)
               Damage(name + ": record at " + std::to_string(r.offset) + ": " +
                      record.error().what);
           }
           if (!bytes.ok()) {
-            Damage(name + ": " + bytes.error().what);
+            Damage(
+                name + ": " +
+                (log ? "record at " + std::to_string(r.offset) + ": " : std::string()) +
+                bytes.error().what);
             if (!log) bad_.insert(r.header.key());
+          }
+          if (log && lost) {
+            const uint64_t seq = b.first_seq == 0 ? 0 : b.first_seq + logs - 1;
+            if (r.header.id.is_zero())  // not even its header is left
+              LoseNumbers(seq, seq + 1);
+            else
+              lost_places_.push_back({r.header.id, seq});
           }
           return Ok();
         });
+    // What stands for several that cannot be told apart was counted as one.
+    if (logs < b.log_count && b.first_seq != 0)
+      LoseNumbers(b.first_seq, b.first_seq + b.log_count);
+    else if (logs < b.log_count)
+      ++report_.unknown_records;
     if (!walked.ok()) {
       if (walked.error().code != Errc::kCorrupt) return walked;
       Damage(name + ": " + walked.error().what);
@@ -136,20 +211,26 @@ class Verifier {
   }
 
   // An index that misses or misplaces something is made up for when reading; say so.
-  Status CheckIndex(const PackFile& file, const std::string& name,
-                    const Manifest::Pack& listed, uint64_t end) {
+  Status CheckIndex(const std::string& name, const Manifest::Pack& listed,
+                    uint64_t end) {
     std::vector<IndexEntry> entries = std::move(entries_);
     entries_.clear();
+    const Name file = PackIndex::FileName(listed.id);
+    auto stat = store_.fs().StatAt(store_.packs_dir(), file);
+    if (stat.ok() && stat->type != FileType::kRegular)
+      report_.notes.push_back(file.bytes() + " is " +
+                              std::string(FileTypeName(stat->type)) +
+                              ", not an index; belay repair moves it aside");
     BELAY_TRY(PackIndex index,
               PackIndex::Load(store_.fs(), store_.packs_dir(), listed.id));
-    (void)file;
+    // What it does not cover is looked for by a scan, and only objects are looked for.
     uint64_t missed = 0;
     for (const IndexEntry& e : entries) {
-      if (e.offset >= index.covered() || index.covered() > end) continue;
+      if (e.offset < index.covered() && index.covered() > end) continue;
       BELAY_TRY(auto found, index.Candidates(e.key));
       missed += std::find(found.begin(), found.end(), e.offset) == found.end() ? 1 : 0;
     }
-    if (index.covered() < end || missed > 0)
+    if (missed > 0)
       report_.notes.push_back("the index of " + name +
                               " is incomplete; reading makes up for it, belay repair "
                               "rebuilds it");
@@ -161,10 +242,16 @@ class Verifier {
     // The log first: what is published meanwhile may be more than it needs, not less.
     LogView log;
     BELAY_OK(ReadOn(store_, log));
+    for (const LogRecord& r : log.records)
+      report_.read_records.emplace_back(r.seq, r.id);
     BELAY_TRY(Inventory inventory, TakeInventory(store_));
     Marker marker(store_, inventory);
     marker.KeepEdges();
     BELAY_OK(marker.Mark(log));
+    report_.lost_records = LostRecords(store_, log, options_.remembered);
+    for (const LogRecord& r : report_.lost_records)
+      BELAY_OK(marker.MarkFrom(r, log.purged));
+    CountUnknown(log);
     // Of what is damaged here a whole copy may lie elsewhere, or behind a damaged
     // record where only an index leads: then nothing is hit.
     auto reads_well = [&](const ObjectKey& key) {
@@ -177,7 +264,11 @@ class Verifier {
       Damage(b.what);
       bad_.insert(b.key);
     }
-    if (bad_.empty()) return Ok();
+    for (const ObjectKey& key : bad_)
+      if (marker.IsLive(key) || (key.type == ObjectType::kChunks &&
+                                 marker.IsLive({ObjectType::kBlob, key.id})))
+        report_.lost_objects.push_back(key);
+    if (bad_.empty() && report_.lost_records.empty()) return Ok();
 
     // Everything above a bad object is tainted: only there can a path to one begin.
     std::unordered_set<ObjectKey> tainted(bad_.begin(), bad_.end());
@@ -195,19 +286,45 @@ class Verifier {
       for (const ObjectKey& parent : above)
         if (tainted.insert(parent).second) work.push_back(parent);
     }
-    for (const LogRecord& r : log.records) {
-      if (r.kind != RecordKind::kCheckpoint || !log.IsWanted(r)) continue;
-      auto checkpoint = ToCheckpoint(r);
-      if (!checkpoint.ok()) continue;
-      bool hit = std::any_of(r.refs.begin(), r.refs.end(),
-                             [&](const ObjectKey& k) { return tainted.contains(k); });
-      if (!hit) continue;
-      HitCheckpoint entry;
-      entry.checkpoint = std::move(*checkpoint);
-      TracePaths(entry, tainted);
-      report_.hit.push_back(std::move(entry));
-    }
+    for (const LogRecord& r : log.records)
+      if (log.IsWanted(r)) CheckHit(r, tainted, false);
+    for (const LogRecord& r : report_.lost_records) CheckHit(r, tainted, true);
     return Ok();
+  }
+
+  void CheckHit(const LogRecord& r, const std::unordered_set<ObjectKey>& tainted,
+                bool record_lost) {
+    auto checkpoint = ToCheckpoint(r);
+    if (!checkpoint.ok()) return;
+    bool hit = std::any_of(r.refs.begin(), r.refs.end(),
+                           [&](const ObjectKey& k) { return tainted.contains(k); });
+    if (!hit && !record_lost) return;
+    HitCheckpoint entry;
+    entry.checkpoint = std::move(*checkpoint);
+    entry.record_lost = record_lost;
+    if (hit) TracePaths(entry, tainted);
+    report_.hit.push_back(std::move(entry));
+  }
+
+  // A record is accounted for when it was published again, or is remembered and can be:
+  // told by its number, or by the hash in its header.
+  void CountUnknown(const LogView& log) {
+    std::unordered_set<uint64_t> numbers;
+    std::unordered_set<ObjectId> hashes;
+    auto add = [&](LogRecord r) {
+      numbers.insert(r.seq);
+      hashes.insert(Sha256::Of(EncodeLogRecord(r)));
+      r.seq = 0;  // as it stands where the batch gives the number
+      hashes.insert(Sha256::Of(EncodeLogRecord(r)));
+    };
+    if (lost_numbers_.empty() && lost_places_.empty()) return;
+    for (const LogRecord& r : log.records) add(r);
+    for (const LogRecord& r : report_.lost_records) add(r);
+    for (const auto& [hash, seq] : lost_places_)
+      if (!hashes.contains(hash) && (seq == 0 || numbers.insert(seq).second))
+        ++report_.unknown_records;
+    for (uint64_t seq : lost_numbers_)
+      report_.unknown_records += numbers.insert(seq).second ? 1 : 0;
   }
 
   bool IsTainted(const std::unordered_set<ObjectKey>& tainted, ObjectType type,
@@ -255,6 +372,9 @@ class Verifier {
   uint64_t total_ = 0;
   std::vector<IndexEntry> entries_;
   std::unordered_set<ObjectKey> bad_;
+  std::vector<uint64_t> lost_numbers_;
+  std::vector<std::pair<ObjectId, uint64_t>> lost_places_;  // hash, number or 0
+  bool lost_tail_ = false;
 };
 
 }  // namespace

@@ -92,9 +92,119 @@ printf 'not a database' >"$BELAY_HOME/catalog/catalog.db"
 run status --json; expect_py "d['last']['name'] == 'big'"
 restore
 
-# A pack gone: named, with what it hits.
+# A pack gone: named, with what it hits, also where the records themselves are gone.
+run status; expect_rc 0
 rm "$pack"
 run verify; expect_rc 3; expect_in_out "is missing"
+expect_in_out "'first'"; expect_in_out "3 checkpoints hit"; expect_in_out "the root $real"
+run verify --json; expect_rc 3
+expect_py "len(d['checkpoints']) == 3 and all(c['record_lost'] for c in d['checkpoints'])"
+run gc; expect_rc 3
+run repair; expect_rc 0; expect_in_out "brought back from the catalogue: checkpoint 'first'"
+expect_in_out "--accept-loss"
+run verify; expect_rc 3
+run gc; expect_rc 3; expect_in_err "nothing was removed"
+run repair --accept-loss; expect_rc 0; expect_in_out "given up: of checkpoint 'first'"
+run verify --read-data; expect_rc 0
+run gc; expect_rc 0
+restore
+
+# The record of a checkpoint damaged: named, and brought back with everything it had.
+run status; expect_rc 0
+flip "$pack" "$(python3 -c 'import sys; print(open(sys.argv[1], "rb").read().rfind(b"second"))' "$pack")"
+run verify; expect_rc 3; expect_in_out "'second'"; expect_in_out "1 checkpoint hit"
+expect_in_out "Everything else can be restored."
+[[ $out == *catalogue:* ]] && fail "the catalogue is blamed: $out"
+run repair; expect_rc 0; expect_in_out "brought back from the catalogue: checkpoint 'second'"
+expect_in_out "the store is whole"
+run verify --read-data; expect_rc 0; run gc; expect_rc 0
+run repair --json; expect_rc 0; expect_py "d['checkpoints'] == 3 and d['clean']"
+restore
+
+# Manifest and packs gone: not "nothing stored yet" while the catalogue knows better.
+run status; expect_rc 0
+rm "$BELAY_HOME/manifest" "$BELAY_HOME"/packs/*.pack
+run verify; expect_rc 3; expect_in_err "every pack"; expect_in_out "'first'"
+for command in du gc repair status; do run $command; expect_rc 3; done
+rm -r "$BELAY_HOME/packs"
+run repair; expect_rc 3; expect_in_err "packs is gone"
+restore
+
+# Something else under the name of a rebuildable file: no command stops or hangs, and
+# repair moves it aside.
+idx=${pack%.pack}.idx
+for file in "$idx" "$BELAY_HOME/tail" "$BELAY_HOME/catalog/catalog.db" \
+  "$BELAY_HOME/catalog/catalog.db-wal" "$BELAY_HOME/catalog/catalog.db-shm" \
+  "$BELAY_HOME/catalog/changes" "$BELAY_HOME/catalog"; do
+  for make in mkdir mkfifo; do
+    [ "$file" = "$BELAY_HOME/catalog" ] && [ $make = mkdir ] && make="ln -s /nowhere"
+    rm -rf "$file"; $make "$file" || fail "$make $file"
+    run status --json; expect_rc 0; expect_py "d['last']['name'] == 'big'"
+    run verify; expect_rc 0
+    run repair; expect_rc 0; expect_in_out "moved aside"
+    [ -e "$file.aside" ] || [ -L "$file.aside" ] || fail "$file: $make: not kept"
+    run verify; expect_rc 0; [[ $out$err == *note:* ]] && fail "$make $file: $out"
+    restore
+  done
+done
+
+# A pack that is no file any more: named.
+for make in mkdir mkfifo "ln -s kept"; do
+  mv "$pack" "$BELAY_HOME/packs/kept"; $make "$pack"
+  for command in verify du gc status; do
+    run $command; expect_rc 3; [[ $out$err == *"${pack##*/}"* ]] || fail "not named: $out$err"
+  done
+  run repair; expect_rc 0
+  restore
+done
+
+# Looking changes nothing, not even the catalogue.
+rm -rf "$BELAY_HOME/catalog"
+before=$(cd "$BELAY_HOME" && find . -exec stat -c '%n %a %s %Y' {} + | sort)
+run verify --read-data --json; expect_rc 0; expect_py "d['data_read']"
+run verify --json; expect_py "not d['data_read']"
+[ "$before" = "$(cd "$BELAY_HOME" && find . -exec stat -c '%n %a %s %Y' {} + | sort)" ] ||
+  fail "verify changed something"
+restore
+
+# packs/ open to others is made private, like the store itself.
+chmod 777 "$BELAY_HOME/packs"; run verify; expect_rc 0
+[ "$(stat -c %a "$BELAY_HOME/packs")" = 700 ] || fail "packs is open to others"
+
+# A read-only disk: looking works, changing says why not.
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+  on_read_only() {
+    unshare -m bash -c 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 77
+      shift; exec "$@"' - "$BELAY_HOME" "$BELAY_BIN" "$@" >"$scratch/out" 2>"$scratch/err"
+    rc=$?; out=$(cat "$scratch/out"); err=$(cat "$scratch/err")
+  }
+  on_read_only verify --read-data
+  if [ "$rc" != 77 ]; then
+    expect_rc 0; expect_in_out "whole"
+    [[ $out$err == *"not checked"* ]] && fail "the catalogue was not checked: $out$err"
+    on_read_only du; expect_rc 0
+    on_read_only status --json; expect_rc 0; expect_py "d['last']['name'] == 'big'"
+    for command in gc repair; do
+      on_read_only $command; expect_rc 1; expect_in_err "read-only"
+      expect_in_err "verify, du and status"
+    done
+  fi
+fi
+
+# An error of the system names the file. (As root permissions do not matter.)
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+  chmod 755 "$scratch"; chown -R 65534 "$BELAY_HOME"; chmod 000 "$BELAY_HOME/manifest"
+  as_nobody() {
+    setpriv --reuid=65534 --clear-groups "$BELAY_BIN" "$@" >"$scratch/out" 2>"$scratch/err"
+    rc=$?; out=$(cat "$scratch/out"); err=$(cat "$scratch/err")
+  }
+  as_nobody verify; expect_rc 1; expect_in_err "$BELAY_HOME/manifest: Permission denied"
+  expect_in_err "hint: "
+  chmod 600 "$BELAY_HOME/manifest"; chmod 000 "$pack"
+  for command in verify du gc; do
+    as_nobody $command; expect_rc 3; [[ $out$err == *"${pack##*/}"* ]] || fail "$out$err"
+  done
+fi
 restore
 
 # A newer format: refused, nothing changed.

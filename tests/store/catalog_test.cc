@@ -82,6 +82,9 @@ class CatalogTest : public ::testing::Test {
   RecordId AddDrop(const std::vector<RecordId>& ids) {
     return Add(DropRecord(random_, NextSeq(), ids));
   }
+  void Fill(size_t count) {
+    while (log_.records.size() < count) AddCheckpoint("c" + std::to_string(NextSeq()));
+  }
   std::vector<std::string> Names(const Result<std::vector<CatalogEntry>>& list) {
     EXPECT_TRUE(list.ok()) << list.error().what;
     std::vector<std::string> out;
@@ -538,6 +541,75 @@ TEST_F(CatalogTest, ReadOnlyDiskIsNoObstacle) {
   ASSERT_OK(list);
   EXPECT_EQ(Names(list), (List{"one"}));
   EXPECT_TRUE((*catalog)->trouble().has_value());
+}
+
+TEST_F(CatalogTest, SomethingElseUnderTheNameOfAFileIsNoObstacle) {
+  Fill(20);
+  for (const char* file : {"catalog.db", "catalog.db-wal", "changes", "catalog.new"})
+    for (FileType type : {FileType::kDirectory, FileType::kSymlink, FileType::kFifo}) {
+      SCOPED_TRACE(std::string(file) + " is " + std::string(FileTypeName(type)));
+      auto disk = disk_.Clone();
+      CatalogWorld world(*disk);
+      auto catalog = world.Open(log_);
+      ASSERT_OK((*catalog)->CatchUp());
+      Fd dir = world.CatalogDir().value();
+      const Name name = Name::Literal(file);
+      (void)disk->Unlink(dir, name);
+      if (type == FileType::kDirectory)
+        ASSERT_OK(disk->MakeDir(dir, name, 0700));
+      else if (type == FileType::kSymlink)
+        ASSERT_OK(disk->Symlink(dir, name, "/nowhere"));
+      else
+        ASSERT_OK(disk->MakeSpecial(dir, name, type, 0600));
+      auto another = world.Open(log_);
+      auto answers = AllAnswers(**another);
+      ASSERT_OK(answers);
+      EXPECT_EQ(*answers, TrueAnswers(log_));
+      auto moved = (*another)->ClearTheWay();
+      ASSERT_OK(moved);
+      EXPECT_EQ(moved->size(), 1u);
+      ASSERT_OK((*another)->Rebuild());
+      ASSERT_OK(AllAnswers(**another));
+      EXPECT_FALSE((*another)->trouble());
+      EXPECT_TRUE((*another)->Check()->empty());
+      EXPECT_EQ(disk->StatAt(dir, Name::Literal(std::string(file) + ".aside"))->type,
+                type);
+    }
+}
+
+TEST_F(CatalogTest, SomethingElseUnderTheNameOfItsDirectoryIsNoObstacle) {
+  Fill(20);
+  for (FileType type : {FileType::kFifo, FileType::kSymlink}) {
+    MemFs disk;
+    CatalogWorld world(disk);
+    auto catalog = world.Open(log_);
+    const Name name = Name::Literal("catalog");
+    if (type == FileType::kFifo)
+      ASSERT_OK(disk.MakeSpecial(world.dir, name, type, 0600));
+    else
+      ASSERT_OK(disk.Symlink(world.dir, name, "/nowhere"));
+    auto answers = AllAnswers(**catalog);
+    ASSERT_OK(answers);
+    EXPECT_EQ(*answers, TrueAnswers(log_));
+    EXPECT_TRUE((*catalog)->trouble());
+    ASSERT_OK((*catalog)->ClearTheWay());
+    ASSERT_OK((*catalog)->Rebuild());
+    EXPECT_TRUE(disk.StatAt(world.dir, Name::Literal("catalog.aside")).ok());
+  }
+}
+
+TEST_F(CatalogTest, CheckingAndRememberingChangeNothing) {
+  Fill(20);
+  ASSERT_OK(catalog_->CatchUp());
+  Fill(30);  // not caught up with
+  const std::string before = disk_.TreeText();
+  EXPECT_TRUE(catalog_->Check()->empty());
+  EXPECT_EQ(disk_.TreeText(), before);
+  disk_.SetReadOnly(true);
+  EXPECT_TRUE(catalog_->Check()->empty());
+  EXPECT_FALSE(catalog_->Remembered(log_.generation).empty());
+  EXPECT_TRUE(catalog_->Remembered(log_.generation).front().sure);
+  EXPECT_FALSE(catalog_->Remembered(log_.generation + 1).front().sure);
 }
 
 TEST_F(CatalogTest, WriterInTheWayIsBusy) {

@@ -1,0 +1,99 @@
+#include "store/lost_records.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+// What the record says, whatever its number.
+Hash256 ContentOf(LogRecord record) {
+  record.seq = 0;
+  return Sha256::Of(EncodeLogRecord(record));
+}
+}  // namespace
+
+std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
+                                   const std::vector<RememberedRecord>& remembered) {
+  std::vector<LogRecord> lost;
+  if (log.whole && !BELAY_MUTANT("catalogue-is-the-truth")) return lost;
+  std::unordered_set<Hash256> there;
+  for (const LogRecord& r : log.records) there.insert(ContentOf(r));
+  // Drops that were lost too still take away what they name.
+  std::unordered_set<RecordId> dropped = log.dropped;
+  for (const RememberedRecord& r : remembered)
+    for (const RecordId& id : DroppedBy(r.record)) dropped.insert(id);
+  for (const auto& [record, sure] : remembered) {
+    if (dropped.contains(record.id)) continue;
+    auto target = AnnotationTarget(record);
+    if (target && dropped.contains(*target)) continue;
+    if (!there.insert(ContentOf(record)).second) continue;
+    if (!sure && !record.refs.empty() && !store.Get(record.refs[0]).ok()) continue;
+    lost.push_back(record);
+  }
+  std::sort(lost.begin(), lost.end(),
+            [](const LogRecord& a, const LogRecord& b) { return a.seq < b.seq; });
+  return lost;
+}
+
+Status BringBack(Store& store, const std::vector<LogRecord>& lost) {
+  if (lost.empty()) return Ok();
+  std::unordered_set<uint64_t> taken;
+  uint64_t highest = 0;
+  {
+    BELAY_TRY(HeldLock use, store.HoldForReading());
+    LogView log;
+    BELAY_OK(ReadOn(store, log));
+    for (const LogRecord& r : log.records) taken.insert(r.seq);
+  }
+  for (const LogRecord& r : lost) highest = std::max(highest, r.seq);
+  {
+    // Nobody may be given a number again that one of these has.
+    BELAY_TRY(HeldLock append,
+              store.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    BELAY_TRY(Manifest manifest, store.LoadManifest());
+    if (manifest.next_seq <= highest) {
+      manifest.next_seq = highest + 1;
+      BELAY_OK(store.WriteManifest(manifest));
+    }
+  }
+  BELAY_TRY(auto writer, store.Begin());
+  for (LogRecord record : lost) {
+    if (!taken.insert(record.seq).second) record.seq = 0;
+    writer->Add(std::move(record));
+  }
+  BELAY_TRY(auto published, writer->Commit());
+  (void)published;
+  return Ok();
+}
+
+std::string RecordTitle(const LogRecord& record) {
+  if (auto c = ToCheckpoint(record); c.ok()) {
+    std::string id = c->id.text().substr(0, 7);
+    return "checkpoint " +
+           (c->name ? "'" + EscapeForDisplay(*c->name) + "' (" + id + ")" : id);
+  }
+  if (auto root = ToRoot(record); root.ok())
+    return "the root " + EscapeForDisplay(root->path);
+  switch (record.kind) {
+    case RecordKind::kAnnotation:
+      return "an annotation";
+    case RecordKind::kSession:
+      return "a session";
+    case RecordKind::kTurn:
+      return "a turn";
+    case RecordKind::kOperation:
+      return "an operation";
+    case RecordKind::kDrop:
+      return "a deletion";
+    case RecordKind::kPurge:
+      return "a purge";
+    default:
+      return "a record";
+  }
+}
+
+}  // namespace belay

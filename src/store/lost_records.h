@@ -1,0 +1,29 @@
+#pragma once
+
+// Records that a damaged log no longer shows and the catalogue still remembers.
+//
+// The packs are the truth: while every part of the log can be read, what is not in it
+// was never acknowledged or was collected, and nothing is lost, whatever the catalogue
+// says. Only when a part cannot be read is it asked what may have stood there.
+
+#include "store/catalog.h"
+#include "store/inventory.h"
+
+namespace belay {
+
+// What of `remembered` the log lost, by sequence number: neither in it nor dropped. A
+// record that is not `sure` counts only when it refers to nothing or the first object
+// it refers to can be read: what a collection took away has left no object. `use` is
+// held.
+std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
+                                   const std::vector<RememberedRecord>& remembered);
+
+// Publishes them again as one batch, with their ids and sequence numbers. (One whose
+// number another record has by now gets a new one.) May be repeated: what is there is
+// not published again.
+Status BringBack(Store& store, const std::vector<LogRecord>& lost);
+
+// "checkpoint 'before lunch' (abc1234)", "the root /home/u/project", "a drop record".
+std::string RecordTitle(const LogRecord& record);
+
+}  // namespace belay

@@ -1,0 +1,104 @@
+#include "store/mend.h"
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "store/batch_writer.h"
+#include "store/gc.h"
+#include "store/lost_records.h"
+
+namespace belay {
+
+namespace {
+
+std::string Count(uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+class Mender {
+ public:
+  Mender(Store& store, const std::vector<RememberedRecord>& remembered)
+      : store_(store) {
+    options_.read_data = true;
+    options_.remembered = remembered;
+  }
+
+  Result<MendReport> Run(bool accept_loss) {
+    BELAY_TRY(report_.left, VerifyStore(store_, options_));
+    if (!report_.left.lost_records.empty()) {
+      BELAY_OK(BringBack(store_, report_.left.lost_records));
+      for (const LogRecord& r : report_.left.lost_records)
+        report_.done.push_back("brought back from the catalogue: " + RecordTitle(r));
+      BELAY_TRY(report_.left, VerifyStore(store_, options_));
+    }
+    if (report_.left.clean()) return std::move(report_);
+    if (report_.left.nothing_lost()) {
+      Status replaced = Replace();
+      // It was worth a try; the store is as it was, and verify says so.
+      if (!replaced.ok())
+        report_.done.push_back("damaged packs could not be replaced by whole copies: " +
+                               replaced.error().what);
+    } else if (accept_loss || BELAY_MUTANT("repair-gives-up-unasked")) {
+      BELAY_OK(WriteDownTheLoss());
+      BELAY_OK(Replace());
+    } else {
+      return std::move(report_);
+    }
+    BELAY_TRY(report_.left, VerifyStore(store_, options_));
+    return std::move(report_);
+  }
+
+ private:
+  Status Replace() {
+    BELAY_TRY(SalvageReport salvaged, SalvagePacks(store_, report_.left.damaged_packs,
+                                                   report_.left.read_records));
+    if (!report_.left.damaged_packs.empty())
+      report_.done.push_back("replaced " +
+                             Count(report_.left.damaged_packs.size(), "damaged pack") +
+                             " by copies of what can be read");
+    for (const std::string& name : salvaged.set_aside)
+      report_.done.push_back("the damaged file is kept as packs/" + name +
+                             "; remove it when you like");
+    return Ok();
+  }
+
+  // First: once the packs are replaced nobody can tell any more what was missing.
+  Status WriteDownTheLoss() {
+    const VerifyReport& left = report_.left;
+    for (const HitCheckpoint& hit : left.hit) {
+      std::string line = "of " + RecordTitle(ToRecord(hit.checkpoint)) + ":";
+      for (const std::string& path : hit.paths)
+        line += path == "." ? " all of it" : " " + EscapeForDisplay(path);
+      if (hit.more_paths > 0)
+        line += " and " + std::to_string(hit.more_paths) + " more";
+      report_.given_up.push_back(std::move(line));
+    }
+    if (left.unknown_records > 0)
+      report_.given_up.push_back("up to " + Count(left.unknown_records, "record") +
+                                 " of the log, of which nobody knows anything");
+    if (left.lost_objects.empty()) return Ok();
+    std::vector<ObjectKey> keys = left.lost_objects;
+    for (const ObjectKey& key : left.lost_objects)  // content is asked for as a blob
+      if (key.type == ObjectType::kChunks) keys.push_back({ObjectType::kBlob, key.id});
+    BELAY_TRY(auto writer, store_.Begin());
+    writer->Add(MakePurge(RecordId(store_.random().NewId()),
+                          store_.clock().WallMillis(), keys,
+                          "unreadable; given up by belay repair --accept-loss"));
+    BELAY_TRY(auto published, writer->Commit());
+    (void)published;
+    return Ok();
+  }
+
+  Store& store_;
+  VerifyOptions options_;
+  MendReport report_;
+};
+
+}  // namespace
+
+Result<MendReport> MendStore(Store& store,
+                             const std::vector<RememberedRecord>& remembered,
+                             bool accept_loss) {
+  return Mender(store, remembered).Run(accept_loss);
+}
+
+}  // namespace belay

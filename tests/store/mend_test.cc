@@ -1,0 +1,445 @@
+// What a damaged log lost and the catalogue remembers comes back; damaged packs are
+// replaced when nothing is lost by it, and otherwise only when somebody says so.
+
+#include "store/mend.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/mem_fs.h"
+#include "store/gc.h"
+#include "store/inventory.h"
+#include "store/lost_records.h"
+#include "store/repair.h"
+#include "support/crash_harness.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kSlow = 19;
+#else
+constexpr uint64_t kSlow = 1;
+#endif
+
+template <class T>
+T Need(Result<T> result, int line = __builtin_LINE()) {
+  if (!result.ok()) {
+    ADD_FAILURE() << "line " << line << ": " << result.error().what;
+    std::abort();
+  }
+  return std::move(result).value();
+}
+
+// A store whose catalogue is up to date: three packs, a root, a note, a session, and a
+// checkpoint that was dropped.
+class Sample {
+ public:
+  Sample() {
+    World world(disk);
+    world.options.pack_target = 3000;
+    auto store = Need(world.Open());
+    RootId root(IdFor("root"));
+    Commit(*store, ToRecord(Root{root, "/home/u/project"}, RecordId(root), 1));
+    auto make = [&](const char* name, const Files& files) {
+      Need(MakeCheckpoint(*store, name, files, root));
+      wanted[name] = files;
+    };
+    make("one", {{"a", "first"}, {"dir/b", SourceText(1, 700)}});
+    make("gone", {{"g", Noise(2, 300)}});
+    make("two", {{"a", "second"}, {"dir/b", SourceText(1, 700)}, {"n", Noise(3, 400)}});
+    LogRecord note;
+    note.kind = RecordKind::kAnnotation;
+    note.id = IdFor("note");
+    note.fields.Add(kAnnotationTarget, IdFor("one").span());
+    note.fields.Add(kAnnotationNote, "remember this one");
+    Commit(*store, note);
+    Need(DropCheckpoints(*store, {"gone"}));
+    wanted.erase("gone");
+    make("three", {{"late", SourceText(4, 900)}});
+    make("four", {{"late", Noise(5, 600)}, {"a", "first"}});
+    auto catalog = Need(Catalog::Open(*store));
+    Need(catalog->CatchUp());
+    LogView log;
+    Need(ReadOn(*store, log));
+    for (const LogRecord& r : log.records)
+      if (log.IsWanted(r)) records.push_back(r);
+    for (const auto& p : store->manifest().packs) {
+      packs.push_back(PackFile::FileName(p.id).bytes());
+      lengths.push_back(
+          Need(disk.StatAt(store->packs_dir(), PackFile::FileName(p.id))).size);
+    }
+    store.reset();
+    catalog.reset();
+    disk.Crash(CrashPolicy::KeepAll());
+  }
+  static void Commit(Store& store, const LogRecord& record) {
+    auto writer = Need(store.Begin());
+    writer->Add(record);
+    Need(writer->Commit());
+  }
+
+  MemFs disk;
+  Checkpoints wanted;
+  std::vector<LogRecord> records;  // wanted ones
+  std::vector<std::string> packs;
+  std::vector<uint64_t> lengths;
+};
+const Sample& TheSample() {
+  static const auto* sample = new Sample;
+  return *sample;
+}
+
+class Patient {
+ public:
+  Patient() : disk_(TheSample().disk.Clone()) {}
+  MemFs& disk() { return *disk_; }
+  Fd Packs() { return Need(disk_->OpenDir(AbsPath::Literal("/store/packs"))); }
+  void Flip(const std::string& pack, uint64_t at) {
+    Fd file = Need(disk_->Open(Packs(), Name::Literal(pack), OpenMode::ReadWrite()));
+    std::byte b[1];
+    Need(ReadExact(*disk_, file, at, b));
+    b[0] ^= std::byte{1};
+    Need(WriteFull(*disk_, file, at, b));
+  }
+  void Cut(const std::string& pack, uint64_t length) {
+    Fd file = Need(disk_->Open(Packs(), Name::Literal(pack), OpenMode::ReadWrite()));
+    Need(disk_->Truncate(file, length));
+  }
+  void Delete(const std::string& pack) {
+    Need(disk_->Unlink(Packs(), Name::Literal(pack)));
+  }
+  World& NewWorld() {
+    static uint64_t seed = 900;  // ids must not repeat
+    worlds_.push_back(std::make_unique<World>(*disk_, ++seed));
+    worlds_.back()->options.pack_target = 3000;
+    return *worlds_.back();
+  }
+  std::unique_ptr<Store> Open() { return Need(NewWorld().Open(Store::Mode::kRead)); }
+
+  // As `belay repair` does it.
+  Result<MendReport> Repair(bool accept_loss) {
+    std::vector<RememberedRecord> remembered;
+    {
+      auto store = Open();
+      auto catalog = Need(Catalog::Open(*store));
+      remembered = catalog->Remembered(store->manifest().generation);
+    }
+    World& world = NewWorld();
+    BELAY_TRY(RepairReport repaired,
+              RepairStore(*disk_, world.clock, world.random, world.dir, world.options));
+    (void)repaired;
+    BELAY_TRY(auto store, NewWorld().Open(Store::Mode::kRead));
+    BELAY_TRY(MendReport report, MendStore(*store, remembered, accept_loss));
+    auto catalog = Need(Catalog::Open(*store));
+    BELAY_OK(catalog->Rebuild());
+    return report;
+  }
+
+ private:
+  std::unique_ptr<MemFs> disk_;
+  std::vector<std::unique_ptr<World>> worlds_;
+};
+
+// Names of the checkpoints that read back as they were made, in the log or not.
+std::set<std::string> Whole(Store& store) {
+  std::set<std::string> whole;
+  for (const LogRecord& r : TheSample().records) {
+    auto c = ToCheckpoint(r);
+    if (!c.ok()) continue;
+    auto files = ReadFiles(store, c->state);
+    if (!files.ok()) continue;
+    EXPECT_EQ(*files, TheSample().wanted.at(*c->name)) << *c->name;
+    whole.insert(*c->name);
+  }
+  return whole;
+}
+
+std::set<RecordId> InTheLog(Store& store) {
+  LogView log;
+  Need(ReadOn(store, log));
+  std::set<RecordId> ids;
+  std::set<uint64_t> numbers;
+  for (const LogRecord& r : log.records) {
+    if (log.IsWanted(r)) ids.insert(r.id);
+    EXPECT_TRUE(numbers.insert(r.seq).second) << "number " << r.seq << " twice";
+    for (const LogRecord& known : TheSample().records)
+      EXPECT_TRUE(known.id != r.id || known == r);
+  }
+  return ids;
+}
+
+void ExpectCatalogueIsRight(Patient& patient) {
+  auto store = patient.Open();
+  auto catalog = Need(Catalog::Open(*store));
+  for (const std::string& problem : Need(catalog->Check())) ADD_FAILURE() << problem;
+}
+
+struct Tally {
+  int healed = 0, given_up = 0, brought_back = 0;
+};
+
+// The whole story of one damage: verify names what it hits, repair loses nothing, the
+// loss is given up only on demand, and GC goes on afterwards.
+void Judge(Patient& patient, Tally& tally) {
+  std::set<std::string> whole;
+  std::set<RecordId> lost;
+  {
+    auto store = patient.Open();
+    whole = Whole(*store);
+    auto listed = InTheLog(*store);
+    for (const LogRecord& r : TheSample().records)
+      if (!listed.contains(r.id)) lost.insert(r.id);
+    auto catalog = Need(Catalog::Open(*store));
+    VerifyOptions options;
+    options.read_data = true;
+    options.remembered = catalog->Remembered(store->manifest().generation);
+    auto report = Need(VerifyStore(*store, options));
+    // Every record that is gone is named, and nothing else.
+    std::set<RecordId> named;
+    for (const LogRecord& r : report.lost_records) named.insert(r.id);
+    std::set<std::string> hit;
+    for (const HitCheckpoint& h : report.hit) {
+      hit.insert(*h.checkpoint.name);
+      EXPECT_EQ(h.record_lost, lost.contains(h.checkpoint.id));
+      EXPECT_TRUE(h.record_lost || !h.paths.empty());
+      EXPECT_EQ(h.paths.empty(), whole.contains(*h.checkpoint.name));
+    }
+    for (const RecordId& id : lost) EXPECT_TRUE(named.contains(id));
+    for (const RecordId& id : named)
+      EXPECT_TRUE(lost.contains(id) || id == IdFor("gone"));
+    for (const auto& [name, files] : TheSample().wanted)
+      EXPECT_EQ(hit.contains(name),
+                lost.contains(IdFor(name)) || !whole.contains(name));
+  }
+  ExpectCatalogueIsRight(patient);
+
+  auto mended = patient.Repair(false);
+  ASSERT_TRUE(mended.ok()) << mended.error().what;
+  tally.brought_back += lost.empty() ? 0 : 1;
+  EXPECT_TRUE(mended->given_up.empty());
+  EXPECT_TRUE(mended->left.lost_records.empty());
+  {
+    auto store = patient.Open();
+    auto listed = InTheLog(*store);
+    for (const LogRecord& r : TheSample().records)
+      EXPECT_TRUE(listed.contains(r.id)) << RecordTitle(r);
+    EXPECT_FALSE(listed.contains(IdFor("gone")));
+    EXPECT_EQ(Whole(*store), whole);
+  }
+  if (mended->left.clean()) {
+    ++tally.healed;
+  } else {
+    EXPECT_FALSE(mended->left.nothing_lost());
+    ++tally.given_up;
+    {
+      // A part of the log that cannot be read may want anything.
+      auto store = patient.Open();
+      if (mended->left.unknown_records > 0) {
+        auto refused = CollectGarbage(*store, {.everything = true});
+        ASSERT_FALSE(refused.ok());
+        EXPECT_EQ(refused.error().code, Errc::kCorrupt);
+      }
+    }
+    mended = patient.Repair(true);
+    ASSERT_TRUE(mended.ok()) << mended.error().what;
+    EXPECT_FALSE(mended->given_up.empty());
+    for (const std::string& d : mended->left.damage) ADD_FAILURE() << d;
+  }
+  ExpectCatalogueIsRight(patient);
+  auto store = patient.Open();
+  auto collected = CollectGarbage(*store, {.everything = true});
+  EXPECT_TRUE(collected.ok()) << collected.error().what;
+  auto report = Need(VerifyStore(*store, {.read_data = true}));
+  for (const std::string& d : report.damage) ADD_FAILURE() << "in the end: " << d;
+  EXPECT_EQ(Whole(*store), whole);
+  auto listed = InTheLog(*store);
+  for (const LogRecord& r : TheSample().records)
+    EXPECT_TRUE(listed.contains(r.id)) << RecordTitle(r);
+  EXPECT_FALSE(listed.contains(IdFor("gone")));
+  // And writing goes on, with numbers that nobody has.
+  store.reset();
+  store = Need(patient.NewWorld().Open());
+  Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+  InTheLog(*store);
+}
+
+void Show(const char* what, const Tally& tally) {
+  std::printf("%s: %d healed, %d given up, %d with records brought back\n", what,
+              tally.healed, tally.given_up, tally.brought_back);
+}
+
+TEST(Mend, TheSampleHasWhatItShould) {
+  EXPECT_GE(TheSample().packs.size(), 2u);
+  EXPECT_EQ(TheSample().wanted.size(), 4u);
+  Patient patient;
+  auto mended = Need(patient.Repair(true));
+  EXPECT_TRUE(mended.done.empty());
+  EXPECT_TRUE(mended.given_up.empty());
+  EXPECT_TRUE(mended.left.clean());
+}
+
+TEST(Mend, AFlippedBitAnywhereCostsNoRecordAndNothingThatIsWhole) {
+  Tally tally;
+  for (size_t i = 0; i < TheSample().packs.size(); ++i)
+    for (uint64_t at = 0; at < TheSample().lengths[i];
+         at += RunEverything() ? 1 : 29 * kSlow) {
+      SCOPED_TRACE(TheSample().packs[i] + " at " + std::to_string(at));
+      Patient patient;
+      patient.Flip(TheSample().packs[i], at);
+      Judge(patient, tally);
+      if (HasFatalFailure() || HasNonfatalFailure()) return;
+    }
+  Show("bit flips", tally);
+  if (kSlow > 1) return;
+  EXPECT_GT(tally.healed, 5);
+  EXPECT_GT(tally.brought_back, 5);
+  EXPECT_GT(tally.given_up, 5);
+}
+
+TEST(Mend, APackCutShortCostsNoRecordAndNothingThatIsWhole) {
+  Tally tally;
+  for (size_t i = 0; i < TheSample().packs.size(); ++i)
+    for (uint64_t at = 0; at < TheSample().lengths[i]; at += 97 * kSlow) {
+      SCOPED_TRACE(TheSample().packs[i] + " cut to " + std::to_string(at));
+      Patient patient;
+      patient.Cut(TheSample().packs[i], at);
+      Judge(patient, tally);
+      if (HasFatalFailure() || HasNonfatalFailure()) return;
+    }
+  Show("cuts", tally);
+}
+
+TEST(Mend, ADeletedPackCostsNoRecordAndNothingThatIsWhole) {
+  Tally tally;
+  for (const std::string& pack : TheSample().packs) {
+    SCOPED_TRACE(pack);
+    Patient patient;
+    patient.Delete(pack);
+    Judge(patient, tally);
+  }
+  EXPECT_EQ(tally.brought_back, static_cast<int>(TheSample().packs.size()));
+}
+
+// A question in between has the catalogue built anew from what is left of the log.
+TEST(Mend, TheCatalogueRemembersThoughItIsBuiltAnew) {
+  for (const std::string& pack : TheSample().packs) {
+    SCOPED_TRACE(pack);
+    Patient patient;
+    patient.Delete(pack);
+    {
+      auto store = patient.Open();
+      auto catalog = Need(Catalog::Open(*store));
+      Need(catalog->Rebuild());
+      Need(catalog->Count({}));
+      Need(catalog->Rebuild());
+    }
+    Tally tally;
+    Judge(patient, tally);
+    EXPECT_EQ(tally.brought_back, 1);
+  }
+}
+
+// Then nobody can tell what stood there: said, and given up only on demand.
+TEST(Mend, WithoutACatalogueTheLossIsNotHidden) {
+  Patient patient;
+  uint64_t at = 0;
+  {
+    auto bytes = Need(ReadSmallFile(patient.disk(), patient.Packs(),
+                                    Name::Literal(TheSample().packs.back()), 1 << 20));
+    at = AsText(bytes).rfind("four");
+    Fd dir = Need(patient.disk().OpenDir(AbsPath::Literal("/store/catalog")));
+    for (const DirEntry& e : Need(patient.disk().List(dir)))
+      Need(patient.disk().Unlink(dir, Name::Literal(e.name)));
+  }
+  patient.Flip(TheSample().packs.back(), at);
+  auto mended = Need(patient.Repair(false));
+  EXPECT_FALSE(mended.left.clean());
+  EXPECT_EQ(mended.left.unknown_records, 1u);
+  EXPECT_TRUE(mended.left.hit.empty());
+  mended = Need(patient.Repair(true));
+  EXPECT_TRUE(mended.left.clean());
+  ASSERT_EQ(mended.given_up.size(), 1u);
+  EXPECT_NE(mended.given_up[0].find("up to 1 record of the log"), std::string::npos);
+  auto store = patient.Open();
+  EXPECT_FALSE(InTheLog(*store).contains(IdFor("four")));
+  EXPECT_TRUE(CollectGarbage(*store, {.everything = true}).ok());
+}
+
+// A batch that was written and never flushed may be in the catalogue; after a power cut
+// nobody lost anything. Nor did anybody when a collection took a record away.
+TEST(Mend, WhatAWholeLogDoesNotHoldWasNotLost) {
+  Patient patient;
+  auto store = patient.Open();
+  std::vector<RememberedRecord> remembered;
+  for (const LogRecord& r : TheSample().records) remembered.push_back({r, true});
+  LogRecord more = ToRecord(Root{RootId(IdFor("x")), "/x"}, IdFor("x"), 1);
+  more.seq = 99;
+  remembered.push_back({more, true});
+  auto report =
+      Need(VerifyStore(*store, {.read_data = true, .remembered = remembered}));
+  EXPECT_TRUE(report.clean());
+  EXPECT_TRUE(report.lost_records.empty());
+}
+
+// Of another generation: only what still has its objects can have been lost.
+TEST(Mend, WhatMayHaveBeenCollectedComesBackOnlyWithItsObjects) {
+  Patient patient;
+  patient.Delete(TheSample().packs.back());
+  auto store = patient.Open();
+  LogView log;
+  Need(ReadOn(*store, log));
+  ASSERT_FALSE(log.whole);
+  Checkpoint collected;
+  collected.id = IdFor("collected");
+  collected.seq = 50;
+  collected.state = Sha256::Of(AsBytes("gone"));
+  Checkpoint kept = Need(ToCheckpoint(TheSample().records.at(1)));
+  kept.id = IdFor("kept");
+  kept.seq = 51;
+  auto lost =
+      LostRecords(*store, log, {{ToRecord(collected), false}, {ToRecord(kept), false}});
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].id, IdFor("kept"));
+}
+
+// A disk that reads a record at one time and not at another.
+TEST(Mend, ARecordThatCannotBeReadAnyMoreStopsTheReplacement) {
+  Patient patient;
+  auto store = patient.Open();
+  auto report = Need(VerifyStore(*store, {.read_data = true}));
+  auto bytes = Need(ReadSmallFile(patient.disk(), patient.Packs(),
+                                  Name::Literal(TheSample().packs.back()), 1 << 20));
+  patient.Flip(TheSample().packs.back(), AsText(bytes).rfind("four"));
+  auto manifest = store->manifest();
+  auto salvaged = SalvagePacks(*store, {manifest.packs.back().id}, report.read_records);
+  ASSERT_FALSE(salvaged.ok());
+  EXPECT_EQ(salvaged.error().code, Errc::kCorrupt);
+  Need(store->Refresh());
+  EXPECT_EQ(store->manifest().generation, manifest.generation);
+}
+
+// Its number was given to another meanwhile.
+TEST(Mend, ABroughtBackRecordTakesNobodysNumber) {
+  Patient patient;
+  auto store = Need(patient.NewWorld().Open());
+  LogRecord back = TheSample().records.back();
+  back.id = IdFor("back");
+  LogRecord far = back;
+  far.id = IdFor("far");
+  far.seq = 1000;
+  Need(BringBack(*store, {back, far}));
+  Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+  LogView log;
+  Need(ReadOn(*store, log));
+  std::map<uint64_t, RecordId> by_number;
+  for (const LogRecord& r : log.records)
+    EXPECT_TRUE(by_number.emplace(r.seq, r.id).second) << r.seq;
+  EXPECT_EQ(by_number.at(1000), IdFor("far"));
+  EXPECT_GT(by_number.rbegin()->first, 1000u);
+}
+
+}  // namespace
+}  // namespace belay::test
