@@ -147,6 +147,21 @@ TEST_F(HeldTest, GoesOnWhenTheTailWasReplacedOrLost) {
   ExpectAllEverywhere();
 }
 
+// The mode says whether a store is made, not whether it is written.
+TEST_F(HeldTest, AStoreThatWasOpenedToReadKeepsTheTailUpToDate) {
+  Make(*store_, "one");
+  auto reader = other_world_.Open(Store::Mode::kRead);
+  ASSERT_OK(reader);
+  ExpectAll(**reader);
+  Make(**reader, "two");
+  const Manifest::Pack pack = store_->LoadManifest()->packs[0];
+  auto tail = store_->LoadTail(pack.id);
+  ASSERT_OK(tail);
+  ASSERT_TRUE(tail->has_value());
+  EXPECT_EQ((*tail)->flushed, disk_.StatAt(store_->packs_dir(), PackName())->size);
+  ExpectAllEverywhere();
+}
+
 // Put ahead by one writer and not flushed: it may still be cut off.
 TEST_F(HeldTest, DoesNotRelyOnWhatAnotherWriterOfThisProcessPutAhead) {
   world_.options.batch_target = 1000;
