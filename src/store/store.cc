@@ -100,6 +100,10 @@ Status Store::CheckOwner(const FileStat& stat, const std::string& path) {
 Status Store::CheckIsFree() {
   if (BELAY_MUTANT("settle-anywhere")) return Ok();
   BELAY_TRY(auto entries, fs_.List(dir_));
+  // Another process made the store since we looked; Create() finds it.
+  if (std::any_of(entries.begin(), entries.end(),
+                  [](const DirEntry& e) { return e.name == "manifest"; }))
+    return Ok();
   for (const DirEntry& e : entries) {
     bool ours = e.name == "lock" || e.name == "packs" || e.name == "catalog" ||
                 (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"));
