@@ -7,7 +7,7 @@
 namespace belay {
 
 ExitCode CmdGc(CommandContext& ctx) {
-  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  auto opened = OpenStore(ctx, Store::Mode::kWriteExisting);
   GcReport report;
   if (opened.ok()) {
     Progress progress(ctx.term, (*opened)->clock, "collecting");

@@ -53,7 +53,7 @@ Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
   const std::vector<RememberedRecord> remembered = Recall(ctx, at);
   BELAY_TRY(all.report, RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options));
   BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
-                                    Store::Mode::kRead));
+                                    Store::Mode::kWriteExisting));
   auto add = [&all](const std::vector<std::string>& lines) {
     all.report.done.insert(all.report.done.end(), lines.begin(), lines.end());
   };

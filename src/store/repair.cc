@@ -47,6 +47,7 @@ class Repairer {
     BELAY_OK(ClearTheWayTo(home_, Name::Literal("manifest")));
     BELAY_TRY(bool there, ReadManifest());
     BELAY_OK(MakeTailReadable());
+    BELAY_OK(ClearCache());
     BELAY_OK(there ? CheckListed() : ListFromPacks());
     if (there && take_in_) BELAY_OK(TakeIn());
     BELAY_OK(SealUnreadable());
@@ -168,6 +169,25 @@ class Repairer {
     Done(
         "removed the tail, which could not be read; the next checkpoint writes "
         "another");
+    return Ok();
+  }
+
+  // Everything in there is built anew when it is next needed.
+  Status ClearCache() {
+    const Name name = Name::Literal("cache");
+    auto stat = fs_.StatAt(home_, name);
+    if (!stat.ok()) return Ok();
+    if (stat->type != FileType::kDirectory) {
+      BELAY_TRY(Name to, MoveAside(fs_, home_, name));
+      Done("cache was " + std::string(FileTypeName(stat->type)) +
+           ": moved aside, now " + to.bytes());
+      return Ok();
+    }
+    BELAY_TRY(Fd cache, fs_.Open(home_, name, OpenMode::Directory()));
+    BELAY_TRY(auto entries, fs_.List(cache));
+    for (const DirEntry& e : entries)
+      if (e.name == "heads" || e.name.ends_with(".scan"))
+        BELAY_OK(ClearTheWayTo(cache, Name::Literal(e.name)));
     return Ok();
   }
 

@@ -135,9 +135,9 @@ restore
 idx=${pack%.pack}.idx
 for file in "$idx" "$BELAY_HOME/tail" "$BELAY_HOME/catalog/catalog.db" \
   "$BELAY_HOME/catalog/catalog.db-wal" "$BELAY_HOME/catalog/catalog.db-shm" \
-  "$BELAY_HOME/catalog/changes" "$BELAY_HOME/catalog"; do
+  "$BELAY_HOME/catalog/changes" "$BELAY_HOME/catalog" "$BELAY_HOME/cache"; do
   for make in mkdir mkfifo; do
-    [ "$file" = "$BELAY_HOME/catalog" ] && [ $make = mkdir ] && make="ln -s /nowhere"
+    case ${file##*/}-$make in catalog-mkdir | cache-mkdir) make="ln -s /nowhere" ;; esac
     rm -rf "$file"; $make "$file" || fail "$make $file"
     run status --json; expect_rc 0; expect_py "d['last']['name'] == 'big'"
     run verify; expect_rc 0

@@ -131,7 +131,7 @@ class Patient {
     BELAY_TRY(RepairReport repaired,
               RepairStore(*disk_, world.clock, world.random, world.dir, world.options));
     (void)repaired;
-    BELAY_TRY(auto store, NewWorld().Open(Store::Mode::kRead));
+    BELAY_TRY(auto store, NewWorld().Open(Store::Mode::kWriteExisting));
     BELAY_TRY(MendReport report, MendStore(*store, remembered, accept_loss));
     auto catalog = Need(Catalog::Open(*store));
     BELAY_OK(catalog->Rebuild());
