@@ -218,6 +218,13 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
 
 // --- the whole root ------------------------------------------------------------------
 
+bool Explainer::CanRead(const Fd& dir, const std::string& name, const FileStat& stat) {
+  constexpr uint32_t kByAll = 0444;  // as most are: no need to try
+  if (stat.type != FileType::kRegular || (stat.mode & kByAll) == kByAll) return true;
+  auto file = fs_.Open(dir, NameRef::Known(name), OpenMode::Read());
+  return file.ok() || IsGone(file.error());
+}
+
 Status Explainer::AddBelow(const std::string& path, LeftOut& to,
                            const std::function<void(uint64_t)>& progress) {
   std::vector<std::string> waiting{path};
@@ -339,6 +346,8 @@ Result<CoverageSurvey> Explainer::Survey(
       } else if (stat->type == FileType::kRegular &&
                  stat->size > request_.max_file_size) {
         out.why = "too_large";
+      } else if (!CanRead(**fd, name, *stat)) {
+        out.why = "unreadable";
       } else {
         ++survey.files;
         survey.bytes += out.bytes;

@@ -74,6 +74,7 @@ class Explainer {
   std::optional<std::string> ReadRules(const Fd& dir, const Name& name);
   bool IsElsewhere(const std::string& path) const;
   bool IsOtherMount(const FileStat& stat) const;
+  bool CanRead(const Fd& dir, const std::string& name, const FileStat& stat);
   Status AddBelow(const std::string& path, LeftOut& to,
                   const std::function<void(uint64_t)>& progress);
 
