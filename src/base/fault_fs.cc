@@ -12,12 +12,12 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "OpenDir",   "Open",       "OpenBeneath", "Duplicate", "Close",       "RealPath",
-    "Read",      "Write",      "Truncate",    "SyncData",  "Sync",        "Stat",
-    "StatAt",    "List",       "ReadLink",    "Info",      "MakeDir",     "Unlink",
-    "RemoveDir", "Symlink",    "Link",        "Rename",    "SetMode",     "SetOwner",
-    "SetTimes",  "ListXattrs", "GetXattr",    "SetXattr",  "RemoveXattr", "TryLock",
-    "Unlock"};
+    "OpenDir",  "Open",      "OpenBeneath", "Duplicate", "Close",    "RealPath",
+    "Read",     "Write",     "Truncate",    "SyncData",  "Sync",     "SyncAll",
+    "Stat",     "StatAt",    "List",        "ReadLink",  "Info",     "MakeDir",
+    "Unlink",   "RemoveDir", "Symlink",     "Link",      "Rename",   "SetMode",
+    "SetOwner", "SetTimes",  "ListXattrs",  "GetXattr",  "SetXattr", "RemoveXattr",
+    "TryLock",  "Unlock",    "TryLease",    "EndLease"};
 static_assert(std::size(kNames) == kFsCalls);
 
 [[noreturn]] void KillSelf() {
@@ -229,6 +229,9 @@ Status FaultFs::SyncData(const Fd& file) {
 Status FaultFs::Sync(const Fd& file) {
   return Pass(FsCall::kSync, true, [&] { return inner_.Sync(file); });
 }
+Status FaultFs::SyncAll(const Fd& any) {
+  return Pass(FsCall::kSyncAll, true, [&] { return inner_.SyncAll(any); });
+}
 
 Result<FileStat> FaultFs::Stat(const Fd& file) {
   return Pass(FsCall::kStat, false, [&] { return inner_.Stat(file); });
@@ -301,6 +304,12 @@ Result<bool> FaultFs::TryLock(const Fd& file, uint64_t byte, LockMode mode) {
 }
 Status FaultFs::Unlock(const Fd& file, uint64_t byte) {
   return Pass(FsCall::kUnlock, false, [&] { return inner_.Unlock(file, byte); });
+}
+Result<LeaseOutcome> FaultFs::TryLease(const Fd& file, LockMode mode) {
+  return Pass(FsCall::kTryLease, false, [&] { return inner_.TryLease(file, mode); });
+}
+Status FaultFs::EndLease(const Fd& file) {
+  return Pass(FsCall::kEndLease, false, [&] { return inner_.EndLease(file); });
 }
 
 }  // namespace belay

@@ -40,6 +40,7 @@ enum class FsCall : uint8_t {
   kTruncate,
   kSyncData,
   kSync,
+  kSyncAll,
   kStat,
   kStatAt,
   kList,
@@ -60,8 +61,10 @@ enum class FsCall : uint8_t {
   kRemoveXattr,
   kTryLock,
   kUnlock,
+  kTryLease,
+  kEndLease,
 };
-inline constexpr size_t kFsCalls = static_cast<size_t>(FsCall::kUnlock) + 1;
+inline constexpr size_t kFsCalls = static_cast<size_t>(FsCall::kEndLease) + 1;
 std::string_view FsCallName(FsCall call);  // "SyncData"
 
 struct Fault {
@@ -123,6 +126,7 @@ class FaultFs final : public Fs {
   Status Truncate(const Fd& file, uint64_t size) override;
   Status SyncData(const Fd& file) override;
   Status Sync(const Fd& file) override;
+  Status SyncAll(const Fd& any) override;
 
   Result<FileStat> Stat(const Fd& file) override;
   Result<FileStat> StatAt(const Fd& dir, NameRef name) override;
@@ -149,6 +153,8 @@ class FaultFs final : public Fs {
 
   Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) override;
   Status Unlock(const Fd& file, uint64_t byte) override;
+  Result<LeaseOutcome> TryLease(const Fd& file, LockMode mode) override;
+  Status EndLease(const Fd& file) override;
 
  private:
   // What to do about one call.

@@ -88,6 +88,7 @@ struct FileStat {
   int64_t ctime_ns = 0;
   bool mount_root = false;   // something is mounted here
   bool mount_known = false;  // the kernel can tell (Linux 5.8)
+  bool immutable = false;    // chattr +i or +a: can be neither renamed nor removed
 };
 
 struct DirEntry {
@@ -126,6 +127,9 @@ struct OpenMode {
 
 enum class RenameHow { kReplace, kNoReplace, kExchange };
 enum class LockMode { kShared, kExclusive };
+// A lease (F_SETLEASE): kExclusive while nobody else has the file open or mapped,
+// kShared while nobody else has it open or mapped for writing.
+enum class LeaseOutcome { kHeld, kInUse, kUnavailable };
 
 class Fs {
  public:
@@ -155,6 +159,7 @@ class Fs {
   virtual Status Truncate(const Fd& file, uint64_t size) = 0;
   virtual Status SyncData(const Fd& file) = 0;  // fdatasync
   virtual Status Sync(const Fd& file) = 0;      // fsync; of a directory: its entries
+  virtual Status SyncAll(const Fd& any) = 0;    // syncfs: the whole file system
 
   // --- looking -----------------------------------------------------------------------
   virtual Result<FileStat> Stat(const Fd& file) = 0;
@@ -193,6 +198,12 @@ class Fs {
   // handle, or dying, releases.
   virtual Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) = 0;
   virtual Status Unlock(const Fd& file, uint64_t byte) = 0;
+  // Never waits. While it is held, an open that conflicts waits for EndLease (at most
+  // 45 s; with O_NONBLOCK, as all of ours, it fails with EAGAIN). kUnavailable: not our
+  // file, or the file system has no leases. kExclusive needs a handle opened for
+  // writing. Closing the handle ends it too.
+  virtual Result<LeaseOutcome> TryLease(const Fd& file, LockMode mode) = 0;
+  virtual Status EndLease(const Fd& file) = 0;
 };
 
 // --- helpers over any Fs -------------------------------------------------------------

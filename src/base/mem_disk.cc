@@ -139,6 +139,15 @@ void MemDisk::SyncData(Inode& node) {
 
 void MemDisk::SyncMeta(Inode& node) { node.durable_meta = node.meta; }
 
+void MemDisk::SyncAll() {
+  for (auto& [ino, node] : inodes_) {
+    SyncData(node);
+    SyncMeta(node);
+  }
+  for (auto& [ino, node] : inodes_)
+    if (node.is_dir()) SyncDir(ino);
+}
+
 // --- space ---------------------------------------------------------------------------
 
 void MemDisk::MaybeRelease(Ino ino) {

@@ -54,6 +54,7 @@ struct Inode {
   uint32_t nlink = 0;  // of a directory: 2 while it exists, else 0
   uint32_t opens = 0;
   bool mount_root = false;
+  bool immutable = false;
 
   // Regular files. `data` is written in place only when `data_is_own`.
   std::shared_ptr<Bytes> data;
@@ -113,6 +114,8 @@ class MemDisk {
   // Everything that happened to this directory, and what must have happened before it:
   // a rename between two directories is durable in both or in none.
   void SyncDir(Ino dir);
+  // All of the above, for all there is.
+  void SyncAll();
 
   void Crash(CrashKind kind, uint64_t seed);
   // Forgets inodes that neither a name, nor a durable name, nor a handle can reach.

@@ -15,6 +15,7 @@ struct OpenFile {
   OpenMode::Access access = OpenMode::Access::kRead;
   bool dead = false;  // opened before a Crash()
   size_t handles = 1;
+  std::optional<LockMode> lease = {};
 };
 }  // namespace mem
 
@@ -151,6 +152,16 @@ Status MemFs::SetMountRoot(const Fd& dir, const Name& name, bool mounted) {
   return Ok();
 }
 
+Status MemFs::SetImmutable(const Fd& dir, const Name& name, bool immutable) {
+  std::lock_guard lock(mutex_);
+  Ino at = 0;
+  if (int sys = HandleDir(dir, at)) return FsError(sys, "chattr", name.bytes());
+  Ino ino = disk_->Lookup(disk_->At(at), name.bytes());
+  if (ino == 0) return FsError(ENOENT, "chattr", name.bytes());
+  disk_->At(ino).immutable = immutable;
+  return Ok();
+}
+
 // --- shared pieces -------------------------------------------------------------------
 
 int MemFs::Handle(const Fd& file, OpenFile*& out) {
@@ -202,6 +213,7 @@ FileStat MemFs::StatOf(Ino ino) {
   stat.ctime_ns = node.ctime_ns;
   stat.mount_root = node.mount_root;
   stat.mount_known = true;
+  stat.immutable = node.immutable;
   return stat;
 }
 
@@ -210,6 +222,7 @@ int MemFs::CanAdd(Ino dir, std::string_view name) {
   if (disk_->Lookup(node, name) != 0) return EEXIST;
   if (options_.read_only) return EROFS;
   if (node.nlink == 0) return ENOENT;  // the directory was removed under its handle
+  if (node.immutable) return EPERM;
   return 0;
 }
 
@@ -314,6 +327,13 @@ int MemFs::OpenAt(Ino dir, std::string_view name, const OpenMode& mode, Ino& ino
   bool writes = mode.access == Access::kWrite || mode.access == Access::kReadWrite;
   if (node.is_dir() && writes) return EISDIR;
   if (writes && options_.read_only) return EROFS;
+  if (writes && node.immutable) return EPERM;
+  if (mode.access != Access::kPath) {
+    for (const auto& [handle, file] : handles_)
+      if (file->ino == ino && file->lease &&
+          (writes || *file->lease == LockMode::kExclusive))
+        return EAGAIN;
+  }
   if (mode.truncate && node.type == FileType::kRegular) {
     if (node.size() != 0) disk_->Truncate(node, 0);
     node.meta.mtime_ns = node.ctime_ns = Tick();
@@ -460,6 +480,14 @@ Status MemFs::Sync(const Fd& file) {
   return Ok();
 }
 
+Status MemFs::SyncAll(const Fd& any) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  if (int sys = Handle(any, open)) return SysError(sys, "syncfs");
+  disk_->SyncAll();
+  return Ok();
+}
+
 // --- looking -------------------------------------------------------------------------
 
 Result<FileStat> MemFs::Stat(const Fd& file) {
@@ -553,10 +581,11 @@ Status MemFs::Unlink(const Fd& dir, const Name& name) {
   Ino at = 0;
   if (int sys = HandleDir(dir, at)) return FsError(sys, "unlink", name.bytes());
   Ino ino = disk_->Lookup(disk_->At(at), name.bytes());
-  int sys = ino == 0                  ? ENOENT
-            : options_.read_only      ? EROFS
-            : disk_->At(ino).is_dir() ? EISDIR
-                                      : 0;
+  int sys = ino == 0                   ? ENOENT
+            : options_.read_only       ? EROFS
+            : disk_->At(ino).immutable ? EPERM
+            : disk_->At(ino).is_dir()  ? EISDIR
+                                       : 0;
   if (sys != 0) return FsError(sys, "unlink", name.bytes());
   disk_->Apply({{at, name.bytes(), 0}, {}});
   Touch(at);
@@ -571,6 +600,7 @@ Status MemFs::RemoveDir(const Fd& dir, const Name& name) {
   Ino ino = disk_->Lookup(disk_->At(at), name.bytes());
   int sys = ino == 0                          ? ENOENT
             : options_.read_only              ? EROFS
+            : disk_->At(ino).immutable        ? EPERM
             : !disk_->At(ino).is_dir()        ? ENOTDIR
             : !disk_->At(ino).entries.empty() ? ENOTEMPTY
                                               : 0;
@@ -611,6 +641,9 @@ int MemFs::RenameLocked(Ino from_dir, const std::string& from, Ino to_dir,
   Ino target = disk_->Lookup(disk_->At(to_dir), to);
   if (options_.read_only) return EROFS;
   if (source == 0 || disk_->At(to_dir).nlink == 0) return ENOENT;
+  if (disk_->At(from_dir).immutable || disk_->At(to_dir).immutable ||
+      disk_->At(source).immutable || (target != 0 && disk_->At(target).immutable))
+    return EPERM;
   if (target != 0 && how == RenameHow::kNoReplace) return EEXIST;
   if (target == 0 && exchange) return ENOENT;
   Inode& moved = disk_->At(source);
@@ -760,6 +793,34 @@ Status MemFs::Unlock(const Fd& file, uint64_t byte) {
   if (open->access == Access::kPath) return SysError(EBADF, "unlock");
   auto& holders = disk_->At(open->ino).locks[byte];
   std::erase_if(holders, [&](const auto& h) { return h.owner == open; });
+  return Ok();
+}
+
+Result<LeaseOutcome> MemFs::TryLease(const Fd& file, LockMode mode) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  if (int sys = Handle(file, open)) return SysError(sys, "lease");
+  if (disk_->At(open->ino).type != FileType::kRegular)
+    return LeaseOutcome::kUnavailable;
+  const bool exclusive = mode == LockMode::kExclusive;
+  // As the kernel: a shared one while we ourselves may write is no promise.
+  if (open->access == Access::kPath) return SysError(EBADF, "lease");
+  if (!exclusive && Writable(*open)) return LeaseOutcome::kInUse;
+  for (const auto& [handle, other] : handles_) {
+    if (other.get() == open || other->ino != open->ino ||
+        other->access == Access::kPath)
+      continue;
+    if (exclusive || Writable(*other)) return LeaseOutcome::kInUse;
+  }
+  open->lease = mode;
+  return LeaseOutcome::kHeld;
+}
+
+Status MemFs::EndLease(const Fd& file) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  if (int sys = Handle(file, open)) return SysError(sys, "end lease of");
+  open->lease.reset();
   return Ok();
 }
 

@@ -84,6 +84,8 @@ class MemFs final : public Fs {
 
   // What stat says of a directory or file that something was mounted on.
   Status SetMountRoot(const Fd& dir, const Name& name, bool mounted);
+  // chattr +i: it can no longer be written, renamed or removed.
+  Status SetImmutable(const Fd& dir, const Name& name, bool immutable);
 
   // --- Fs ----------------------------------------------------------------------------
   Result<Fd> OpenDir(const AbsPath& path) override;
@@ -100,6 +102,7 @@ class MemFs final : public Fs {
   Status Truncate(const Fd& file, uint64_t size) override;
   Status SyncData(const Fd& file) override;
   Status Sync(const Fd& file) override;
+  Status SyncAll(const Fd& any) override;
 
   Result<FileStat> Stat(const Fd& file) override;
   Result<FileStat> StatAt(const Fd& dir, NameRef name) override;
@@ -126,6 +129,8 @@ class MemFs final : public Fs {
 
   Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) override;
   Status Unlock(const Fd& file, uint64_t byte) override;
+  Result<LeaseOutcome> TryLease(const Fd& file, LockMode mode) override;
+  Status EndLease(const Fd& file) override;
 
  private:
   using Ino = uint64_t;

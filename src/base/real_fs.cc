@@ -14,6 +14,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -276,6 +277,7 @@ FileStat ToFileStat(const struct statx& st) {
   out.ctime_ns = Nanos(timespec{st.stx_ctime.tv_sec, st.stx_ctime.tv_nsec});
   out.mount_root = (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
   out.mount_known = (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
+  out.immutable = (st.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
   return out;
 }
 
@@ -430,6 +432,10 @@ Status RealFs::SyncData(const Fd& file) {
 
 Status RealFs::Sync(const Fd& file) {
   return Finish(Retry([&] { return fsync(file.handle()); }), "fsync", file);
+}
+
+Status RealFs::SyncAll(const Fd& any) {
+  return Finish(Retry([&] { return syncfs(any.handle()); }), "syncfs", any);
 }
 
 // --- looking -------------------------------------------------------------------------
@@ -675,6 +681,32 @@ Result<bool> RealFs::TryLock(const Fd& file, uint64_t byte, LockMode mode) {
 
 Status RealFs::Unlock(const Fd& file, uint64_t byte) {
   return Finish(SetLock(file, byte, F_UNLCK), "unlock", file);
+}
+
+Result<LeaseOutcome> RealFs::TryLease(const Fd& file, LockMode mode) {
+  const int fd = file.handle();
+  // Whoever waits for our lease has the kernel tell us; SIGIO would end the process.
+  if (fcntl(fd, F_SETSIG, SIGURG) != 0) return HandleError(-errno, "lease", fd);
+  const int kind = mode == LockMode::kExclusive ? F_WRLCK : F_RDLCK;
+  int result = Retry([&] { return fcntl(fd, F_SETLEASE, kind); });
+  if (result == 0) return LeaseOutcome::kHeld;
+  switch (-result) {
+    case EAGAIN:
+      return LeaseOutcome::kInUse;
+    case EACCES:  // neither ours nor are we privileged
+    case EINVAL:  // no leases here
+    case EPERM:
+    case ENOTSUP:
+    case ENOLCK:
+      return LeaseOutcome::kUnavailable;
+    default:
+      return HandleError(result, "lease", fd);
+  }
+}
+
+Status RealFs::EndLease(const Fd& file) {
+  return Finish(Retry([&] { return fcntl(file.handle(), F_SETLEASE, F_UNLCK); }),
+                "end lease of", file);
 }
 
 }  // namespace belay

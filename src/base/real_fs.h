@@ -46,6 +46,7 @@ class RealFs final : public Fs {
   Status Truncate(const Fd& file, uint64_t size) override;
   Status SyncData(const Fd& file) override;
   Status Sync(const Fd& file) override;
+  Status SyncAll(const Fd& any) override;
 
   Result<FileStat> Stat(const Fd& file) override;
   Result<FileStat> StatAt(const Fd& dir, NameRef name) override;
@@ -72,6 +73,8 @@ class RealFs final : public Fs {
 
   Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) override;
   Status Unlock(const Fd& file, uint64_t byte) override;
+  Result<LeaseOutcome> TryLease(const Fd& file, LockMode mode) override;
+  Status EndLease(const Fd& file) override;
 
  private:
   // A descriptor or -errno; `path` fits PATH_MAX.

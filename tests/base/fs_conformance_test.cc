@@ -555,6 +555,12 @@ TEST_P(FsConformance, OwnersAndModesAreSet) {
   EXPECT_EQ(Must(fs().Stat(file)).mode, 0600u);
 }
 
+TEST_P(FsConformance, SyncAllTakesAnyHandle) {
+  Put("f", "x");
+  Must(fs().SyncAll(root()));
+  Must(fs().SyncAll(Must(fs().Open(root(), N("f"), OpenMode::Read()))));
+}
+
 // --- locks ---------------------------------------------------------------------------
 
 TEST_P(FsConformance, ExtendedAttributesAreKeptAndChangeTheCtime) {
@@ -593,6 +599,25 @@ TEST_P(FsConformance, LocksExcludeBetweenHandlesOfOneFile) {
   Must(b.Close());
   EXPECT_TRUE(Must(fs().TryLock(a, 0, LockMode::kExclusive)));  // an upgrade
   EXPECT_TRUE(Must(fs().TryLock(a, 0, LockMode::kShared)));     // and back
+}
+
+TEST_P(FsConformance, ALeaseIsHeldOnlyWhileNobodyElseIsAtTheFile) {
+  Put("f", "x");
+  Fd ours = Must(fs().Open(root(), N("f"), OpenMode::ReadWrite()));
+  LeaseOutcome got = Must(fs().TryLease(ours, LockMode::kExclusive));
+  if (got == LeaseOutcome::kUnavailable) GTEST_SKIP() << "no leases here";
+  EXPECT_EQ(got, LeaseOutcome::kHeld);
+  EXPECT_EQ(Sys(fs().Open(root(), N("f"), OpenMode::Read())), EAGAIN);
+  Must(fs().EndLease(ours));
+  Fd reader = Must(fs().Open(root(), N("f"), OpenMode::Read()));
+  EXPECT_EQ(Must(fs().TryLease(ours, LockMode::kExclusive)), LeaseOutcome::kInUse);
+  EXPECT_EQ(Must(fs().TryLease(reader, LockMode::kShared)), LeaseOutcome::kInUse);
+  Must(ours.Close());
+  EXPECT_EQ(Must(fs().TryLease(reader, LockMode::kShared)), LeaseOutcome::kHeld);
+  Fd another = Must(fs().Open(root(), N("f"), OpenMode::Read()));
+  EXPECT_EQ(Sys(fs().Open(root(), N("f"), OpenMode::ReadWrite())), EAGAIN);
+  Must(reader.Close());  // ends it
+  Must(fs().Open(root(), N("f"), OpenMode::ReadWrite()));
 }
 
 TEST_P(FsConformance, ADuplicateSharesTheLockUntilBothAreClosed) {

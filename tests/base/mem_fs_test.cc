@@ -392,4 +392,34 @@ TEST(MemFs, CloneAndCrashOfASmallStoreAreCheap) {
 }
 
 }  // namespace
+TEST(MemFs, SyncAllKeepsEverything) {
+  MemFs disk;
+  Fd root = Must(disk.OpenDir(AbsPath::Literal("/")));
+  Must(disk.MakeDir(root, Name::Literal("d"), 0700));
+  Fd dir = Must(disk.Open(root, Name::Literal("d"), OpenMode::Directory()));
+  Fd file = Must(disk.Open(dir, Name::Literal("f"), OpenMode::CreateNew()));
+  Must(WriteFull(disk, file, 0, AsBytes("kept")));
+  Must(disk.SetMode(file, 0640));
+  Must(disk.Rename(dir, Name::Literal("f"), root, Name::Literal("g"),
+                   RenameHow::kNoReplace));
+  Must(disk.SyncAll(root));
+  std::string before = disk.TreeText();
+  disk.Crash(CrashPolicy::DropUnsynced());
+  EXPECT_EQ(disk.TreeText(), before);
+}
+
+TEST(MemFs, WhatIsImmutableStays) {
+  MemFs disk;
+  Fd root = Must(disk.OpenDir(AbsPath::Literal("/")));
+  Fd file = Must(disk.Open(root, Name::Literal("f"), OpenMode::CreateNew()));
+  Must(file.Close());
+  Must(disk.SetImmutable(root, Name::Literal("f"), true));
+  EXPECT_TRUE(Must(disk.StatAt(root, Name::Literal("f"))).immutable);
+  EXPECT_EQ(Sys(disk.Open(root, Name::Literal("f"), OpenMode::ReadWrite())), EPERM);
+  EXPECT_EQ(Sys(disk.Unlink(root, Name::Literal("f"))), EPERM);
+  EXPECT_EQ(Sys(disk.Rename(root, Name::Literal("f"), root, Name::Literal("g"),
+                            RenameHow::kReplace)),
+            EPERM);
+}
+
 }  // namespace belay::test

@@ -67,6 +67,9 @@ class HookFs final : public Fs {
   Status Sync(const Fd& file) override {
     return Hooked(FsCall::kSync, NameOf(file), [&] { return inner_.Sync(file); });
   }
+  Status SyncAll(const Fd& any) override {
+    return Hooked(FsCall::kSyncAll, NameOf(any), [&] { return inner_.SyncAll(any); });
+  }
 
   Result<FileStat> Stat(const Fd& file) override { return inner_.Stat(file); }
   Result<FileStat> StatAt(const Fd& dir, NameRef name) override {
@@ -131,6 +134,10 @@ class HookFs final : public Fs {
   Status Unlock(const Fd& file, uint64_t byte) override {
     return inner_.Unlock(file, byte);
   }
+  Result<LeaseOutcome> TryLease(const Fd& file, LockMode mode) override {
+    return inner_.TryLease(file, mode);
+  }
+  Status EndLease(const Fd& file) override { return inner_.EndLease(file); }
 
  private:
   std::string NameOf(const Fd& file) const {

@@ -48,6 +48,7 @@ class RaceFs final : public Fs {
   BELAY_RACE(Status, Truncate, (const Fd& file, uint64_t size), (file, size))
   BELAY_RACE(Status, SyncData, (const Fd& file), (file))
   BELAY_RACE(Status, Sync, (const Fd& file), (file))
+  BELAY_RACE(Status, SyncAll, (const Fd& any), (any))
   BELAY_RACE(Result<FileStat>, Stat, (const Fd& file), (file))
   BELAY_RACE(Result<FileStat>, StatAt, (const Fd& dir, NameRef name), (dir, name))
   BELAY_RACE(Result<std::vector<DirEntry>>, List, (const Fd& dir), (dir))
@@ -83,6 +84,9 @@ class RaceFs final : public Fs {
   BELAY_RACE(Result<bool>, TryLock, (const Fd& file, uint64_t byte, LockMode mode),
              (file, byte, mode))
   BELAY_RACE(Status, Unlock, (const Fd& file, uint64_t byte), (file, byte))
+  BELAY_RACE(Result<LeaseOutcome>, TryLease, (const Fd& file, LockMode mode),
+             (file, mode))
+  BELAY_RACE(Status, EndLease, (const Fd& file), (file))
 #undef BELAY_RACE
 #undef BELAY_RACE_FD
 
