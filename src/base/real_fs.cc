@@ -284,7 +284,7 @@ FileStat ToFileStat(const struct statx& st) {
 // statx rather than fstatat, because only it says what is a mount point; the cost is
 // the same. Kernels before 4.11 and some sandboxes have no statx.
 int StatRaw(int dir, const char* name, int flags, FileStat& out) {
-  struct statx stx {};
+  struct statx stx;  // the kernel fills all of it
   int result = Retry([&] { return statx(dir, name, flags, STATX_BASIC_STATS, &stx); });
   if (result == 0) {
     out = ToFileStat(stx);

@@ -17,7 +17,13 @@ namespace {
 
 constexpr std::string_view kGitignore = ".gitignore", kBelayignore = ".belayignore",
                            kGit = ".git";
-constexpr size_t kThreadsFrom = 150;  // directories; about 2,000 files
+// Two threads from here on: directories that were found, or bytes of the stat cache;
+// about 2,000 files.
+constexpr size_t kThreadsFrom = 150;
+constexpr uint64_t kThreadsFromCache = uint64_t{192} << 10;
+// What a thread reads at once, while it walks.
+constexpr size_t kAtOnceFiles = 32;
+constexpr uint64_t kAtOnceBytes = uint64_t{512} << 10;
 constexpr int kReadTries = 3;
 constexpr size_t kReadAtOnce = kMaxBlob;
 
@@ -82,6 +88,37 @@ bool InTree(const CacheEntry& e) {
                           e.has(CacheEntry::kRestricted) && e.id == EmptyTreeId());
 }
 
+// As it stands in the tree, where it does.
+std::optional<TreeEntry> EntryInTree(const DirView& view, const CacheEntry& e) {
+  if (!InTree(e)) return std::nullopt;
+  const std::string_view aux = view.AuxOf(e);
+  TreeEntry entry;
+  entry.name = view.NameOf(e);
+  entry.mode = e.mode;
+  entry.uid = e.uid;
+  entry.gid = e.gid;
+  switch (e.kind) {
+    case CacheKind::kFile:
+      entry.kind = EntryKind::kFile;
+      entry.size = e.size;
+      entry.id = e.id;
+      break;
+    case CacheKind::kSymlink:
+      entry.kind = EntryKind::kSymlink;
+      entry.target = aux;
+      break;
+    case CacheKind::kDirectory:
+      entry.kind = EntryKind::kDirectory;
+      entry.id = e.id;
+      break;
+    case CacheKind::kNone:
+      return std::nullopt;
+  }
+  if (e.kind != CacheKind::kSymlink && aux.size() == sizeof(ObjectId))
+    std::memcpy(entry.xattrs.bytes.data(), aux.data(), aux.size());
+  return entry;
+}
+
 // An error of the store must not be taken for one of the file that was being read.
 Error OfTheStore(Error error) {
   error.sys = 0;
@@ -95,47 +132,88 @@ std::string_view IdText(const ObjectId& id) { return AsText(id.bytes); }
 // One directory of the scan.
 struct Scan::Node {
   Node* parent = nullptr;
-  size_t entry = 0;  // in the parent's view
-  std::string path;  // from the root, "" for the root
+  size_t entry = 0;  // in the parent's view, where its name is
   uint64_t block = 0;
   DirView known;  // from the cache; head null: not known
   std::unique_ptr<DirDraft> draft;
   DirRules::Ptr rules;
   uint64_t rule_prints[2] = {0, 0};  // of the files that `rules` were made of
-  std::optional<WorkTreeFacts> work_tree;
+  std::unique_ptr<WorkTreeFacts> work_tree;
   bool rules_changed = false;
   bool trusted = false;  // the cache's ids were written under this generation
   bool gone = false;
-  Skip why = Skip::kNone;  // the directory itself cannot be entered
-  FileStat stat;
   bool listed = false;
-  std::string xattrs;  // id bytes, or empty; when listed
-  ObjectId tree;
-  std::vector<Node*> children;  // by entry
+  Skip why = Skip::kNone;  // the directory itself cannot be entered
+  uint32_t mode = 0, uid = 0, gid = 0;
+  uint32_t saved_as = 0;                // place among those given to StatCache::Save()
+  std::unique_ptr<std::string> xattrs;  // id bytes, or none; when listed
+  std::vector<Node*> children;          // by entry
 
   DirView view() const { return draft ? draft->view() : known; }
+  const ObjectId& tree() const { return view().head->tree; }
+  std::string_view name() const {
+    if (parent == nullptr) return {};
+    const DirView above = parent->view();
+    return above.NameOf(above.entries[entry]);
+  }
+  // From the root, "" for the root. Made when asked for: of a directory that is as it
+  // was nobody asks.
+  std::string path() const {
+    std::vector<std::string_view> names;
+    size_t length = 0;
+    for (const Node* at = this; at->parent != nullptr; at = at->parent) {
+      names.push_back(at->name());
+      length += names.back().size() + 1;
+    }
+    std::string path;
+    path.reserve(length);
+    for (size_t i = names.size(); i-- > 0;) {
+      path.append(names[i]);
+      if (i > 0) path.push_back('/');
+    }
+    return path;
+  }
 };
 
 struct Scan::Capture {
   Node* node;
   uint32_t entry;
   bool gone = false;
+  bool done = false;                      // was read while walking
   std::unique_ptr<std::string> aux = {};  // few have any, and there may be millions
 };
 
 struct Scan::Worker {
-  std::deque<Node> nodes;
+  // Nodes stay where they are.
+  static constexpr size_t kNodesAtOnce = 64;
+  std::vector<std::unique_ptr<Node[]>> node_blocks;
+  size_t nodes = 0;
+  Node& NewNode() {
+    if (nodes % kNodesAtOnce == 0)
+      node_blocks.push_back(std::make_unique<Node[]>(kNodesAtOnce));
+    return node_blocks.back()[nodes++ % kNodesAtOnce];
+  }
+  // The way down to where it is at work. Directories are opened relative to the one
+  // above, which stays open: one name to look up instead of the whole path.
+  struct Open {
+    Node* node;
+    Fd dir;                    // not of the root
+    size_t next = 0, end = 0;  // children that are still to be visited
+  };
+  std::vector<Open> open;
   std::vector<Capture> captures;
-  std::vector<Node*> found;
   uint64_t listed = 0;
   uint64_t bytes_to_read = 0;
+  size_t read_files = 0;  // while walking
+  uint64_t read_bytes = 0;
+  Bytes buffer;
 };
 
 struct Scan::Queue {
   std::condition_variable more;
   std::vector<Node*> waiting;
   size_t working = 0;
-  size_t nodes = 0;
+  std::atomic<size_t> hungry{0};  // those who wait for `more`
   std::vector<std::thread> threads;
 };
 
@@ -227,18 +305,20 @@ void Scan::Report(ScanProgress::Step step) {
 Status Scan::Walk() {
   const unsigned threads = std::max(1u, request_.threads);
   for (unsigned i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>());
-  root_ = &workers_[0]->nodes.emplace_back();
+  root_ = &workers_[0]->NewNode();
   root_->block = cache_.root_block();
   root_->rules_changed = cache_.empty() || cache_.config_key() != config_key_;
   queue_->waiting.push_back(root_);
-  queue_->nodes = 1;
+  if (cache_.size() >= kThreadsFromCache) StartWalkers();
   WalkLoop(*workers_[0]);
   for (std::thread& thread : queue_->threads) thread.join();
   if (too_many_) return TooManyFiles();
   if (failed_) return std::move(*failed_);
 
   // Parents before children, whoever found them.
-  order_.reserve(queue_->nodes);
+  size_t nodes = 0;
+  for (const auto& worker : workers_) nodes += worker->nodes;
+  order_.reserve(nodes);
   order_.push_back(root_);
   for (size_t i = 0; i < order_.size(); ++i)
     order_.insert(order_.end(), order_[i]->children.begin(), order_[i]->children.end());
@@ -256,52 +336,92 @@ Status Scan::Walk() {
   return Ok();
 }
 
+void Scan::StartWalkers() {
+  for (size_t i = 1; i < workers_.size(); ++i)
+    queue_->threads.emplace_back([this, i] { WalkLoop(*workers_[i]); });
+}
+
 void Scan::WalkLoop(Worker& worker) {
-  constexpr size_t kAtOnce = 8;
-  std::vector<Node*> mine;
-  const bool main_thread = &worker == workers_[0].get();
   Queue& queue = *queue_;
   std::unique_lock lock(mutex_);
   for (;;) {
-    while (queue.waiting.empty() && queue.working > 0 && !stop_) queue.more.wait(lock);
+    while (queue.waiting.empty() && queue.working > 0 && !stop_) {
+      ++queue.hungry;
+      queue.more.wait(lock);
+      --queue.hungry;
+    }
     if (queue.waiting.empty() || stop_) break;
-    const size_t take =
-        std::min(kAtOnce, (queue.waiting.size() + 1) / 2);  // leave some for the other
-    mine.assign(queue.waiting.end() - static_cast<ptrdiff_t>(take),
-                queue.waiting.end());
-    queue.waiting.resize(queue.waiting.size() - take);
+    Node& top = *queue.waiting.back();
+    queue.waiting.pop_back();
     ++queue.working;
     lock.unlock();
-    for (Node* node : mine) {
-      if (stop_) break;
-      Status visited = Visit(worker, *node);
-      if (!visited.ok()) Fail(std::move(visited).error());
-    }
-    if (main_thread) Report(ScanProgress::Step::kWalk);
+    WalkBelow(worker, top);
     lock.lock();
     --queue.working;
-    queue.nodes += worker.found.size();
-    queue.waiting.insert(queue.waiting.end(), worker.found.begin(), worker.found.end());
-    worker.found.clear();
-    if (main_thread && queue.threads.empty() && queue.nodes > kThreadsFrom)
-      for (size_t i = 1; i < workers_.size(); ++i)
-        queue.threads.emplace_back([this, i] { WalkLoop(*workers_[i]); });
     // The last one at work wakes those who would wait for ever.
-    if (queue.waiting.size() > 1 || queue.working == 0) queue.more.notify_all();
+    if (queue.working == 0) queue.more.notify_all();
   }
 }
 
-Scan::Node& Scan::AddChild(Worker& worker, Node& parent, std::string_view name,
-                           size_t entry, uint64_t block) {
-  Node& child = worker.nodes.emplace_back();
+// Depth first, from a directory that is opened by its path.
+void Scan::WalkBelow(Worker& worker, Node& top) {
+  constexpr size_t kMaxOpen = 24;  // descriptors a thread may hold
+  const bool main_thread = &worker == workers_[0].get();
+  std::vector<Worker::Open>& open = worker.open;
+  Node* node = &top;
+  const Fd* above = nullptr;
+  for (;;) {
+    Fd own;
+    Status visited = Visit(worker, *node, above, own);
+    if (!visited.ok()) Fail(std::move(visited).error());
+    if (main_thread) {
+      Report(ScanProgress::Step::kWalk);
+      if (queue_->threads.empty() && worker.nodes > kThreadsFrom) StartWalkers();
+    }
+    if (stop_) break;
+    if (!node->children.empty()) {
+      open.push_back({.node = node, .dir = std::move(own)});
+      open.back().end = node->children.size();
+      // Very deep: somebody begins anew there.
+      if (open.size() > kMaxOpen)
+        GiveAway(worker, open.size() - 1, node->children.size());
+    }
+    if (queue_->hungry.load(std::memory_order_relaxed) > 0) Share(worker);
+    while (!open.empty() && open.back().next == open.back().end) open.pop_back();
+    if (open.empty()) break;
+    Worker::Open& at = open.back();
+    node = at.node->children[at.next++];
+    above = at.node == root_ ? &root_fd_ : &at.dir;
+  }
+  open.clear();
+}
+
+// The other has nothing to do: half of what is left where most is left, near the top.
+void Scan::Share(Worker& worker) {
+  for (size_t i = 0; i < worker.open.size(); ++i) {
+    const Worker::Open& at = worker.open[i];
+    const size_t left = at.end - at.next;
+    if (left == 0) continue;
+    const bool last = i + 1 == worker.open.size();
+    if (left > 1 || !last) GiveAway(worker, i, left > 1 ? left / 2 : 1);
+    return;
+  }
+}
+
+void Scan::GiveAway(Worker& worker, size_t depth, size_t count) {
+  Worker::Open& at = worker.open[depth];
+  std::lock_guard guard(mutex_);
+  for (; count > 0; --count) queue_->waiting.push_back(at.node->children[--at.end]);
+  queue_->more.notify_all();
+}
+
+void Scan::AddChild(Worker& worker, Node& parent, size_t entry, uint64_t block) {
+  Node& child = worker.NewNode();
   child.parent = &parent;
   child.entry = entry;
-  child.path = Joined(parent.path, name);
   child.block = block;
   child.rules_changed = parent.rules_changed;
   parent.children.push_back(&child);
-  worker.found.push_back(&child);
-  return child;
 }
 
 DirDraft& Scan::DraftOf(Node& node) {
@@ -311,18 +431,19 @@ DirDraft& Scan::DraftOf(Node& node) {
   return *node.draft;
 }
 
-Status Scan::Visit(Worker& worker, Node& node) {
+// Opens it in `own`, below `above` where that is given, and looks at it.
+Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
   const int64_t now = Now();
-  Fd own;
+  const size_t first_capture = worker.captures.size();
+  const uint64_t bytes_before = worker.bytes_to_read;
   const Fd* dir = &root_fd_;
   if (&node != root_) {
-    BELAY_TRY(RelPath path, RelPath::Parse(node.path));
     // A directory that is not known will be listed; of others a stat is all we need,
     // as a rule.
-    auto opened =
-        fs_.OpenBeneath(root_fd_, path,
-                        node.block == 0 ? OpenMode::Directory()
-                                        : OpenMode{.access = OpenMode::Access::kPath});
+    const OpenMode mode = node.block == 0 ? OpenMode::Directory()
+                                          : OpenMode{.access = OpenMode::Access::kPath};
+    auto opened = above != nullptr ? fs_.Open(*above, NameRef::Known(node.name()), mode)
+                                   : OpenByPath(node, mode);
     if (!opened.ok()) {
       if (IsGone(opened.error()) || opened.error().sys == ELOOP) {
         node.gone = true;
@@ -335,13 +456,16 @@ Status Scan::Visit(Worker& worker, Node& node) {
     own = std::move(*opened);
     dir = &own;
   }
-  BELAY_TRY(node.stat, fs_.Stat(*dir));
-  if (node.stat.type != FileType::kDirectory) {
+  BELAY_TRY(const FileStat stat, fs_.Stat(*dir));
+  if (stat.type != FileType::kDirectory) {
     node.gone = true;
     return Ok();
   }
-  if (&node != root_ && (node.stat.mount_root ||
-                         (!node.stat.mount_known && node.stat.dev != root_dev_))) {
+  node.mode = stat.mode;
+  node.uid = stat.uid;
+  node.gid = stat.gid;
+  if (&node != root_ &&
+      (stat.mount_root || (!stat.mount_known && stat.dev != root_dev_))) {
     node.why = Skip::kOtherMount;
     return Ok();
   }
@@ -352,7 +476,7 @@ Status Scan::Visit(Worker& worker, Node& node) {
     }
   }
   const BlockHead* head = node.known.head;
-  const uint64_t print = Fingerprint(node.stat, key_);
+  const uint64_t print = Fingerprint(stat, key_);
   bool listed =
       head == nullptr || head->print != print || (head->flags & BlockHead::kRacy) != 0;
   if (head != nullptr && (head->flags & BlockHead::kRulesRacy) != 0)
@@ -374,7 +498,7 @@ Status Scan::Visit(Worker& worker, Node& node) {
     BELAY_OK(VisitListed(worker, node, *dir));
     if (node.gone || node.why != Skip::kNone) return Ok();
     node.draft->head.print = print;
-    if (IsRacy(node.stat, now)) node.draft->head.flags |= BlockHead::kRacy;
+    if (IsRacy(stat, now)) node.draft->head.flags |= BlockHead::kRacy;
   } else {
     if (!node.trusted) DraftOf(node);
     BELAY_OK(VisitKnown(worker, node, *dir));
@@ -391,6 +515,26 @@ Status Scan::Visit(Worker& worker, Node& node) {
       mine.flags &= ~BlockHead::kIndexRacy;
       if (facts.index.racy) mine.flags |= BlockHead::kIndexRacy;
     }
+  }
+  if (head == nullptr) return Ok();
+  return CaptureAtOnce(worker, *dir, first_capture,
+                       worker.bytes_to_read - bytes_before);
+}
+
+// A few changed files of a known directory are read while it is open: both threads are
+// at work then, and it need not be opened again. More wait until all is known.
+Status Scan::CaptureAtOnce(Worker& worker, const Fd& dir, size_t first,
+                           uint64_t bytes) {
+  const size_t files = worker.captures.size() - std::min(first, worker.captures.size());
+  if (files == 0 || worker.read_files + files > kAtOnceFiles ||
+      worker.read_bytes + bytes > kAtOnceBytes)
+    return Ok();
+  worker.read_files += files;
+  worker.read_bytes += bytes;
+  for (size_t i = first; i < worker.captures.size(); ++i) {
+    Capture& capture = worker.captures[i];
+    capture.done = true;
+    if (!capture.gone) BELAY_OK(CaptureOne(dir, capture, worker.buffer));
   }
   return Ok();
 }
@@ -411,16 +555,23 @@ Result<bool> Scan::RuleFilesChanged(Node& node, const Fd& dir) {
   return false;
 }
 
+Result<Fd> Scan::OpenByPath(const Node& node, const OpenMode& mode) {
+  BELAY_TRY(RelPath path, RelPath::Parse(node.path()));
+  return fs_.OpenBeneath(root_fd_, path, mode);
+}
+
 Status Scan::LoadWorkTree(Node& node) {
   const IndexHint hint =
       node.known.head != nullptr ? HintOf(*node.known.head) : IndexHint();
   std::lock_guard guard(rules_mutex_);
   if (&node == root_) {
-    BELAY_TRY(node.work_tree, loader_.AroundRoot(request_.root, hint));
+    BELAY_TRY(WorkTreeFacts facts, loader_.AroundRoot(request_.root, hint));
+    node.work_tree = std::make_unique<WorkTreeFacts>(std::move(facts));
     return Ok();
   }
-  BELAY_TRY(RelPath path, RelPath::Parse(node.path));
-  BELAY_TRY(node.work_tree, loader_.At(request_.root, request_.root.Join(path), hint));
+  BELAY_TRY(RelPath path, RelPath::Parse(node.path()));
+  BELAY_TRY(auto facts, loader_.At(request_.root, request_.root.Join(path), hint));
+  node.work_tree = facts ? std::make_unique<WorkTreeFacts>(std::move(*facts)) : nullptr;
   return Ok();
 }
 
@@ -443,7 +594,7 @@ Result<DirRules::Ptr> Scan::RulesOf(Node& node) {
       // A draft that is being made lists rule files before anybody asks.
       if (e == nullptr) continue;
       at.rule_prints[i] = e->print;  // of one that cannot be read
-      BELAY_TRY(RelPath path, RelPath::Parse(Joined(at.path, names[i])));
+      BELAY_TRY(RelPath path, RelPath::Parse(Joined(at.path(), names[i])));
       auto file = fs_.OpenBeneath(root_fd_, path, OpenMode::Read());
       if (!file.ok()) {
         if (!IsAboutTheFile(file.error())) return std::move(file).error();
@@ -473,8 +624,7 @@ Result<DirRules::Ptr> Scan::RulesOf(Node& node) {
     if (at.parent == nullptr) {
       at.rules = DirRules::Root(request_.rules, at.work_tree->tree, files);
     } else {
-      const std::string_view name =
-          std::string_view(at.path).substr(at.path.rfind('/') + 1);
+      const std::string_view name = at.name();
       at.rules = at.work_tree
                      ? at.parent->rules->EnterWorkTree(name, at.work_tree->tree, files)
                      : at.parent->rules->Enter(name, files);
@@ -508,7 +658,7 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
     const CacheEntry& e = node.known.entries[i];
     const std::string_view name = node.known.NameOf(e);
     if (e.kind == CacheKind::kDirectory) {
-      AddChild(worker, node, name, i, e.size);
+      AddChild(worker, node, i, e.size);
       continue;
     }
     if (e.why == Skip::kGitDir || e.why == Skip::kReserved || e.why == Skip::kOtherRoot)
@@ -536,7 +686,6 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
       // What it is now, rules and limits included, takes a listing: do that instead.
       node.draft.reset();
       std::erase_if(worker.captures, [&](const Capture& c) { return c.node == &node; });
-      std::erase_if(worker.found, [&](const Node* n) { return n->parent == &node; });
       node.children.clear();
       BELAY_OK(VisitListed(worker, node, dir));
       if (node.draft) node.draft->head.print = node.known.head->print;
@@ -563,7 +712,7 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
 
 bool Scan::IsElsewhere(const Node& node, std::string_view name, Skip& why) const {
   if (elsewhere_.empty() && store_below_.empty()) return false;
-  const std::string path = Joined(node.path, name);
+  const std::string path = Joined(node.path(), name);
   why = Skip::kOtherRoot;
   return (path == store_below_ && !BELAY_MUTANT("capture-own-store")) ||
          std::binary_search(elsewhere_.begin(), elsewhere_.end(), path);
@@ -753,7 +902,7 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
       if (!decided)
         e.flags = decision.descend == Descend::kNamed ? CacheEntry::kRestricted : 0;
       draft.Add(e, name, was_dir ? node.known.AuxOf(*known) : std::string_view());
-      AddChild(worker, node, name, draft.entries.size() - 1, was_dir ? known->size : 0);
+      AddChild(worker, node, draft.entries.size() - 1, was_dir ? known->size : 0);
       continue;
     }
     const bool counts = IsRuleFile(name);
@@ -787,15 +936,14 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
 // Where they are, as far as was seen when the limit was reached.
 Error Scan::TooManyFiles() const {
   std::unordered_map<const Node*, uint64_t> below;
-  std::vector<const Node*> dirs;
-  for (const auto& worker : workers_) {
-    for (const Node& node : worker->nodes) {
-      dirs.push_back(&node);
-      uint64_t own = 0;
-      for (const CacheEntry& e : node.view().entries)
-        own += e.covered() && e.kind != CacheKind::kDirectory ? 1 : 0;
-      for (const Node* at = &node; at != nullptr; at = at->parent) below[at] += own;
-    }
+  std::vector<const Node*> dirs{root_};
+  for (size_t i = 0; i < dirs.size(); ++i) {
+    const Node* node = dirs[i];
+    dirs.insert(dirs.end(), node->children.begin(), node->children.end());
+    uint64_t own = 0;
+    for (const CacheEntry& e : node->view().entries)
+      own += e.covered() && e.kind != CacheKind::kDirectory ? 1 : 0;
+    for (const Node* at = node; at != nullptr; at = at->parent) below[at] += own;
   }
   std::erase_if(dirs, [&](const Node* n) {
     // Not the root, and not what is only a way to one directory below.
@@ -809,7 +957,7 @@ Error Scan::TooManyFiles() const {
       "leave directories out with a line in .belayignore, or raise max_files";
   std::string largest;
   for (size_t i = 0; i < dirs.size() && i < 3; ++i)
-    largest += (i == 0 ? " (most are in " : ", ") + EscapeForDisplay(dirs[i]->path) +
+    largest += (i == 0 ? " (most are in " : ", ") + EscapeForDisplay(dirs[i]->path()) +
                "/: " + std::to_string(below[dirs[i]]);
   if (!largest.empty()) largest += ")";
   return Error(Errc::kRefused, "there are more than " +
@@ -827,12 +975,11 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
         return std::move(got).error();
       return Ok();
     }
-    node.xattrs = std::move(*got);
+    if (!got->empty()) node.xattrs = std::make_unique<std::string>(std::move(*got));
     return Ok();
   };
   if (node.block == 0) return of(dir);
-  BELAY_TRY(RelPath path, RelPath::Parse(node.path));
-  auto readable = fs_.OpenBeneath(root_fd_, path, OpenMode::Directory());
+  auto readable = OpenByPath(node, OpenMode::Directory());
   if (readable.ok()) return of(*readable);
   return IsAboutTheFile(readable.error()) ? Ok() : Status(std::move(readable).error());
 }
@@ -843,10 +990,12 @@ Status Scan::CaptureAll() {
   if (captures_.empty()) return Ok();
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
-  const bool many = captures_.size() > 64 || total_bytes_ > (uint64_t{1} << 20);
+  size_t left = 0;
+  for (const Capture& capture : captures_) left += capture.done ? 0 : 1;
+  const bool many = left > 64 || (left > 1 && total_bytes_ > (uint64_t{1} << 20));
   for (size_t i = 1; many && i < workers_.size(); ++i)
     threads.emplace_back([this, &next] { CaptureLoop(next); });
-  CaptureLoop(next);
+  if (left > 0) CaptureLoop(next);
   for (std::thread& thread : threads) thread.join();
   if (failed_) return std::move(*failed_);
   summary_.read_files = done_files_;
@@ -897,7 +1046,7 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
     const size_t end = std::min(begin + kAtOnce, captures_.size());
     for (size_t i = begin; i < end && !stop_; ++i) {
       Capture& capture = captures_[i];
-      if (capture.gone) continue;
+      if (capture.gone || capture.done) continue;
       if (opened != capture.node) {
         opened = nullptr;
         if (capture.node == root_) {
@@ -905,10 +1054,7 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
           if (!again.ok()) return Fail(std::move(again).error());
           dir = std::move(*again);
         } else {
-          auto path = RelPath::Parse(capture.node->path);
-          if (!path.ok()) return Fail(std::move(path).error());
-          auto there =
-              fs_.OpenBeneath(root_fd_, *path, {.access = OpenMode::Access::kPath});
+          auto there = OpenByPath(*capture.node, {.access = OpenMode::Access::kPath});
           if (!there.ok()) {
             if (!IsAboutTheFile(there.error())) return Fail(std::move(there).error());
             LeaveOut(capture, there.error());
@@ -1126,18 +1272,19 @@ Result<std::vector<std::pair<std::string, Bytes>>> DecodeXattrs(ByteSpan bytes) 
 
 Status Scan::Build() {
   for (size_t i = order_.size(); i-- > 0;) BELAY_OK(BuildNode(*order_[i]));
-  summary_.tree = root_->tree;
+  summary_.tree = root_->tree();
   for (Node* node : order_) {
     if (node->gone || node->why != Skip::kNone) continue;
     const DirView view = node->view();
     summary_.files += view.head->files;
     summary_.bytes += view.head->bytes;
-    if (node->work_tree) summary_.work_trees.push_back({node->path, *node->work_tree});
+    if (node->work_tree)
+      summary_.work_trees.push_back({node->path(), *node->work_tree});
     if ((view.head->flags & BlockHead::kHasSkipped) == 0) continue;
     for (const CacheEntry& e : view.entries) {
       if (e.why == Skip::kNone || e.why == Skip::kGitDir) continue;
       if (e.why != Skip::kIgnored) {
-        summary_.skipped.push_back({Joined(node->path, view.NameOf(e)), e.why});
+        summary_.skipped.push_back({Joined(node->path(), view.NameOf(e)), e.why});
         continue;
       }
       // A rule file that is ignored itself: the rules of this state need its bytes.
@@ -1146,7 +1293,7 @@ Status Scan::Build() {
           view.NameOf(e) == kGitignore ? rules->gitignore() : rules->belayignore();
       if (file != nullptr)
         summary_.loose_rules.push_back(
-            {Joined(node->path, view.NameOf(e)), file->bytes()});
+            {Joined(node->path(), view.NameOf(e)), file->bytes()});
     }
   }
   std::sort(summary_.skipped.begin(), summary_.skipped.end(),
@@ -1164,6 +1311,11 @@ Status Scan::BuildNode(Node& node) {
   if (node.gone || node.why != Skip::kNone) return Ok();
   for (Node* child : node.children) {
     const CacheEntry& old = node.view().entries[child->entry];
+    if (!child->draft && !child->gone && child->why == Skip::kNone &&
+        old.kind == CacheKind::kDirectory && old.why == Skip::kNone &&
+        old.mode == child->mode && old.uid == child->uid && old.gid == child->gid &&
+        old.id == child->known.head->tree)
+      continue;  // as nearly all are
     CacheEntry now = old;
     std::string_view aux = node.view().AuxOf(old);
     if (child->gone) {
@@ -1175,11 +1327,12 @@ Status Scan::BuildNode(Node& node) {
       now.print = 0;
       now.flags |= CacheEntry::kRacy;  // a directory: looked at each time
     } else {
-      now.id = child->tree;
-      now.mode = static_cast<uint16_t>(child->stat.mode);
-      now.uid = child->stat.uid;
-      now.gid = child->stat.gid;
-      if (child->listed) aux = child->xattrs;
+      now.id = child->tree();
+      now.mode = static_cast<uint16_t>(child->mode);
+      now.uid = child->uid;
+      now.gid = child->gid;
+      if (child->listed)
+        aux = child->xattrs ? std::string_view(*child->xattrs) : std::string_view();
     }
     const bool same = now.kind == old.kind && now.why == old.why && now.id == old.id &&
                       now.mode == old.mode && now.uid == old.uid &&
@@ -1228,10 +1381,7 @@ Status Scan::BuildNode(Node& node) {
     BlockHead& head = DraftOf(node).head;
     head.flags = (head.flags & ~BlockHead::kRulesRacy) | racy;
   }
-  if (!node.draft) {
-    node.tree = node.known.head->tree;
-    return Ok();
-  }
+  if (!node.draft) return Ok();
   DirDraft& draft = *node.draft;
   Tree tree;
   draft.head.files = draft.head.bytes = 0;
@@ -1240,42 +1390,17 @@ Status Scan::BuildNode(Node& node) {
     if (e.has(CacheEntry::kRuleFile)) draft.head.flags |= BlockHead::kHasRuleFiles;
     if (e.why != Skip::kNone && e.why != Skip::kGitDir)
       draft.head.flags |= BlockHead::kHasSkipped;
-    if (!InTree(e)) continue;
-    const std::string_view aux = draft.view().AuxOf(e);
-    TreeEntry entry;
-    entry.name = draft.view().NameOf(e);
-    entry.mode = e.mode;
-    entry.uid = e.uid;
-    entry.gid = e.gid;
-    switch (e.kind) {
-      case CacheKind::kFile:
-        entry.kind = EntryKind::kFile;
-        entry.size = e.size;
-        entry.id = e.id;
-        break;
-      case CacheKind::kSymlink:
-        entry.kind = EntryKind::kSymlink;
-        entry.target = aux;
-        break;
-      case CacheKind::kDirectory:
-        entry.kind = EntryKind::kDirectory;
-        entry.id = e.id;
-        break;
-      case CacheKind::kNone:
-        continue;
-    }
+    std::optional<TreeEntry> entry = EntryInTree(draft.view(), e);
+    if (!entry) continue;
     if (e.kind != CacheKind::kDirectory) {
       ++draft.head.files;
-      draft.head.bytes += entry.size;
+      draft.head.bytes += entry->size;
     }
-    if (e.kind != CacheKind::kSymlink && aux.size() == sizeof(ObjectId))
-      std::memcpy(entry.xattrs.bytes.data(), aux.data(), aux.size());
-    tree.entries.push_back(std::move(entry));
+    tree.entries.push_back(std::move(*entry));
   }
   auto put = sink_.PutTree(tree);
-  if (!put.ok()) return Context(std::move(put).error(), node.path);
-  node.tree = *put;
-  draft.head.tree = node.tree;
+  if (!put.ok()) return Context(std::move(put).error(), node.path());
+  draft.head.tree = *put;
   return Ok();
 }
 
@@ -1349,7 +1474,7 @@ EntryKind ToEntryKind(CacheKind kind) {
 Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& read,
                                         const ChangeVisitor& visit) const {
   ChangeCounts counts;
-  if (base == root_->tree) return counts;
+  if (base == root_->tree()) return counts;
   TreeCounter counter(read, visit, counts);
   // Pairs of directories that differ; a null tree: everything here is new.
   std::vector<std::pair<const Node*, std::optional<ObjectId>>> stack;
@@ -1358,10 +1483,16 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
     auto [node, base_id] = stack.back();
     stack.pop_back();
     Tree tree;
-    if (base_id) {
+    if (base_id && node->known.head != nullptr && node->known.head->tree == *base_id) {
+      // What the cache knew is that very tree.
+      for (const CacheEntry& e : node->known.entries)
+        if (auto entry = EntryInTree(node->known, e))
+          tree.entries.push_back(std::move(*entry));
+    } else if (base_id) {
       BELAY_TRY(tree, read(*base_id));
     }
     const DirView view = node->view();
+    const std::string path = node->path();
     auto old = tree.entries.begin();
     size_t child = 0;
     bool any = false;
@@ -1371,24 +1502,24 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
       any = true;
       const std::string_view name = view.NameOf(e);
       for (; old != tree.entries.end() && old->name < name; ++old)
-        BELAY_OK(counter.Deleted(Joined(node->path, old->name), *old));
+        BELAY_OK(counter.Deleted(Joined(path, old->name), *old));
       const TreeEntry* before = nullptr;
       if (old != tree.entries.end() && old->name == name) before = &*old++;
       if (before != nullptr && before->kind != ToEntryKind(e.kind)) {
-        BELAY_OK(counter.Deleted(Joined(node->path, name), *before));
+        BELAY_OK(counter.Deleted(Joined(path, name), *before));
         before = nullptr;
       }
       if (e.kind != CacheKind::kDirectory) {
         const std::string_view aux = view.AuxOf(e);
         if (before == nullptr)
-          counter.Count(Joined(node->path, name), Change::kAdded);
+          counter.Count(Joined(path, name), Change::kAdded);
         else if (!SameAttributes(e, aux, *before) ||
                  (e.kind == CacheKind::kFile && e.id != before->id))
-          counter.Count(Joined(node->path, name), Change::kModified);
+          counter.Count(Joined(path, name), Change::kModified);
         continue;
       }
       if (before != nullptr && !SameAttributes(e, view.AuxOf(e), *before))
-        counter.Count(Joined(node->path, name), Change::kModified);
+        counter.Count(Joined(path, name), Change::kModified);
       if (before != nullptr && before->id == e.id) continue;
       while (child < node->children.size() && node->children[child]->entry < i) ++child;
       BELAY_CHECK(child < node->children.size() && node->children[child]->entry == i);
@@ -1396,28 +1527,28 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
                        before != nullptr ? std::optional(before->id) : std::nullopt});
     }
     for (; old != tree.entries.end(); ++old)
-      BELAY_OK(counter.Deleted(Joined(node->path, old->name), *old));
-    if (!any && !base_id && node != root_) counter.Count(node->path, Change::kAdded);
+      BELAY_OK(counter.Deleted(Joined(path, old->name), *old));
+    if (!any && !base_id && node != root_) counter.Count(path, Change::kAdded);
   }
   return counts;
 }
 
 Status Scan::SaveCache() {
   if (request_.cache_dir == nullptr) return Ok();
+  const bool any = std::any_of(order_.begin(), order_.end(), [](const Node* node) {
+    return node->draft != nullptr && !node->gone && node->why == Skip::kNone;
+  });
+  if (!any && cache_.config_key() == config_key_) return Ok();
   std::vector<StatCache::Dir> dirs;
   dirs.reserve(order_.size());
-  std::unordered_map<const Node*, uint32_t> at;
-  bool any = false;
   for (Node* node : order_) {
     if (node->gone || node->why != Skip::kNone) continue;
-    at[node] = static_cast<uint32_t>(dirs.size());
-    any = any || node->draft;
+    node->saved_as = static_cast<uint32_t>(dirs.size());
     dirs.push_back({.block = node->known.head != nullptr ? node->block : 0,
                     .draft = node->draft.get(),
-                    .parent = node->parent == nullptr ? 0 : at[node->parent],
+                    .parent = node->parent == nullptr ? 0 : node->parent->saved_as,
                     .entry = static_cast<uint32_t>(node->entry)});
   }
-  if (!any && cache_.config_key() == config_key_) return Ok();
   return cache_.Save(fs_, *request_.cache_dir,
                      {.root = request_.root_id,
                       .generation = request_.generation,

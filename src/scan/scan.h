@@ -16,8 +16,9 @@
 // Steps: Walk (two threads; stat everything known, list directories that changed,
 // decide about new names), Capture (two threads; read what changed), Build (trees from
 // the leaves up). SaveCache() comes after the batch was acknowledged.
-// Reading while walking would save one open per changed file, but then neither the
-// limit on files nor the time still needed would be known before content is stored.
+// A few dozen changed files of known directories are read while walking; if it was all
+// of them, neither the limit on files nor the time still needed would be known before
+// content is stored.
 //
 // Threads: a Scan is used by one; it starts its own.
 
@@ -130,15 +131,19 @@ class Scan {
   Status Prepare();
   // --- walk
   Status Walk();
+  void StartWalkers();
   void WalkLoop(Worker& worker);
-  Status Visit(Worker& worker, Node& node);
+  void WalkBelow(Worker& worker, Node& top);
+  void Share(Worker& worker);
+  void GiveAway(Worker& worker, size_t depth, size_t count);
+  Status Visit(Worker& worker, Node& node, const Fd* above, Fd& own);
+  Result<Fd> OpenByPath(const Node& node, const OpenMode& mode);
   Status VisitKnown(Worker& worker, Node& node, const Fd& dir);
   Status VisitListed(Worker& worker, Node& node, const Fd& dir);
   Result<bool> RuleFilesChanged(Node& node, const Fd& dir);
   Status LoadWorkTree(Node& node);
   Status DirXattrs(Node& node, const Fd& dir);
-  Node& AddChild(Worker& worker, Node& parent, std::string_view name, size_t entry,
-                 uint64_t block);
+  static void AddChild(Worker& worker, Node& parent, size_t entry, uint64_t block);
   Status AddFile(Worker& worker, Node& node, std::string_view name,
                  const CacheEntry* known, const FileStat& stat);
   DirDraft& DraftOf(Node& node);
@@ -148,6 +153,7 @@ class Scan {
                  Status& failed);
   Error TooManyFiles() const;
   // --- capture
+  Status CaptureAtOnce(Worker& worker, const Fd& dir, size_t first, uint64_t bytes);
   Status CaptureAll();
   void CaptureLoop(std::atomic<size_t>& next);
   Status CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer);

@@ -22,6 +22,7 @@
 // any.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -149,7 +150,7 @@ class StatCache {
   uint64_t config_key() const { return head_.config_key; }
   uint64_t key() const { return head_.key; }  // for fingerprints
   const ObjectId& tree() const { return head_.tree; }
-  uint64_t size() const { return data_.size() * sizeof(uint64_t); }
+  uint64_t size() const { return size_; }
   // Nothing when there is no whole block at `offset`.
   std::optional<DirView> Find(uint64_t offset) const;
 
@@ -189,10 +190,13 @@ class StatCache {
   Status SaveInPlace(Fs& fs, const Fd& dir, const About& about, std::vector<Dir>& dirs);
   Status SaveWhole(Fs& fs, const Fd& dir, const About& about, std::vector<Dir>& dirs);
   void Seal(Head& head) const;
-  ByteSpan bytes() const { return std::as_bytes(std::span(data_)); }
+  ByteSpan bytes() const {
+    return {reinterpret_cast<const std::byte*>(data_.get()), size_};
+  }
 
   Head head_;
-  std::vector<uint64_t> data_;  // the file, aligned
+  std::unique_ptr<uint64_t[]> data_;  // the file, aligned
+  size_t size_ = 0;
 };
 
 // Everything stat tells that changes when a file is written, replaced, moved, or has

@@ -14,6 +14,7 @@ constexpr size_t kMaxFile = size_t{16} << 20;
 // The log that may lie between the file and the end: reading it takes less time than
 // writing the file at every checkpoint would.
 constexpr uint64_t kMaxBehind = uint64_t{256} << 10;
+constexpr uint64_t kMaxRecordsBehind = 32;
 
 Name CacheName() { return Name::Literal("cache"); }
 Name FileName() { return Name::Literal("heads"); }
@@ -44,7 +45,8 @@ Result<Heads> Heads::Read(Store& store) {
     if (*up_to_date) {
       heads->Finish();
       const bool far = heads->position_.pack != heads->saved_.pack ||
-                       heads->position_.offset > heads->saved_.offset + kMaxBehind;
+                       heads->position_.offset > heads->saved_.offset + kMaxBehind ||
+                       heads->records_behind_ > kMaxRecordsBehind;
       if (far) (void)heads->Save(store, *log);
       return std::move(*heads);
     }
@@ -69,6 +71,7 @@ void Heads::Finish() {
 Result<bool> Heads::CatchUp(LogSource& log) {
   bool clear = true;
   auto read = log.Read(position_, [&](const LogRecord& record) -> Status {
+    ++records_behind_;
     if (record.kind == RecordKind::kRoot) {
       auto root = ToRoot(record);
       if (!root.ok()) return Ok();

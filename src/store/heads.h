@@ -54,7 +54,8 @@ class Heads {
   std::vector<RootEntry> roots_;
   // Checkpoints of roots whose own record is not known (yet).
   LogPosition position_;
-  LogPosition saved_;  // where the file stands
+  LogPosition saved_;            // where the file stands
+  uint64_t records_behind_ = 0;  // read after that place
 };
 
 }  // namespace belay
