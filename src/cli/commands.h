@@ -16,14 +16,18 @@ ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
 ExitCode CmdList(CommandContext& ctx);
+ExitCode CmdLog(CommandContext& ctx);
 ExitCode CmdLs(CommandContext& ctx);
 ExitCode CmdMan(CommandContext& ctx);
 ExitCode CmdOff(CommandContext& ctx);
 ExitCode CmdOn(CommandContext& ctx);
+ExitCode CmdRedo(CommandContext& ctx);
 ExitCode CmdRepair(CommandContext& ctx);
+ExitCode CmdRollback(CommandContext& ctx);
 ExitCode CmdRoots(CommandContext& ctx);
 ExitCode CmdShow(CommandContext& ctx);
 ExitCode CmdStatus(CommandContext& ctx);
+ExitCode CmdUndo(CommandContext& ctx);
 ExitCode CmdVerify(CommandContext& ctx);
 ExitCode CmdWhy(CommandContext& ctx);
 

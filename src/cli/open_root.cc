@@ -1,12 +1,30 @@
 #include "cli/open_root.h"
 
+#include <unistd.h>
+
 #include "base/escape.h"
 #include "cli/text.h"
 #include "core/roots.h"
+#include "restore/journal.h"
+#include "restore/rollback.h"
 #include "store/heads.h"
 #include "store/inventory.h"
 
 namespace belay {
+
+Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
+                                                std::unique_ptr<OpenedStore>& opened,
+                                                const Root& root) {
+  auto pending = JournalFile::Exists(*opened->store, root.id);
+  if (pending.ok() && !*pending) return std::optional<std::string>();
+  BELAY_TRY(opened, OpenStore(ctx, Store::Mode::kWriteExisting));
+  RollbackRequest request;
+  request.root = root;
+  request.pid = getpid();
+  BELAY_TRY(auto recovered, Recover(*opened->store, request));
+  if (!recovered) return std::optional<std::string>();
+  return std::optional(std::move(recovered->text));
+}
 
 GitPlaces GitPlacesOf(const Environment& env) {
   return {.user = env.git, .ask = {.path = env.exec_path}};
@@ -29,6 +47,8 @@ Result<OpenedRoot> OpenRootFast(CommandContext& ctx) {
     auto heads = Heads::Read(*(*opened)->store);
     auto root = heads.ok() ? FindRootFor(heads->roots(), dir) : std::nullopt;
     if (root && !root->root.off) {
+      BELAY_TRY(auto recovered, RecoverFirst(ctx, *opened, root->root));
+      if (recovered) ctx.term.Warn(*recovered);
       OpenedRoot out{
           .opened = std::move(*opened), .catalog = {}, .root = root->root, .path = dir};
       BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
@@ -119,6 +139,12 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
   if (root && (needs != NeedsRoot::kProtected || !root->root.off)) {
     out.root = root->root;
     BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
+    const Store* before = out.opened->store.get();
+    BELAY_TRY(auto recovered, RecoverFirst(ctx, out.opened, out.root));
+    if (recovered) ctx.term.Warn(*recovered);
+    if (out.opened->store.get() != before) {
+      BELAY_TRY(out.catalog, Catalog::Open(out.store()));
+    }
     return out;
   }
   // A store that lost a pack must not look like one that never had anything.

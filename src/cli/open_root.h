@@ -36,6 +36,12 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
 // catalogue, which is there when asked.
 Result<OpenedRoot> OpenRootFast(CommandContext& ctx);
 
+// Finishes or takes back a rollback that was interrupted, and says so. What was done,
+// in words; nothing when there was nothing. `opened` is opened for writing when needed.
+Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
+                                                std::unique_ptr<OpenedStore>& opened,
+                                                const Root& root);
+
 // The directory that --root names, or the current one: real where it exists.
 Result<AbsPath> NamedDir(CommandContext& ctx);
 

@@ -1,7 +1,7 @@
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
 #include "cli/context.h"
-#include "cli/open_store.h"
+#include "cli/open_root.h"
 #include "cli/text.h"
 #include "core/roots.h"
 #include "store/inventory.h"
@@ -49,9 +49,19 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   }
   BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));
   RootStatus status{.root = std::move(path), .is_protected = true};
+  catalog.reset();
+  auto recovered = RecoverFirst(ctx, *opened, root->root);
+  if (recovered.ok())
+    status.recovered = std::move(*recovered);
+  else
+    status.failures.push_back(
+        {FormatUtcMillis((*opened)->clock.WallMillis()),
+         StrCat("an interrupted rollback waits: ", recovered.error().what)});
+  Store& now = *(*opened)->store;
+  BELAY_TRY(catalog, Catalog::Open(now));
   BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));
   if (last) {
-    auto state = store.GetState(last->checkpoint.state);
+    auto state = now.GetState(last->checkpoint.state);
     JsonWriter json;
     WriteCheckpoint(*last, 1, root->root.path, state.ok() ? state->tree : ObjectId{},
                     {}, json);

@@ -1,5 +1,8 @@
 #include "core/capture.h"
 
+#include <mutex>
+#include <unordered_map>
+
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/roots.h"
@@ -97,6 +100,35 @@ class CappedSink final : public ScanSink {
   const Allowance* allowance_;
 };
 
+// Trees that may not be in the store yet, for whoever wants to read them.
+class RememberingSink final : public ScanSink {
+ public:
+  explicit RememberingSink(ScanSink& inner) : inner_(inner) {}
+  Result<ObjectId> PutContent(ByteSpan content) override {
+    return inner_.PutContent(content);
+  }
+  Result<ObjectId> PutStream(const BatchWriter::Source& source) override {
+    return inner_.PutStream(source);
+  }
+  Result<ObjectId> PutTree(const Tree& tree) override {
+    BELAY_TRY(ObjectId id, inner_.PutTree(tree));
+    std::lock_guard guard(mutex_);
+    trees_.emplace(id, tree);
+    return id;
+  }
+  Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
+  const Tree* Find(const ObjectId& id) {
+    std::lock_guard guard(mutex_);
+    auto found = trees_.find(id);
+    return found == trees_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  ScanSink& inner_;
+  std::mutex mutex_;
+  std::unordered_map<ObjectId, Tree> trees_;
+};
+
 std::string Files(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " file" : " files");
 }
@@ -168,8 +200,11 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
           .WithHint("delete one with `belay delete REF`, or leave --session out");
   }
   // 1. Alone on this root; then the store is kept as it is until we have published.
-  BELAY_TRY(HeldLock root_lock,
-            store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
+  HeldLock root_lock;
+  if (!request.holds_root_lock) {
+    BELAY_TRY(root_lock,
+              store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
+  }
   BELAY_TRY(Heads heads, Heads::Read(store));
   const std::optional<Heads::Last> last = heads.LastOf(request.root.id);
   BELAY_TRY(ScanRequest scan_request,
@@ -188,11 +223,35 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   BELAY_OK(sink.Check());
 
   // 2. Look at the directory; what is new goes into the batch.
-  BELAY_TRY(auto scan,
-            Scan::Run(store.fs(), store.clock(), store.random(), scan_request, sink));
+  RememberingSink remembering(sink);
+  ScanSink& scan_sink = request.amend ? static_cast<ScanSink&>(remembering) : sink;
+  BELAY_TRY(auto scan, Scan::Run(store.fs(), store.clock(), store.random(),
+                                 scan_request, scan_sink));
   const ScanSummary& summary = scan->summary();
   BELAY_TRY(Node rules, EncodeRules(MakeRulesRecord(scan_request, summary), sink));
   State state{.tree = summary.tree, .git = {}, .rules = {}};
+  std::vector<ObjectKey> more_refs;
+  if (request.amend) {
+    Draft draft{.writer = *writer,
+                .sink = sink,
+                .scan = summary,
+                .trees = [&](const ObjectId& id) -> Result<Tree> {
+                  if (const Tree* tree = remembering.Find(id)) return *tree;
+                  return store.GetTree(id);
+                },
+                .tree = summary.tree};
+    BELAY_OK(request.amend(draft));
+    if (!draft.publish) {
+      Captured none;
+      none.published = false;
+      none.tree = summary.tree;
+      none.skipped = summary.skipped;
+      none.scan = summary;
+      return none;
+    }
+    state.tree = draft.tree;
+    more_refs = std::move(draft.more_refs);
+  }
   BELAY_TRY(state.rules, writer->PutObject(ObjectType::kNode, EncodeNode(rules)));
   BELAY_TRY(ObjectId state_id,
             writer->PutObject(ObjectType::kState, EncodeState(state)));
@@ -246,6 +305,7 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   c.tool_use_id = request.tool_use_id;
   c.turn = request.turn;
   c.meta = request.meta;
+  c.more_refs = std::move(more_refs);
   c.files = summary.files;
   c.bytes = summary.bytes;
   c.added = counts.added;
@@ -261,7 +321,7 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   //    is slower, not wrong.
   (void)scan->SaveCache();
 
-  captured.tree = summary.tree;
+  captured.tree = state.tree;
   captured.same_state = last && last->state == state_id;
   captured.skipped = summary.skipped;
   for (const ScanSummary::AtPath& top : summary.work_trees)

@@ -26,6 +26,18 @@
 
 namespace belay {
 
+// A capture that somebody looks at before it is published: a rollback plans by it, and
+// adds what it will touch besides.
+struct Draft {
+  BatchWriter& writer;
+  ScanSink& sink;
+  const ScanSummary& scan;
+  Scan::TreeReader trees;                 // those of the scan, published or not
+  ObjectId tree;                          // may be replaced by one with more in it
+  std::vector<ObjectKey> more_refs = {};  // kept alive by the checkpoint
+  bool publish = true;                    // false: there is no checkpoint, no error
+};
+
 struct CaptureRequest {
   Root root;
   const Settings* settings = nullptr;
@@ -39,6 +51,8 @@ struct CaptureRequest {
   std::map<std::string, std::string> meta = {};
   unsigned threads = 2;
   int64_t lock_wait_ms = 10'000;
+  bool holds_root_lock = false;  // the caller does
+  std::function<Status(Draft&)> amend = {};
   std::function<void(const ScanProgress&)> progress = {};
 };
 
@@ -46,6 +60,7 @@ struct Captured {
   Checkpoint checkpoint;
   ObjectId tree;
   bool same_state = false;  // as the checkpoint before
+  bool published = true;
   std::vector<SkippedPath> skipped;
   std::vector<std::string> warnings;  // what git's files could not tell us
   ScanSummary scan;

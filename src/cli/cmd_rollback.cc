@@ -1,0 +1,127 @@
+#include "base/escape.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/progress.h"
+#include "cli/rollback_view.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+
+// "'before refactor' (2026-03-09 21:15, abc1234)"
+std::string TargetText(const Checkpoint& target) {
+  return StrCat("'", EscapeForDisplay(CheckpointTitle(target)), "' (",
+                LocalMinute(target.made_ms), ", ", target.id.text().substr(0, 7), ")");
+}
+
+Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
+                                               const AbsPath& root) {
+  std::vector<std::string> out;
+  for (std::string_view given : ctx.args.rest()) {
+    BELAY_TRY(auto below, FindBelow(ctx, root, given));
+    if (!below)
+      return Error(Errc::kInvalid, StrCat(EscapeForDisplay(given), " is not in ",
+                                          EscapeForDisplay(root.bytes())));
+    out.push_back(below->path);
+  }
+  return out;
+}
+
+ExitCode Show(CommandContext& ctx, const Outcome& outcome, const Checkpoint& target,
+              ExitCode code) {
+  JsonWriter json;
+  WriteOutcome(outcome, target.id, json);
+  ctx.term.OutJson(json);
+  return code;
+}
+
+}  // namespace
+
+ExitCode CmdRollback(CommandContext& ctx) {
+  if (auto git = ctx.args.value("--git"); git && *git != "keep")
+    return ctx.term.NotYet(StrCat("belay rollback --git ", *git));
+  if (ctx.args.has("--exact") && ctx.args.has("--keep-outside"))
+    return ctx.term.FailUsage("--exact and --keep-outside exclude each other");
+  if (IsNow(ctx.args.positional()[0]))
+    return ctx.term.FailUsage("`now` is where you are already",
+                              "see the checkpoints with: belay list");
+  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto target = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
+  if (!target.ok()) return ctx.term.Fail(target.error());
+  const Checkpoint& checkpoint = target->entry.checkpoint;
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  auto selected = SelectedPaths(ctx, root->path);
+  if (!selected.ok())
+    return ctx.term.FailUsage(selected.error().what, selected.error().hint);
+
+  RollbackRequest request = RequestFor(ctx, *root, *settings);
+  request.plan.select = std::move(*selected);
+  request.plan.delete_ignored = ctx.args.has("--delete-ignored");
+  request.plan.skip_damaged = ctx.args.has("--skip-damaged");
+  request.preserve_times = ctx.args.has("--preserve-times");
+  Progress progress(ctx.term, root->opened->clock, "looking");
+  request.progress = [&](const ScanProgress& p) {
+    if (p.step == ScanProgress::Step::kCapture)
+      progress.Update(p.bytes, p.total_bytes);
+    else
+      progress.Count(p.files, "files");
+  };
+
+  const bool dry = ctx.args.has("--dry-run");
+  const bool sure = ctx.args.has("--yes") && !dry;
+  if (!sure) {
+    auto preview = PreviewRollback(root->store(), request, checkpoint);
+    progress.Done();
+    if (!preview.ok()) return ctx.term.Fail(preview.error());
+    const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
+    if (ctx.term.json())
+      return Show(
+          ctx, *preview, checkpoint,
+          dry || preview->plan.changes.empty() ? ExitCode::kOk : ExitCode::kProblem);
+    WarnAbout(ctx.term, *preview);
+    if (preview->plan.changes.empty()) {
+      ctx.term.Out(
+          StrCat("Nothing to do: everything is as in ", TargetText(checkpoint), "\n"));
+      if (!preview->plan.kept.empty())
+        ctx.term.Out(PlanText(preview->plan, ctx.term.verbose()));
+      return ExitCode::kOk;
+    }
+    ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
+                        AffectedText(preview->plan), "\n",
+                        PlanText(preview->plan, ctx.term.verbose())));
+    if (dry) return ExitCode::kOk;
+    if (!ask) {
+      ctx.term.Warn("nothing was changed; to go ahead: --yes");
+      return ExitCode::kProblem;
+    }
+    if (!ctx.term.Confirm(StrCat("Roll back ", AffectedText(preview->plan), "?"))) {
+      ctx.term.Say("Nothing was changed.");
+      return ExitCode::kProblem;
+    }
+  }
+  StopOnSignal signals;
+  auto done = Rollback(root->store(), request, checkpoint);
+  progress.Done();
+  if (!done.ok()) return ctx.term.Fail(done.error());
+  if (ctx.term.json()) return Show(ctx, *done, checkpoint, ExitCode::kOk);
+  WarnAbout(ctx.term, *done);
+  if (!done->operation) {
+    ctx.term.Out(
+        StrCat("Nothing to do: everything is as in ", TargetText(checkpoint), "\n"));
+    return ExitCode::kOk;
+  }
+  ctx.term.Out(StrCat("rolled back ", AffectedText(done->plan), " to ",
+                      TargetText(checkpoint), "; undo with `belay undo`\n"));
+  if (!done->plan.kept.empty())
+    ctx.term.Say(StrCat("  ", CountText(done->plan.kept.size(), "path"),
+                        " stayed: ", EscapeForDisplay(done->plan.kept[0].path), " (",
+                        done->plan.kept[0].why, ")",
+                        done->plan.kept.size() > 1 ? ", ..." : ""));
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

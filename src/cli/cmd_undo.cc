@@ -1,0 +1,94 @@
+#include "base/escape.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/rollback_view.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+
+// An operation by its id or a beginning of it.
+Result<RecordId> FindOperation(Catalog& catalog, const RootId& root,
+                               std::string_view text) {
+  BELAY_TRY(auto operations, ListOperations(catalog, root));
+  std::optional<RecordId> found;
+  for (const Operation& operation : operations) {
+    if (!operation.id.text().starts_with(text)) continue;
+    if (found)
+      return Error(Errc::kInvalid,
+                   StrCat("several operations begin with ", EscapeForDisplay(text)))
+          .WithHint("give more of the id; see: belay log");
+    found = operation.id;
+  }
+  if (!found || text.size() < 4)
+    return Error(Errc::kNotFound,
+                 StrCat("no operation is called ", EscapeForDisplay(text)))
+        .WithHint("see what was done with: belay log");
+  return *found;
+}
+
+ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view verb,
+              std::string_view back) {
+  if (!done.ok()) return ctx.term.Fail(done.error());
+  const ExitCode code = done->conflicts.empty() ? ExitCode::kOk : ExitCode::kProblem;
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteOutcome(*done,
+                 done->operation ? done->operation->target : std::optional<RecordId>(),
+                 json);
+    ctx.term.OutJson(json);
+    return code;
+  }
+  WarnAbout(ctx.term, *done);
+  if (!done->conflicts.empty()) {
+    ctx.term.Warn(StrCat("nothing was changed: ",
+                         CountText(done->conflicts.size(), "path"), " changed since"));
+    for (const Conflict& conflict : done->conflicts)
+      ctx.term.Warn(StrCat("  ", EscapeForDisplay(conflict.path), " ", conflict.what));
+    if (verb == "took back")
+      ctx.term.Warn("take them back too (they are stored first): belay undo --exact");
+    return code;
+  }
+  if (!done->operation) {
+    ctx.term.Out("Nothing to do: the files are so already.\n");
+    return code;
+  }
+  ctx.term.Out(StrCat(verb, " the rollback to '",
+                      EscapeForDisplay(done->operation->label),
+                      "': ", AffectedText(done->plan), "; ", back, "\n"));
+  return code;
+}
+
+}  // namespace
+
+ExitCode CmdUndo(CommandContext& ctx) {
+  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  std::optional<RecordId> which;
+  if (!ctx.args.positional().empty()) {
+    auto found = FindOperation(*root->catalog, root->root.id, ctx.args.positional()[0]);
+    if (!found.ok()) return ctx.term.Fail(found.error());
+    which = *found;
+  }
+  const RollbackRequest request = RequestFor(ctx, *root, *settings);
+  StopOnSignal signals;
+  return Tell(
+      ctx, Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
+      "took back", "go forward again with `belay redo`");
+}
+
+ExitCode CmdRedo(CommandContext& ctx) {
+  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  const RollbackRequest request = RequestFor(ctx, *root, *settings);
+  StopOnSignal signals;
+  return Tell(ctx, Redo(root->store(), *root->catalog, request), "did again",
+              "take it back with `belay undo`");
+}
+
+}  // namespace belay

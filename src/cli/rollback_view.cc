@@ -1,0 +1,215 @@
+#include "cli/rollback_view.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <map>
+
+#include "base/escape.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kShown = 8;
+
+bool IsDirectory(const PathChange& change) {
+  const auto& state = change.after ? change.after : change.before;
+  return state->kind == EntryKind::kDirectory;
+}
+
+void WriteHash(JsonWriter& json, const std::optional<PathState>& state) {
+  if (state && state->kind == EntryKind::kFile)
+    json.String(state->id.hex());
+  else
+    json.Null();
+}
+
+volatile sig_atomic_t asked_to_stop = 0;
+void NoteStop(int) { asked_to_stop = 1; }
+constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP};
+std::array<struct sigaction, kStopSignals.size()> before_stop;
+
+}  // namespace
+
+std::string AffectedText(const Plan& plan) {
+  uint64_t files = 0, dirs = 0;
+  for (const PathChange& change : plan.changes) ++(IsDirectory(change) ? dirs : files);
+  std::string text;
+  if (files > 0 || dirs == 0) text = CountText(files, "file");
+  if (dirs == 0) return text;
+  const std::string directories =
+      dirs == 1 ? "1 directory" : StrCat(std::to_string(dirs), " directories");
+  return text.empty() ? directories : StrCat(text, " and ", directories);
+}
+
+std::string PlanText(const Plan& plan, bool all) {
+  struct Group {
+    std::vector<const PathChange*> changes;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string_view, Group> groups;
+  for (const Step& step : StepsOf(plan.changes)) {
+    Group& group = groups[step.op];
+    group.changes.push_back(step.change);
+    const auto& state = step.op == "delete" ? step.change->before : step.change->after;
+    if (step.op != "chmod" && state) group.bytes += state->size;
+  }
+  std::string out;
+  constexpr std::string_view kVerbs[] = {"write", "create", "symlink", "chmod",
+                                         "mkdir", "delete", "rmdir"};
+  for (std::string_view verb : kVerbs) {
+    auto found = groups.find(verb);
+    if (found == groups.end()) continue;
+    const Group& group = found->second;
+    const bool dirs = verb == "mkdir" || verb == "rmdir";
+    const uint64_t count = group.changes.size();
+    out += StrCat("  ", Pad(verb, 8),
+                  dirs ? (count == 1 ? std::string("1 directory")
+                                     : StrCat(std::to_string(count), " directories"))
+                       : CountText(count, "file"));
+    if (group.bytes > 0) out += StrCat(", ", SizeText(group.bytes));
+    out += "\n";
+    for (size_t i = 0; i < count && (all || i < kShown); ++i)
+      out += StrCat("    ", EscapeForDisplay(group.changes[i]->path), dirs ? "/" : "",
+                    "\n");
+    if (!all && count > kShown)
+      out += StrCat("    ... and ", std::to_string(count - kShown),
+                    " more (all of them with -v)\n");
+  }
+  if (!plan.kept.empty()) {
+    out += StrCat("  stays   ", CountText(plan.kept.size(), "path"), "\n");
+    for (size_t i = 0; i < plan.kept.size() && (all || i < kShown); ++i)
+      out += StrCat("    ", EscapeForDisplay(plan.kept[i].path), "  (",
+                    plan.kept[i].why, ")\n");
+    if (!all && plan.kept.size() > kShown)
+      out += StrCat("    ... and ", std::to_string(plan.kept.size() - kShown),
+                    " more (all of them with -v)\n");
+  }
+  return out;
+}
+
+void WarnAbout(Terminal& term, const Outcome& outcome) {
+  for (const std::string& warning : outcome.plan.warnings) term.Warn(warning);
+  for (const std::string& warning : outcome.warnings) term.Warn(warning);
+  for (const std::string& path : outcome.changed_by_others)
+    term.Warn(StrCat(EscapeForDisplay(path),
+                     " was changed by another program meanwhile, and left as it is"));
+  if (outcome.raced)
+    term.Warn(StrCat("what others wrote meanwhile is kept in ",
+                     outcome.raced->id.text().substr(0, 7), ": ",
+                     EscapeForDisplay(outcome.raced->description)));
+}
+
+void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
+                  JsonWriter& json) {
+  json.BeginObject();
+  auto id = [&](std::string_view key, const auto& value) {
+    json.Key(key);
+    if (value)
+      json.String(value->text());
+    else
+      json.Null();
+  };
+  id("target", target);
+  json.Key("dry_run").Bool(outcome.dry_run);
+  id("operation", outcome.operation ? std::optional(outcome.operation->id)
+                                    : std::optional<RecordId>());
+  id("safety",
+     outcome.safety ? std::optional(outcome.safety->id) : std::optional<RecordId>());
+  json.Key("scope").String("code");
+  json.Key("steps").BeginArray();
+  for (const Step& step : StepsOf(outcome.plan.changes)) {
+    const PathChange& change = *step.change;
+    const bool removes = step.op == "delete" || step.op == "rmdir";
+    json.BeginObject();
+    json.Key("op").String(step.op);
+    json.Key("path").PathValue(change.path);
+    json.Key("from");
+    WriteHash(json, step.op == "create" && change.before &&
+                            change.before->kind == EntryKind::kDirectory
+                        ? std::nullopt
+                        : change.before);
+    json.Key("to");
+    WriteHash(json, removes ? std::nullopt : change.after);
+    json.Key("size").Uint(removes ? change.before->size : change.after->size);
+    json.Key("outside").Bool(false);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("kept").BeginArray();
+  for (const KeptPath& kept : outcome.plan.kept) {
+    json.BeginObject();
+    json.Key("path").PathValue(kept.path);
+    json.Key("why").String(kept.why);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("outside").BeginArray().EndArray();
+  json.Key("git").BeginObject();
+  json.Key("action").String("none");
+  json.Key("from").Null();
+  json.Key("to").Null();
+  json.Key("commits").BeginArray().EndArray();
+  json.EndObject();
+  json.Key("chat").Null();
+  json.Key("conflicts").BeginArray();
+  for (const Conflict& conflict : outcome.conflicts) {
+    json.BeginObject();
+    json.Key("path").PathValue(conflict.path);
+    json.Key("what").String(conflict.what);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("hooks").BeginArray().EndArray();
+  json.Key("warnings").BeginArray();
+  for (const std::string& warning : outcome.plan.warnings) json.String(warning);
+  for (const std::string& warning : outcome.warnings) json.String(warning);
+  json.EndArray();
+  json.Key("changed_by_others").BeginArray();
+  for (const std::string& path : outcome.changed_by_others) json.PathValue(path);
+  json.EndArray();
+  id("raced",
+     outcome.raced ? std::optional(outcome.raced->id) : std::optional<RecordId>());
+  json.Key("bytes_needed").Uint(outcome.plan.bytes_needed);
+  json.Key("verified").Bool(outcome.verified);
+  json.EndObject();
+}
+
+RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
+                           const Settings& settings) {
+  RollbackRequest request;
+  request.root = root.root;
+  request.settings = &settings;
+  request.git = GitPlacesOf(ctx.env);
+  request.pid = getpid();
+  request.plan.uid = geteuid();
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(0, getgroups(0, nullptr))));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(0, count)));
+  request.plan.groups.push_back(getegid());
+  request.plan.groups.insert(request.plan.groups.end(), groups.begin(), groups.end());
+  request.stop = StopOnSignal::Asked;
+  return request;
+}
+
+StopOnSignal::StopOnSignal() {
+  asked_to_stop = 0;
+  struct sigaction note {};
+  note.sa_handler = NoteStop;
+  note.sa_flags = SA_RESTART;
+  sigemptyset(&note.sa_mask);
+  for (size_t i = 0; i < kStopSignals.size(); ++i)
+    sigaction(kStopSignals[i], &note, &before_stop[i]);
+}
+
+StopOnSignal::~StopOnSignal() {
+  for (size_t i = 0; i < kStopSignals.size(); ++i)
+    sigaction(kStopSignals[i], &before_stop[i], nullptr);
+}
+
+bool StopOnSignal::Asked() { return asked_to_stop != 0; }
+
+}  // namespace belay

@@ -1,0 +1,40 @@
+#pragma once
+
+// What rollback, undo and redo show: the plan before, the outcome after, and the same
+// as the JSON object of the command-line contract.
+
+#include <string>
+
+#include "cli/context.h"
+#include "cli/open_root.h"
+#include "restore/rollback.h"
+
+namespace belay {
+
+// Grouped by verb with counts and sizes; at most a few paths each, all with -v.
+std::string PlanText(const Plan& plan, bool all);
+// "14 files", "1 file and 2 directories".
+std::string AffectedText(const Plan& plan);
+
+// One line each, on standard error.
+void WarnAbout(Terminal& term, const Outcome& outcome);
+
+void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
+                  JsonWriter& json);
+
+// A request with who we are, the root and its settings. `settings` must outlive it.
+RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
+                           const Settings& settings);
+
+// While one lives, Ctrl-C, SIGTERM and SIGHUP are only noted: a rollback then takes
+// itself back instead of dying half-way.
+class StopOnSignal {
+ public:
+  StopOnSignal();
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+  static bool Asked();
+};
+
+}  // namespace belay

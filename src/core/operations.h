@@ -1,0 +1,60 @@
+#pragma once
+
+// Operations: what rollbacks, undos and redos did to a root, in the order they were
+// done, and what follows from it: which one `belay undo` and `belay redo` would take,
+// and which checkpoints were taken back.
+//
+// Record layout: docs/format.md, "operation".
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "store/catalog.h"
+#include "store/log_record.h"
+
+namespace belay {
+
+enum class OperationKind : uint8_t { kRollback, kUndo, kRedo };
+std::string_view OperationName(OperationKind kind);  // "rollback"
+
+struct Operation {
+  RecordId id;
+  uint64_t seq = 0;
+  RootId root;
+  int64_t made_ms = 0;
+  OperationKind kind = OperationKind::kRollback;
+  ObjectId changes;                     // the node with what was before and after
+  std::optional<RecordId> target = {};  // the checkpoint that was gone back to
+  std::optional<RecordId> safety = {};  // made before anything moved
+  std::optional<RecordId> of = {};      // the operation that was undone or redone
+  bool paths_only = false;              // of a rollback: not the whole tree
+  bool out_of_order = false;            // an undo of one that was not the newest
+  bool recovered = false;               // finished after an interruption
+  uint64_t paths = 0;                   // how many it changed
+  std::string label = {};               // of the target, for people
+  uint64_t took_us = 0;
+  bool operator==(const Operation&) const = default;
+};
+LogRecord ToRecord(const Operation& operation);
+Result<Operation> ToOperation(const LogRecord& record);
+
+// Oldest first. Kinds that a newer version wrote are left out.
+Result<std::vector<Operation>> ListOperations(Catalog& catalog, const RootId& root);
+
+// What `undo` and `redo` would take, newest last. A rollback drops what could be
+// redone; so does an undo out of order, which can itself be undone like a rollback.
+struct UndoStacks {
+  std::vector<Operation> undo;
+  std::vector<Operation> redo;
+};
+UndoStacks StacksOf(const std::vector<Operation>& oldest_first);
+
+// The checkpoints that are not part of how the root came to be as it is, each with the
+// operation that took it back. Rollbacks of single paths take back none.
+std::unordered_map<RecordId, RecordId> TakenBack(
+    const std::vector<CatalogEntry>& newest_first,
+    const std::vector<Operation>& oldest_first);
+
+}  // namespace belay

@@ -1,0 +1,148 @@
+#include "restore/change.h"
+
+#include <algorithm>
+#include <set>
+
+namespace belay {
+
+namespace {
+
+constexpr uint64_t kChange = 1;
+constexpr uint8_t kHasBefore = 1, kHasAfter = 2;
+
+Error Bad(std::string_view what) {
+  return {Errc::kCorrupt, "list of changes: " + std::string(what)};
+}
+
+void Encode(ByteWriter& out, const PathState& state) {
+  out.U8(static_cast<uint8_t>(state.kind));
+  out.Varint(state.mode);
+  out.Varint(state.uid);
+  out.Varint(state.gid);
+  if (state.kind == EntryKind::kFile) {
+    out.Varint(state.size);
+    out.Raw(state.id.span());
+  } else if (state.kind == EntryKind::kSymlink) {
+    out.Sized(state.target);
+  }
+  out.U8(state.xattrs.is_zero() ? 0 : 1);
+  if (!state.xattrs.is_zero()) out.Raw(state.xattrs.span());
+}
+
+Result<PathState> Decode(ByteReader& in) {
+  PathState state;
+  const uint8_t kind = in.U8();
+  if (kind < 1 || kind > 3) return Bad("unknown kind");
+  state.kind = static_cast<EntryKind>(kind);
+  const uint64_t mode = in.Varint(), uid = in.Varint(), gid = in.Varint();
+  if (mode > 07777 || uid > UINT32_MAX - 1 || gid > UINT32_MAX - 1)
+    return Bad("impossible mode or owner");
+  state.mode = static_cast<uint32_t>(mode);
+  state.uid = static_cast<uint32_t>(uid);
+  state.gid = static_cast<uint32_t>(gid);
+  if (state.kind == EntryKind::kFile) {
+    state.size = in.Varint();
+    ByteSpan id = in.Raw(32);
+    if (in.failed()) return Bad("ends early");
+    state.id = ObjectId::FromSpan(id);
+  } else if (state.kind == EntryKind::kSymlink) {
+    state.target = AsText(in.Sized());
+    if (state.target.empty() || state.target.size() > 4095 ||
+        state.target.find('\0') != std::string::npos)
+      return Bad("impossible symlink");
+  }
+  const uint8_t xattrs = in.U8();
+  if (xattrs > 1) return Bad("unknown flag");
+  if (xattrs == 1) {
+    ByteSpan id = in.Raw(32);
+    if (in.failed()) return Bad("ends early");
+    state.xattrs = ObjectId::FromSpan(id);
+    if (state.xattrs.is_zero()) return Bad("no attributes");
+  }
+  if (in.failed()) return Bad("ends early");
+  return state;
+}
+
+Status CheckPath(const std::string& bytes) {
+  BELAY_TRY(RelPath path, RelPath::Parse(bytes));
+  for (std::string_view name : path.Components())
+    if (IsGitAlias(name)) return Bad("a path of git's own");
+  return Ok();
+}
+
+}  // namespace
+
+PathState StateOf(const TreeEntry& entry) {
+  PathState state = entry;
+  state.name.clear();
+  if (state.kind == EntryKind::kDirectory) state.id = {};
+  return state;
+}
+
+bool SameContent(const PathState& a, const PathState& b) {
+  if (a.kind != b.kind) return false;
+  if (a.kind == EntryKind::kFile) return a.id == b.id;
+  return a.kind == EntryKind::kDirectory || a.target == b.target;
+}
+
+bool SameAttributes(const PathState& a, const PathState& b) {
+  return (a.mode == b.mode || a.kind == EntryKind::kSymlink) && a.uid == b.uid &&
+         a.gid == b.gid && a.xattrs == b.xattrs;
+}
+
+bool SameState(const std::optional<PathState>& a, const std::optional<PathState>& b) {
+  if (!a || !b) return !a && !b;
+  return SameContent(*a, *b) && SameAttributes(*a, *b);
+}
+
+Node EncodeChanges(const std::vector<PathChange>& sorted) {
+  Node node;
+  std::set<ObjectKey> refs;
+  for (const PathChange& change : sorted) {
+    Bytes bytes;
+    ByteWriter out(bytes);
+    out.Sized(change.path);
+    out.U8(static_cast<uint8_t>((change.before ? kHasBefore : 0) |
+                                (change.after ? kHasAfter : 0)));
+    for (const auto* state : {&change.before, &change.after}) {
+      if (!*state) continue;
+      Encode(out, **state);
+      if ((*state)->kind == EntryKind::kFile)
+        refs.insert({ObjectType::kBlob, (*state)->id});
+      if (!(*state)->xattrs.is_zero())
+        refs.insert({ObjectType::kBlob, (*state)->xattrs});
+    }
+    node.fields.Add(kChange, bytes);
+  }
+  node.refs.assign(refs.begin(), refs.end());
+  return node;
+}
+
+Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
+  std::vector<PathChange> out;
+  for (ByteSpan raw : node.fields.All(kChange)) {
+    ByteReader in(raw);
+    PathChange change;
+    change.path = AsText(in.Sized());
+    BELAY_OK(CheckPath(change.path));
+    const uint8_t flags = in.U8();
+    if (flags == 0 || flags > (kHasBefore | kHasAfter)) return Bad("unknown flags");
+    if (flags & kHasBefore) {
+      BELAY_TRY(change.before, Decode(in));
+    }
+    if (flags & kHasAfter) {
+      BELAY_TRY(change.after, Decode(in));
+    }
+    if (!in.done()) return Bad("bytes left over");
+    if (!out.empty() && !(out.back().path < change.path)) return Bad("not in order");
+    out.push_back(std::move(change));
+  }
+  return out;
+}
+
+std::vector<PathChange> Reversed(std::vector<PathChange> changes) {
+  for (PathChange& change : changes) std::swap(change.before, change.after);
+  return changes;
+}
+
+}  // namespace belay

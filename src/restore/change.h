@@ -1,0 +1,42 @@
+#pragma once
+
+// What an operation changes, path by path: how it was before and how it is after. The
+// same list is the plan, the journal, and what `belay undo` reverses.
+//
+// Decoders take no path that leads out of a root or into a git directory, and nothing
+// twice. Layout: docs/format.md, "Changes".
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/path.h"
+#include "store/object.h"
+
+namespace belay {
+
+// What stands at a path. As a tree has it, without the name; a directory without its
+// content.
+using PathState = TreeEntry;
+PathState StateOf(const TreeEntry& entry);
+
+struct PathChange {
+  std::string path;  // valid RelPath bytes
+  std::optional<PathState> before, after;
+  bool operator==(const PathChange&) const = default;
+};
+
+// Kind and content; of a directory the kind alone.
+bool SameContent(const PathState& a, const PathState& b);
+// Mode (not of symlinks), owner, extended attributes.
+bool SameAttributes(const PathState& a, const PathState& b);
+bool SameState(const std::optional<PathState>& a, const std::optional<PathState>& b);
+
+// The node refers to all content, so that whoever refers to it keeps the content too.
+Node EncodeChanges(const std::vector<PathChange>& sorted);
+Result<std::vector<PathChange>> DecodeChanges(const Node& node);
+
+// Before and after change places.
+std::vector<PathChange> Reversed(std::vector<PathChange> changes);
+
+}  // namespace belay

@@ -1,0 +1,193 @@
+#include "restore/journal.h"
+
+#include <cerrno>
+#include <charconv>
+
+#include "base/mutant.h"
+
+namespace belay {
+
+namespace {
+
+constexpr std::string_view kMagic = "BELAYJN1";
+constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5;
+constexpr uint64_t kLockedPath = 1, kLockedMode = 2;
+constexpr size_t kLimit = size_t{1} << 30;
+constexpr std::string_view kStagePrefix = ".belay-stage-";
+
+Name DirName() { return Name::Literal("journal"); }
+Name FileName(const RootId& root) { return Name::Literal(root.text()); }
+Name AtWorkName(const RootId& root) { return Name::Literal(root.text() + ".at-work"); }
+
+Error Bad(std::string_view what) {
+  return {Errc::kCorrupt, "journal: " + std::string(what)};
+}
+
+Result<Fd> OpenJournals(Store& store) {
+  return store.fs().Open(store.dir(), DirName(), OpenMode::Directory());
+}
+
+Result<Fd> MakeJournals(Store& store) {
+  auto dir = OpenJournals(store);
+  if (dir.ok() || dir.error().code != Errc::kNotFound) return dir;
+  Status made = store.fs().MakeDir(store.dir(), DirName(), 0700);
+  if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
+  BELAY_OK(store.fs().Sync(store.dir()));
+  return OpenJournals(store);
+}
+
+}  // namespace
+
+std::string StageName(const RecordId& operation) {
+  return std::string(kStagePrefix) + operation.text();
+}
+
+bool IsStageName(std::string_view name) {
+  return name.starts_with(kStagePrefix) &&
+         Id128::FromText(name.substr(kStagePrefix.size())).has_value();
+}
+
+Bytes EncodeJournal(const Journal& journal) {
+  Fields f;
+  f.Add(kOperation, EncodeLogRecord(ToRecord(journal.operation)));
+  f.Add(kStage, journal.stage);
+  f.Add(kChanges, EncodeNode(EncodeChanges(journal.changes)));
+  for (const Plan::Locked& locked : journal.locked) {
+    Fields one;
+    one.Add(kLockedPath, locked.path);
+    one.AddNumber(kLockedMode, locked.mode);
+    f.AddNested(kLocked, one);
+  }
+  if (journal.times_ns) f.AddNumber(kTimes, static_cast<uint64_t>(*journal.times_ns));
+  Bytes out;
+  ByteWriter w(out);
+  w.Raw(kMagic);
+  f.Encode(w);
+  w.Raw(Sha256::Of(out).span());
+  return out;
+}
+
+Result<Journal> DecodeJournal(ByteSpan bytes) {
+  if (bytes.size() < kMagic.size() + 32) return Bad("ends early");
+  const ByteSpan body = bytes.first(bytes.size() - 32);
+  if (Sha256::Of(body) != Hash256::FromSpan(bytes.subspan(body.size())))
+    return Bad("torn or damaged");
+  if (AsText(body.first(kMagic.size())) != kMagic)
+    return Error(Errc::kUnsupported, "the journal was written by a newer Belay");
+  ByteReader in(body.subspan(kMagic.size()));
+  BELAY_TRY(Fields f, Fields::Decode(in));
+  Journal out;
+  auto records = f.All(kOperation);
+  if (records.size() != 1) return Bad("no operation");
+  BELAY_TRY(LogRecord record, DecodeLogRecord(records[0]));
+  BELAY_TRY(out.operation, ToOperation(record));
+  out.stage = f.Text(kStage).value_or("");
+  if (!IsStageName(out.stage)) return Bad("no staging directory");
+  auto changes = f.All(kChanges);
+  if (changes.size() != 1) return Bad("no changes");
+  BELAY_TRY(Node node, DecodeNode(changes[0]));
+  BELAY_TRY(out.changes, DecodeChanges(node));
+  for (ByteSpan raw : f.All(kLocked)) {
+    ByteReader one(raw);
+    BELAY_TRY(Fields fields, Fields::Decode(one));
+    Plan::Locked locked;
+    locked.path = fields.Text(kLockedPath).value_or("");
+    const uint64_t mode = fields.Number(kLockedMode).value_or(UINT64_MAX);
+    if (mode > 07777) return Bad("impossible mode");
+    locked.mode = static_cast<uint32_t>(mode);
+    if (!locked.path.empty()) {
+      BELAY_TRY(RelPath checked, RelPath::Parse(locked.path));
+    }
+    out.locked.push_back(std::move(locked));
+  }
+  if (auto times = f.Number(kTimes)) out.times_ns = static_cast<int64_t>(*times);
+  return out;
+}
+
+Status JournalFile::Write(Store& store, const Journal& journal) {
+  BELAY_TRY(Fd dir, MakeJournals(store));
+  const Bytes bytes = EncodeJournal(journal);
+  const Name name = FileName(journal.operation.root);
+  if (BELAY_MUTANT("journal-not-durable")) {
+    BELAY_TRY(Fd file, store.fs().Open(dir, name, OpenMode::OpenOrCreate()));
+    BELAY_OK(WriteFull(store.fs(), file, 0, bytes));
+    return file.Close();
+  }
+  return ReplaceFile(store.fs(), dir, name, bytes);
+}
+
+Result<bool> JournalFile::Exists(Store& store, const RootId& root) {
+  auto path = RelPath(DirName()).Join(RelPath(FileName(root)));
+  auto file =
+      store.fs().OpenBeneath(store.dir(), path, {.access = OpenMode::Access::kPath});
+  if (file.ok()) return true;
+  if (file.error().code == Errc::kNotFound) return false;
+  return std::move(file).error();
+}
+
+Result<std::optional<Journal>> JournalFile::Load(Store& store, const RootId& root) {
+  auto dir = OpenJournals(store);
+  if (!dir.ok()) {
+    if (dir.error().code == Errc::kNotFound) return std::optional<Journal>();
+    return std::move(dir).error();
+  }
+  auto bytes = ReadSmallFile(store.fs(), *dir, FileName(root), kLimit);
+  if (!bytes.ok()) {
+    if (bytes.error().code == Errc::kNotFound) return std::optional<Journal>();
+    return std::move(bytes).error();
+  }
+  BELAY_TRY(Journal journal, DecodeJournal(*bytes));
+  if (journal.operation.root != root) return Bad("about another root");
+  return std::optional(std::move(journal));
+}
+
+Status JournalFile::Remove(Store& store, const RootId& root) {
+  BELAY_TRY(Fd dir, OpenJournals(store));
+  Status gone = store.fs().Unlink(dir, FileName(root));
+  if (!gone.ok() && gone.error().code != Errc::kNotFound)
+    return std::move(gone).error();
+  return store.fs().Sync(dir);
+}
+
+Result<std::string> JournalFile::PutAside(Store& store, const RootId& root) {
+  BELAY_TRY(Fd dir, OpenJournals(store));
+  const std::string name =
+      root.text() + "." + store.random().NewId().text().substr(0, 8) + ".aside";
+  BELAY_OK(store.fs().Rename(dir, FileName(root), dir, Name::Literal(name),
+                             RenameHow::kNoReplace));
+  BELAY_OK(store.fs().Sync(dir));
+  return "journal/" + name;
+}
+
+void NoteAtWork(Store& store, const RootId& root, const AtWork& who) {
+  auto dir = MakeJournals(store);
+  if (!dir.ok()) return;
+  OpenMode mode = OpenMode::OpenOrCreate();
+  mode.truncate = true;
+  auto file = store.fs().Open(*dir, AtWorkName(root), mode);
+  if (!file.ok()) return;
+  (void)WriteFull(store.fs(), *file, 0,
+                  AsBytes(std::to_string(who.pid) + " " + who.what + "\n"));
+}
+
+void ForgetAtWork(Store& store, const RootId& root) {
+  auto dir = OpenJournals(store);
+  if (dir.ok()) (void)store.fs().Unlink(*dir, AtWorkName(root));
+}
+
+std::optional<AtWork> WhoIsAtWork(Store& store, const RootId& root) {
+  auto dir = OpenJournals(store);
+  if (!dir.ok()) return std::nullopt;
+  auto bytes = ReadSmallFile(store.fs(), *dir, AtWorkName(root), 256);
+  if (!bytes.ok()) return std::nullopt;
+  std::string_view text = AsText(*bytes);
+  AtWork out;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.pid);
+  if (error != std::errc() || end == text.data() + text.size() || *end != ' ')
+    return std::nullopt;
+  out.what = std::string(end + 1, text.data() + text.size());
+  if (!out.what.empty() && out.what.back() == '\n') out.what.pop_back();
+  return out;
+}
+
+}  // namespace belay

@@ -1,0 +1,627 @@
+#include "restore/mover.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <set>
+
+#include "base/mutant.h"
+#include "scan/scan.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kHeldContents = size_t{64} << 20;
+constexpr int64_t kWriterWaitNanos = 200'000'000;
+constexpr int64_t kPauseNanos = 2'000'000;
+constexpr size_t kFlushedOneByOne = 32;
+
+bool IsDir(const std::optional<PathState>& state) {
+  return state && state->kind == EntryKind::kDirectory;
+}
+bool IsFile(const std::optional<PathState>& state) {
+  return state && state->kind == EntryKind::kFile;
+}
+// A file or symlink.
+bool IsLeaf(const std::optional<PathState>& state) { return state && !IsDir(state); }
+
+OpenMode PathHandle() { return {.access = OpenMode::Access::kPath}; }
+
+}  // namespace
+
+Mover::Mover(Store& store, const Fd& root, const Journal& journal)
+    : store_(store),
+      fs_(store.fs()),
+      root_(root),
+      journal_(journal),
+      looker_(store.fs(), root) {}
+Mover::~Mover() = default;
+
+const Mover::Maybe& Mover::From(size_t index, Way way) const {
+  const PathChange& change = journal_.changes[index];
+  return way == Way::kForward ? change.before : change.after;
+}
+const Mover::Maybe& Mover::To(size_t index, Way way) const {
+  const PathChange& change = journal_.changes[index];
+  return way == Way::kForward ? change.after : change.before;
+}
+const std::string& Mover::PathOf(size_t index) const {
+  return journal_.changes[index].path;
+}
+
+// --- the staging directory -----------------------------------------------------------
+
+// Slots are "<index of the change>.<n>".
+Status Mover::OpenStage(bool create) {
+  if (stage_.is_open()) return Ok();
+  const Name name = Name::Literal(journal_.stage);
+  auto opened = fs_.Open(root_, name, OpenMode::Directory());
+  if (!opened.ok()) {
+    if (opened.error().code != Errc::kNotFound) return std::move(opened).error();
+    if (!create) return Ok();
+    BELAY_OK(fs_.MakeDir(root_, name, 0700));
+    BELAY_TRY(stage_, fs_.Open(root_, name, OpenMode::Directory()));
+    // A default ACL of the root would be inherited by all that is made in here.
+    BELAY_TRY(auto inherited, fs_.ListXattrs(stage_));
+    for (const std::string& xattr : inherited)
+      if (KeepsXattr(xattr)) BELAY_OK(fs_.RemoveXattr(stage_, xattr));
+    return Ok();
+  }
+  stage_ = std::move(*opened);
+  BELAY_TRY(auto listed, fs_.List(stage_));
+  for (const DirEntry& entry : listed) {
+    const size_t dot = entry.name.find('.');
+    size_t index = 0;
+    uint64_t number = 0;
+    const char* begin = entry.name.data();
+    const char* end = begin + entry.name.size();
+    if (dot == std::string::npos) continue;
+    if (std::from_chars(begin, begin + dot, index).ec != std::errc() ||
+        std::from_chars(begin + dot + 1, end, number).ec != std::errc() ||
+        index >= journal_.changes.size())
+      continue;
+    BELAY_TRY(Name slot, Name::Parse(entry.name));
+    slots_.emplace(index, std::move(slot));
+    next_slot_ = std::max(next_slot_, number + 1);
+  }
+  return Ok();
+}
+
+Result<Name> Mover::NewSlot(size_t index) {
+  BELAY_OK(OpenStage(true));
+  return Name::Parse(std::to_string(index) + "." + std::to_string(next_slot_++));
+}
+
+// A thing from an earlier step that can be used as `wanted`. On the way back that is
+// also what somebody made of it meanwhile: theirs is newer than what we remember.
+Result<std::optional<Name>> Mover::FindSlot(size_t index, const PathState& wanted) {
+  BELAY_OK(OpenStage(true));
+  const PathChange& change = journal_.changes[index];
+  auto [begin, end] = slots_.equal_range(index);
+  auto best = end;
+  for (auto at = begin; at != end; ++at) {
+    HashSink sink;
+    Looker looker(fs_, stage_);
+    auto looked = looker.Look(at->second.bytes(), sink);
+    if (!looked.ok() || !*looked || (*looked)->special) continue;
+    const PathState state = StateOf((*looked)->state);
+    if (auto torn = torn_.find(index);
+        torn != torn_.end() && torn->second == (*looked)->stat.ino)
+      continue;
+    const bool theirs = way_ == Way::kBack && IsLeaf(state) &&
+                        !(change.before && SameContent(*change.before, state)) &&
+                        !(change.after && SameContent(*change.after, state));
+    if (!theirs && !SameState(state, wanted)) continue;
+    best = at;
+    written_[index] = {(*looked)->stat.ino, (*looked)->stat.size,
+                       (*looked)->stat.mtime_ns};
+    if (theirs) break;
+  }
+  if (best == end) return std::optional<Name>();
+  Name slot = best->second;
+  slots_.erase(best);
+  return std::optional(std::move(slot));
+}
+
+Status Mover::Fill(const Fd& file, const PathState& wanted) {
+  if (auto held = contents_.find(wanted.id); held != contents_.end())
+    return WriteFull(fs_, file, 0, held->second);
+  uint64_t offset = 0;
+  return store_.ReadContent(wanted.id, [&](ByteSpan piece) -> Status {
+    BELAY_OK(WriteFull(fs_, file, offset, piece));
+    offset += piece.size();
+    return Ok();
+  });
+}
+
+Status Mover::SetXattrs(const Fd& file, const ObjectId& wanted) {
+  std::vector<std::pair<std::string, Bytes>> all;
+  if (!wanted.is_zero()) {
+    BELAY_TRY(Bytes bytes, store_.ReadContentBytes(wanted, kMaxObject));
+    BELAY_TRY(all, DecodeXattrs(bytes));
+  }
+  BELAY_TRY(auto present, fs_.ListXattrs(file));
+  for (const std::string& name : present) {
+    if (!KeepsXattr(name)) continue;
+    const bool stays = std::any_of(
+        all.begin(), all.end(), [&](const auto& entry) { return entry.first == name; });
+    if (!stays) BELAY_OK(fs_.RemoveXattr(file, name));
+  }
+  for (const auto& [name, value] : all) BELAY_OK(fs_.SetXattr(file, name, value));
+  return Ok();
+}
+
+// Makes `wanted` ready under a name of its own, complete but for its place.
+Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
+  BELAY_TRY(auto found, FindSlot(index, wanted));
+  if (found) return std::move(*found);
+  BELAY_TRY(Name slot, NewSlot(index));
+  if (wanted.kind == EntryKind::kSymlink) {
+    BELAY_OK(fs_.Symlink(stage_, slot, wanted.target));
+    slots_.emplace(index, slot);
+    BELAY_TRY(Fd link, fs_.Open(stage_, slot, PathHandle()));
+    BELAY_TRY(FileStat stat, fs_.Stat(link));
+    if (stat.uid != wanted.uid || stat.gid != wanted.gid)
+      BELAY_OK(fs_.SetOwner(link, wanted.uid, wanted.gid));
+    if (journal_.times_ns)
+      BELAY_OK(fs_.SetTimes(link, *journal_.times_ns, *journal_.times_ns));
+    BELAY_TRY(stat, fs_.Stat(link));
+    written_[index] = {stat.ino, stat.size, stat.mtime_ns};
+  } else {
+    // 0600 until it is whole: a private file is never readable by others.
+    const uint32_t first = BELAY_MUTANT("stage-world-readable") ? 0644 : 0600;
+    BELAY_TRY(Fd file, fs_.Open(stage_, slot, OpenMode::CreateNew(first)));
+    slots_.emplace(index, slot);
+    BELAY_OK(Fill(file, wanted));
+    BELAY_TRY(FileStat stat, fs_.Stat(file));
+    if (stat.uid != wanted.uid || stat.gid != wanted.gid)
+      BELAY_OK(fs_.SetOwner(file, wanted.uid, wanted.gid));
+    if (!wanted.xattrs.is_zero()) BELAY_OK(SetXattrs(file, wanted.xattrs));
+    if (stat.mode != wanted.mode) BELAY_OK(fs_.SetMode(file, wanted.mode));
+    if (journal_.times_ns)
+      BELAY_OK(fs_.SetTimes(file, *journal_.times_ns, *journal_.times_ns));
+    BELAY_TRY(stat, fs_.Stat(file));
+    written_[index] = {stat.ino, stat.size, stat.mtime_ns};
+    BELAY_OK(file.Close());
+  }
+  ForgetSlot(index, slot);
+  return slot;
+}
+
+// --- one path ------------------------------------------------------------------------
+
+Status Mover::Displace(size_t index) {
+  auto at = looker_.Parent(PathOf(index));
+  if (!at.ok()) {
+    if (IsAbsence(at.error())) return Ok();
+    return std::move(at).error();
+  }
+  BELAY_TRY(Name slot, NewSlot(index));
+  Status moved = fs_.Rename(at->dir, at->name, stage_, slot, RenameHow::kNoReplace);
+  if (!moved.ok() && moved.error().code == Errc::kNotFound) return Ok();
+  BELAY_OK(std::move(moved));
+  slots_.emplace(index, slot);
+  return CheckDisplaced(index, slot, RenameHow::kNoReplace);
+}
+
+// Somebody put a directory, or what cannot be stored, where a file was: it goes back,
+// and so does everything else.
+Status Mover::CheckDisplaced(size_t index, const Name& slot, RenameHow back) {
+  BELAY_TRY(FileStat stat, fs_.StatAt(stage_, slot));
+  if (stat.type == FileType::kRegular || stat.type == FileType::kSymlink) return Ok();
+  BELAY_TRY(Looker::At at, looker_.Parent(PathOf(index)));
+  BELAY_OK(fs_.Rename(stage_, slot, at.dir, at.name, back));
+  if (back == RenameHow::kNoReplace) ForgetSlot(index, slot);
+  return Error(
+      Errc::kConflict,
+      PathOf(index) + " became " + std::string(FileTypeName(stat.type)) + " meanwhile");
+}
+
+void Mover::ForgetSlot(size_t index, const Name& slot) {
+  auto [begin, end] = slots_.equal_range(index);
+  for (auto at = begin; at != end; ++at) {
+    if (at->second != slot) continue;
+    slots_.erase(at);
+    return;
+  }
+}
+
+Status Mover::RemoveDirectory(size_t index, const Maybe& to) {
+  const std::string& path = PathOf(index);
+  looker_.Forget();
+  auto at = looker_.Parent(path);
+  if (!at.ok()) {
+    if (IsAbsence(at.error())) return Ok();
+    return std::move(at).error();
+  }
+  Status removed = fs_.RemoveDir(at->dir, at->name);
+  if (removed.ok() || removed.error().code == Errc::kNotFound) return Ok();
+  if (removed.error().sys == ENOTDIR) {
+    // A file by now: from an earlier run when it is what comes here, else from
+    // somebody.
+    if (!IsLeaf(to)) return Displace(index);
+    HashSink sink;
+    BELAY_TRY(auto looked, looker_.Look(path, sink));
+    if (looked && !looked->special && SameContent(StateOf(looked->state), *to))
+      return Ok();
+    return Displace(index);
+  }
+  if (removed.error().sys != ENOTEMPTY && removed.error().sys != EEXIST) return removed;
+  if (to)
+    return Error(Errc::kConflict, "something new appeared in " + path + " meanwhile");
+  left_.push_back(path);
+  return Ok();
+}
+
+Status Mover::MakeDirectory(size_t index) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    BELAY_TRY(Looker::At at, looker_.Parent(PathOf(index)));
+    Status made = fs_.MakeDir(at.dir, at.name, 0700);
+    if (made.ok()) return made;
+    if (made.error().code != Errc::kExists) return made;
+    auto stat = fs_.StatAt(at.dir, at.name);
+    if (stat.ok() && stat->type == FileType::kDirectory) return Ok();
+    BELAY_OK(Displace(index));
+  }
+  return Error(Errc::kConflict, PathOf(index) + " is taken again and again");
+}
+
+Status Mover::Place(size_t index, const PathState& wanted) {
+  const std::string& path = PathOf(index);
+  // From an earlier run?
+  HashSink sink;
+  BELAY_TRY(auto there, looker_.Look(path, sink));
+  if (there && !there->special && SameContent(StateOf(there->state), wanted))
+    return Ok();
+  BELAY_TRY(Name slot, Prepare(index, wanted));
+  BELAY_TRY(Looker::At at, looker_.Parent(path));
+  Status placed = fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kNoReplace);
+  if (!placed.ok() && placed.error().code == Errc::kExists) {
+    // Somebody was quicker: they change places, and what was there is looked at later.
+    slots_.emplace(index, slot);
+    BELAY_OK(fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kExchange));
+    return CheckDisplaced(index, slot, RenameHow::kExchange);
+  }
+  if (!placed.ok()) slots_.emplace(index, slot);
+  return placed;
+}
+
+Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
+                                 const PathState& to) {
+  if (from.kind != EntryKind::kFile || to.kind != EntryKind::kFile ||
+      !SameAttributes(from, to))
+    return false;
+  BELAY_TRY(Looker::At at, looker_.Parent(PathOf(index)));
+  auto opened = fs_.Open(at.dir, at.name, OpenMode::ReadWrite());
+  // Read-only, running, gone, another kind: the other way knows what to do.
+  if (!opened.ok()) return false;
+  Fd file = std::move(*opened);
+  BELAY_TRY(FileStat stat, fs_.Stat(file));
+  if (stat.type != FileType::kRegular) return false;
+  if (stat.nlink != 1 && !BELAY_MUTANT("write-through-hard-link")) return false;
+  BELAY_TRY(LeaseOutcome lease, fs_.TryLease(file, LockMode::kExclusive));
+  if (lease != LeaseOutcome::kHeld && !BELAY_MUTANT("write-without-lease"))
+    return false;
+  HashSink sink;
+  BELAY_TRY(Looked looked, LookAtFile(fs_, file, sink));
+  if (!SameAttributes(looked.state, to)) return false;  // closing ends the lease
+  if (looked.state.id == to.id) return true;
+  if (looked.state.id != from.id && !BELAY_MUTANT("write-over-racing-edit"))
+    return false;
+  // Torn by a kill or a power cut it is neither side; the journal leads here again.
+  torn_[index] = stat.ino;
+  BELAY_OK(Fill(file, to));
+  if (looked.state.size != to.size) BELAY_OK(fs_.Truncate(file, to.size));
+  if (journal_.times_ns)
+    BELAY_OK(fs_.SetTimes(file, *journal_.times_ns, *journal_.times_ns));
+  BELAY_TRY(stat, fs_.Stat(file));
+  written_[index] = {stat.ino, stat.size, stat.mtime_ns};
+  if (lease == LeaseOutcome::kHeld) BELAY_OK(fs_.EndLease(file));
+  BELAY_OK(file.Close());
+  torn_.erase(index);
+  return true;
+}
+
+Status Mover::Replace(size_t index, const PathState& from, const PathState& to) {
+  BELAY_TRY(bool done, WriteInPlace(index, from, to));
+  if (done) return Ok();
+  const std::string& path = PathOf(index);
+  HashSink sink;
+  BELAY_TRY(auto there, looker_.Look(path, sink));
+  if (there && !there->special && SameState(StateOf(there->state), to)) return Ok();
+  BELAY_TRY(Name slot, Prepare(index, to));
+  BELAY_TRY(Looker::At at, looker_.Parent(path));
+  slots_.emplace(index, slot);
+  Status placed = fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kExchange);
+  if (placed.ok()) return CheckDisplaced(index, slot, RenameHow::kExchange);
+  if (placed.error().code != Errc::kNotFound) return placed;
+  // Somebody removed it: nothing is displaced then.
+  placed = fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kNoReplace);
+  if (placed.ok()) ForgetSlot(index, slot);
+  return placed;
+}
+
+Status Mover::SetModeOf(const std::string& path, uint32_t mode) {
+  Fd handle;
+  if (path.empty()) {
+    BELAY_TRY(handle, fs_.Duplicate(root_));
+  } else {
+    BELAY_TRY(RelPath rel, RelPath::Parse(path));
+    auto opened = fs_.OpenBeneath(root_, rel, PathHandle());
+    if (!opened.ok()) {
+      if (IsAbsence(opened.error())) return Ok();
+      return std::move(opened).error();
+    }
+    handle = std::move(*opened);
+  }
+  BELAY_TRY(FileStat stat, fs_.Stat(handle));
+  if (stat.mode == mode || stat.type == FileType::kSymlink) return Ok();
+  return fs_.SetMode(handle, mode);
+}
+
+Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
+  auto at = looker_.Parent(path);
+  if (!at.ok()) {
+    if (IsAbsence(at.error())) return Ok();  // changed by others; Verify() says so
+    return std::move(at).error();
+  }
+  auto opened = fs_.Open(at->dir, at->name, PathHandle());
+  if (!opened.ok()) {
+    if (IsAbsence(opened.error())) return Ok();
+    return std::move(opened).error();
+  }
+  BELAY_TRY(FileStat stat, fs_.Stat(*opened));
+  const FileType kind = wanted.kind == EntryKind::kFile        ? FileType::kRegular
+                        : wanted.kind == EntryKind::kDirectory ? FileType::kDirectory
+                                                               : FileType::kSymlink;
+  if (stat.type != kind) return Ok();
+  const bool owner = stat.uid != wanted.uid || stat.gid != wanted.gid;
+  if (kind == FileType::kSymlink)
+    return owner ? fs_.SetOwner(*opened, wanted.uid, wanted.gid) : Ok();
+  HashSink sink;
+  auto readable = [&]() -> Result<Fd> {
+    return fs_.Open(
+        at->dir, at->name,
+        kind == FileType::kDirectory ? OpenMode::Directory() : OpenMode::Read());
+  };
+  auto file = readable();
+  if (!file.ok() && file.error().sys == EACCES) {
+    // Ours, and we may not read it: we may for a moment.
+    BELAY_OK(fs_.SetMode(*opened, (stat.mode & 07700) | 0600));
+    stat.mode = (stat.mode & 07700) | 0600;
+    file = readable();
+  }
+  if (!file.ok()) return std::move(file).error();
+  BELAY_TRY(ObjectId xattrs, PutXattrs(fs_, *file, sink));
+  const bool attributes = xattrs != wanted.xattrs;
+  // Narrow first: between two steps it may not be more open than both.
+  if ((owner || attributes) && (stat.mode & wanted.mode) != stat.mode)
+    BELAY_OK(fs_.SetMode(*opened, stat.mode & wanted.mode & 01777));
+  if (owner) BELAY_OK(fs_.SetOwner(*opened, wanted.uid, wanted.gid));
+  if (attributes) BELAY_OK(SetXattrs(*file, wanted.xattrs));
+  if (owner || attributes || stat.mode != wanted.mode)
+    BELAY_OK(fs_.SetMode(*opened, wanted.mode));
+  return Ok();
+}
+
+// --- all of it -----------------------------------------------------------------------
+
+Status Mover::Move(Way way, const std::function<bool()>& stop) {
+  const size_t count = journal_.changes.size();
+  way_ = way;
+  left_.clear();
+  looker_.Forget();
+  BELAY_OK(OpenStage(false));
+  auto stopped = [&]() -> Status {
+    if (stop && stop()) return Error(Errc::kRefused, "stopped");
+    return Ok();
+  };
+  // Small content is read now, once: what cannot be read stops us before a thing moved.
+  for (size_t i = 0; i < count && contents_size_ < kHeldContents; ++i) {
+    const Maybe& to = To(i, way);
+    const Maybe& from = From(i, way);
+    if (!IsFile(to) || (from && SameContent(*from, *to)) || to->size > kMaxBlob ||
+        contents_.contains(to->id))
+      continue;
+    BELAY_TRY(Bytes bytes, store_.ReadContentBytes(to->id, kMaxBlob));
+    contents_size_ += bytes.size();
+    contents_.emplace(to->id, std::move(bytes));
+    BELAY_OK(stopped());
+  }
+  for (const Plan::Locked& locked : journal_.locked)
+    BELAY_OK(SetModeOf(locked.path, locked.mode | 0700));
+  // 1. What goes, children before their directories.
+  for (size_t i = count; i-- > 0;) {
+    BELAY_OK(stopped());
+    const Maybe& from = From(i, way);
+    const Maybe& to = To(i, way);
+    if (IsLeaf(from) && !IsLeaf(to)) {
+      // Of an earlier run a directory may stand here already.
+      BELAY_TRY(auto stat, looker_.Stat(PathOf(i)));
+      if (stat && stat->type != FileType::kDirectory) BELAY_OK(Displace(i));
+    } else if (IsDir(from) && !IsDir(to)) {
+      BELAY_OK(RemoveDirectory(i, to));
+    }
+  }
+  // 2. What comes, directories before what is in them.
+  looker_.Forget();
+  for (size_t i = 0; i < count; ++i) {
+    BELAY_OK(stopped());
+    const Maybe& from = From(i, way);
+    const Maybe& to = To(i, way);
+    if (!to) continue;
+    if (IsDir(to)) {
+      if (!IsDir(from)) BELAY_OK(MakeDirectory(i));
+    } else if (!IsLeaf(from)) {
+      BELAY_OK(Place(i, *to));
+    } else if (!SameContent(*from, *to)) {
+      BELAY_OK(Replace(i, *from, *to));
+    }
+  }
+  return Finish(way);
+}
+
+// 3. Attributes, children first, and directories get back what was widened.
+Status Mover::Finish(Way way) {
+  std::map<std::string, const PathState*, std::greater<>> last;
+  std::unordered_map<std::string, uint32_t> narrow;
+  for (const Plan::Locked& locked : journal_.locked) {
+    if (locked.path.empty()) continue;  // the staging directory is still to go
+    last.emplace(locked.path, nullptr);
+    narrow.emplace(locked.path, locked.mode);
+  }
+  for (size_t i = 0; i < journal_.changes.size(); ++i) {
+    const Maybe& from = From(i, way);
+    const Maybe& to = To(i, way);
+    if (!to) continue;
+    const bool new_dir = IsDir(to) && !IsDir(from);
+    if (new_dir || (from && !SameAttributes(*from, *to)) || narrow.contains(PathOf(i)))
+      last[PathOf(i)] = &*to;
+  }
+  looker_.Forget();
+  for (const auto& [path, state] : last) {
+    if (state == nullptr)
+      BELAY_OK(SetModeOf(path, narrow.at(path)));
+    else
+      BELAY_OK(SetAttributes(path, *state));
+  }
+  return Ok();
+}
+
+// Few: each by itself, so that nobody waits for what others left to be written on the
+// same disk. Many: all at once, which costs one flush instead of hundreds.
+Status Mover::Flush() {
+  if (BELAY_MUTANT("skip-tree-flush")) return Ok();
+  std::set<std::string> dirs;
+  size_t files = 0;
+  for (const PathChange& change : journal_.changes) {
+    const size_t slash = change.path.rfind('/');
+    dirs.insert(slash == std::string::npos ? "" : change.path.substr(0, slash));
+    if (IsDir(change.before) || IsDir(change.after)) dirs.insert(change.path);
+    ++files;
+  }
+  if (files + dirs.size() > kFlushedOneByOne) return fs_.SyncAll(root_);
+  looker_.Forget();
+  for (const PathChange& change : journal_.changes) {
+    auto at = looker_.Parent(change.path);
+    if (!at.ok()) continue;  // went with its directory
+    auto file = fs_.Open(at->dir, at->name, OpenMode::Read());
+    if (file.ok()) {
+      BELAY_OK(fs_.Sync(*file));
+    } else if (!IsAbsence(file.error())) {
+      return fs_.SyncAll(root_);  // may not be read, or leased just now
+    }
+  }
+  for (const std::string& dir : dirs) {
+    if (dir.empty()) {
+      BELAY_OK(fs_.Sync(root_));
+      continue;
+    }
+    BELAY_TRY(RelPath path, RelPath::Parse(dir));
+    auto opened = fs_.OpenBeneath(root_, path, OpenMode::Directory());
+    if (opened.ok())
+      BELAY_OK(fs_.Sync(*opened));
+    else if (!IsAbsence(opened.error()))
+      return fs_.SyncAll(root_);
+  }
+  if (stage_.is_open()) BELAY_OK(fs_.Sync(stage_));
+  return Ok();
+}
+
+Result<Mover::Verified> Mover::Verify(Way way) {
+  Verified out;
+  if (BELAY_MUTANT("skip-verify")) return out;
+  looker_.Forget();
+  for (size_t i = 0; i < journal_.changes.size(); ++i) {
+    const std::string& path = PathOf(i);
+    const Maybe& to = To(i, way);
+    if (std::find(left_.begin(), left_.end(), path) != left_.end()) continue;
+    HashSink sink;
+    auto looked = looker_.Look(path, sink);
+    if (!looked.ok()) {
+      if (looked.error().code != Errc::kConflict) return std::move(looked).error();
+      out.changed.push_back(path);
+      continue;
+    }
+    Maybe there;
+    if (*looked && !(*looked)->special) there = StateOf((*looked)->state);
+    if (!(*looked && (*looked)->special) && SameState(there, to)) continue;
+    // Wrong. Ours if it is still the very thing that we wrote.
+    auto ours = written_.find(i);
+    if (ours != written_.end() && *looked && IsFile(there) && IsFile(to) &&
+        ours->second == Print{(*looked)->stat.ino, (*looked)->stat.size,
+                              (*looked)->stat.mtime_ns} &&
+        there->id != to->id)
+      return Error(Errc::kIo,
+                   "what was written to " + path + " is not what the disk gives back");
+    if (there && to && SameContent(*there, *to))
+      out.attributes.push_back(path);
+    else
+      out.changed.push_back(path);
+  }
+  return out;
+}
+
+Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
+  std::vector<Found> found;
+  held_open_.clear();
+  BELAY_OK(OpenStage(false));
+  if (!stage_.is_open()) return found;
+  Looker looker(fs_, stage_);
+  const int64_t until = store_.clock().SteadyNanos() + kWriterWaitNanos;
+  for (const auto& [index, slot] : slots_) {
+    const PathChange& change = journal_.changes[index];
+    // Who opened it before it was displaced may still be writing.
+    auto file = fs_.Open(stage_, slot, OpenMode::Read());
+    if (file.ok()) {
+      for (;;) {
+        BELAY_TRY(LeaseOutcome lease, fs_.TryLease(*file, LockMode::kShared));
+        if (lease != LeaseOutcome::kInUse) break;
+        if (store_.clock().SteadyNanos() >= until) {
+          held_open_.push_back(change.path);
+          break;
+        }
+        store_.clock().SleepNanos(kPauseNanos);
+      }
+    }
+    HashSink hash;
+    BELAY_TRY(auto looked, looker.Look(slot.bytes(), hash));
+    if (!looked || looked->special) continue;
+    // Half written by ourselves, and the disk failed.
+    if (auto torn = torn_.find(index);
+        torn != torn_.end() && torn->second == looked->stat.ino)
+      continue;
+    const PathState state = StateOf(looked->state);
+    auto known = [&](const Maybe& side) { return side && SameContent(*side, state); };
+    if (known(change.before) || known(change.after)) continue;
+    if (BELAY_MUTANT("forget-racing-edit")) continue;
+    BELAY_TRY(auto stored, looker.Look(slot.bytes(), sink));
+    if (stored && !stored->special) found.push_back({index, StateOf(stored->state)});
+  }
+  return found;
+}
+
+Status Mover::RemoveStage() {
+  const Plan::Locked* root_lock = nullptr;
+  for (const Plan::Locked& locked : journal_.locked)
+    if (locked.path.empty()) root_lock = &locked;
+  if (root_lock != nullptr) BELAY_OK(SetModeOf("", root_lock->mode | 0700));
+  BELAY_OK(OpenStage(false));
+  if (stage_.is_open() && !BELAY_MUTANT("forget-staged-files")) {
+    BELAY_TRY(auto listed, fs_.List(stage_));
+    for (const DirEntry& entry : listed) {
+      BELAY_TRY(Name name, Name::Parse(entry.name));
+      Status gone = fs_.Unlink(stage_, name);
+      if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
+    }
+    stage_ = Fd();
+    slots_.clear();
+    Status gone = fs_.RemoveDir(root_, Name::Literal(journal_.stage));
+    if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
+  }
+  if (root_lock != nullptr) BELAY_OK(SetModeOf("", root_lock->mode));
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,116 @@
+#pragma once
+
+// Mover brings a tree from one side of a journal to the other: forward, or back. It is
+// the only code that writes inside a user's tree.
+//
+// How one path moves
+//   * A file whose content alone changes is written in place, under an exclusive lease,
+//     after its content was found to be what the plan says: nobody else has it open or
+//     mapped, and who opens it meanwhile waits. (1000 files of 7 KB: 22 ms; each by a
+//     new file and a rename: 220 to 440 ms. See docs/decisions.) Not when it has other
+//     hard links, is in use, is run, or cannot be leased.
+//   * Everything else: a new file, link or nothing is made ready in the staging
+//     directory with its final mode and owner, and changes places with what is there
+//     (RENAME_EXCHANGE), or goes where nothing is (RENAME_NOREPLACE). What was
+//     displaced stays in the staging directory until all is over.
+//
+// Guarantees
+//   * Run any number of times, in any direction, interrupted anywhere: each path is
+//     looked at before it is touched. After a run that succeeded the tree is that side.
+//   * Nothing is lost to a writer that races us: what was displaced and is neither of
+//     the two sides is found by Settle() and stored before it is removed.
+//   * Every open is beneath the root and follows no symlink.
+//
+// Threads: one.
+
+#include <functional>
+#include <map>
+#include <unordered_map>
+
+#include "restore/journal.h"
+#include "restore/look.h"
+
+namespace belay {
+
+enum class Way { kForward, kBack };
+
+class Mover {
+ public:
+  // Everything must outlive this.
+  Mover(Store& store, const Fd& root, const Journal& journal);
+  ~Mover();
+
+  // `stop`, asked between two paths, ends it with kRefused.
+  Status Move(Way way, const std::function<bool()>& stop = {});
+  // Everything in the tree is durable after this.
+  Status Flush();
+
+  struct Verified {
+    std::vector<std::string> changed;     // by somebody else after we wrote
+    std::vector<std::string> attributes;  // mode, owner or xattrs are not as wanted
+  };
+  // Content, mode, owner and kind of every path. kIo when one is wrong and it was us.
+  Result<Verified> Verify(Way way);
+
+  // What was found in the staging directory that is neither side: now in `sink`.
+  struct Found {
+    size_t index;  // into the journal's changes
+    PathState state;
+  };
+  Result<std::vector<Found>> Settle(ScanSink& sink);
+  // Displaced files that another program still has open for writing.
+  const std::vector<std::string>& held_open() const { return held_open_; }
+  // Directories that could not go because something new is in them.
+  const std::vector<std::string>& left() const { return left_; }
+
+  // Removes the staging directory and all in it.
+  Status RemoveStage();
+
+ private:
+  struct Print {  // of what we wrote
+    uint64_t ino = 0, size = 0;
+    int64_t mtime_ns = 0;
+    bool operator==(const Print&) const = default;
+  };
+  using Maybe = std::optional<PathState>;
+
+  Status OpenStage(bool create);
+  Result<Name> NewSlot(size_t index);
+  Result<std::optional<Name>> FindSlot(size_t index, const PathState& wanted);
+  Result<Name> Prepare(size_t index, const PathState& wanted);
+  Status Fill(const Fd& file, const PathState& wanted);
+  Status SetXattrs(const Fd& file, const ObjectId& wanted);
+
+  Status Displace(size_t index);
+  Status CheckDisplaced(size_t index, const Name& slot, RenameHow back);
+  void ForgetSlot(size_t index, const Name& slot);
+  Status RemoveDirectory(size_t index, const Maybe& to);
+  Status MakeDirectory(size_t index);
+  Status Place(size_t index, const PathState& wanted);
+  Status Replace(size_t index, const PathState& from, const PathState& to);
+  Result<bool> WriteInPlace(size_t index, const PathState& from, const PathState& to);
+  Status SetAttributes(const std::string& path, const PathState& wanted);
+  Status SetModeOf(const std::string& path, uint32_t mode);
+  Status Finish(Way way);
+
+  const Maybe& From(size_t index, Way way) const;
+  const Maybe& To(size_t index, Way way) const;
+  const std::string& PathOf(size_t index) const;
+
+  Store& store_;
+  Fs& fs_;
+  const Fd& root_;
+  const Journal& journal_;
+  Looker looker_;
+  Way way_ = Way::kForward;
+  Fd stage_;
+  uint64_t next_slot_ = 0;
+  std::multimap<size_t, Name> slots_;
+  std::unordered_map<size_t, Print> written_;
+  std::unordered_map<size_t, uint64_t> torn_;     // inodes that we half wrote
+  std::unordered_map<ObjectId, Bytes> contents_;  // small ones that were read already
+  size_t contents_size_ = 0;
+  std::vector<std::string> left_, held_open_;
+};
+
+}  // namespace belay

@@ -1,0 +1,753 @@
+#include "restore/plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "ignore/wildmatch.h"
+#include "restore/state_rules.h"
+
+namespace belay {
+
+namespace {
+
+constexpr uint64_t kBlock = 4096;
+constexpr uint32_t kSetId = 06000;
+
+std::string Joined(const std::string& dir, const std::string& name) {
+  return dir.empty() ? name : dir + '/' + name;
+}
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+bool IsBelow(const std::string& path, const std::string& dir) {
+  return path.size() > dir.size() + 1 && path.starts_with(dir) &&
+         path[dir.size()] == '/';
+}
+
+bool IsDir(const std::optional<PathState>& state) {
+  return state && state->kind == EntryKind::kDirectory;
+}
+
+// The paths somebody asked for.
+class Selection {
+ public:
+  explicit Selection(const std::vector<std::string>& given) : given_(given) {
+    used_.resize(given.size());
+  }
+  bool everything() const { return given_.empty(); }
+
+  bool Has(const std::string& path) {
+    if (given_.empty()) return true;
+    bool found = false;
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (!Matches(given_[i], path)) continue;
+      used_[i] = true;
+      found = true;
+    }
+    return found;
+  }
+  // Those that named nothing at all so far.
+  std::vector<std::string> Unused() const {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < given_.size(); ++i)
+      if (!used_[i]) out.push_back(given_[i]);
+    return out;
+  }
+
+ private:
+  static bool Matches(const std::string& pattern, const std::string& path) {
+    if (pattern.empty() || path == pattern || IsBelow(path, pattern)) return true;
+    if (pattern.find_first_of("*?[") == std::string::npos) return false;
+    // A glob may match the path or a directory above it.
+    for (size_t end = path.size();;) {
+      if (MatchesGlob(pattern, std::string_view(path).substr(0, end))) return true;
+      end = path.rfind('/', end - 1);
+      if (end == std::string::npos || end == 0) return false;
+    }
+  }
+  // git's pathspec way: `*` of a pattern without a slash may span directories.
+  static bool MatchesGlob(const std::string& pattern, std::string_view path) {
+    const bool anchored = pattern.find('/') != std::string::npos;
+    if (!anchored) path = path.substr(path.rfind('/') + 1);
+    return Wildmatch(pattern, path, {.path = anchored, .fold_case = false});
+  }
+
+  const std::vector<std::string>& given_;
+  std::vector<bool> used_;
+};
+
+// One path where now and target differ.
+struct Pair {
+  std::string path;
+  std::optional<TreeEntry> now, target;
+};
+
+class Planner {
+ public:
+  Planner(const PlanInput& input, const PlanOptions& options)
+      : in_(input),
+        options_(options),
+        looker_(input.store.fs(), input.root),
+        rules_(input.target, TreesOf(input.store),
+               [this](const ObjectId& id) {
+                 return in_.store.ReadContentBytes(id, kMaxPatternFile);
+               }),
+        secrets_now_(input.now_rules),
+        selection_(options.select) {
+    for (const SkippedPath& skipped : input.now.skipped)
+      skipped_now_.emplace(skipped.path, SkipName(skipped.why));
+    for (const ScanSummary::AtPath& top : input.now.work_trees)
+      if (!top.path.empty()) nested_now_.insert(top.path);
+    if (input.target.rules)
+      for (const RulesRecord::Top& top : input.target.rules->work_trees)
+        nested_then_.insert(top.path);
+  }
+
+  Result<Plan> Run() {
+    BELAY_OK(Compare());
+    std::sort(pairs_.begin(), pairs_.end(),
+              [](const Pair& a, const Pair& b) { return a.path < b.path; });
+    for (const Pair& pair : pairs_) BELAY_OK(Decide(pair));
+    BELAY_OK(LookForIgnored());
+    BELAY_OK(EmptyDirectories());
+    BELAY_OK(CheckSelection());
+    std::sort(plan_.changes.begin(), plan_.changes.end(), ByPath);
+    std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
+    std::sort(plan_.kept.begin(), plan_.kept.end(),
+              [](const KeptPath& a, const KeptPath& b) { return a.path < b.path; });
+    BELAY_OK(CheckContent(in_.store, options_.skip_damaged, plan_));
+    BELAY_OK(CheckGround(in_.store.fs(), in_.root, options_, plan_));
+    return std::move(plan_);
+  }
+
+ private:
+  static bool ByPath(const PathChange& a, const PathChange& b) {
+    return a.path < b.path;
+  }
+
+  void Keep(const std::string& path, std::string why) {
+    plan_.kept.push_back({path, std::move(why)});
+    stays_.insert(path);
+  }
+
+  // --- 1. where the trees differ, reading only subtrees that do ----------------------
+  Status Compare() {
+    struct Both {
+      std::string path;
+      ObjectId now, target;  // zero: not there
+    };
+    std::vector<Both> waiting{{"", in_.now_tree, in_.target.state.tree}};
+    while (!waiting.empty()) {
+      Both both = std::move(waiting.back());
+      waiting.pop_back();
+      if (both.now == both.target) continue;
+      Tree now, target;
+      if (!both.now.is_zero()) {
+        BELAY_TRY(now, in_.now_trees(both.now));
+      }
+      if (!both.target.is_zero()) {
+        auto read = in_.store.GetTree(both.target);
+        if (!read.ok()) {
+          // What was in it is not known: nothing below may be deleted or changed.
+          damaged_.push_back({both.path, read.error()});
+          continue;
+        }
+        target = std::move(*read);
+      }
+      auto a = now.entries.begin();
+      auto b = target.entries.begin();
+      while (a != now.entries.end() || b != target.entries.end()) {
+        const bool only_now =
+            b == target.entries.end() || (a != now.entries.end() && a->name < b->name);
+        const bool only_target =
+            !only_now && (a == now.entries.end() || b->name < a->name);
+        Pair pair;
+        if (!only_target) pair.now = *a++;
+        if (!only_now) pair.target = *b++;
+        pair.path = Joined(both.path, pair.now ? pair.now->name : pair.target->name);
+        if (pair.now && pair.target && *pair.now == *pair.target) continue;
+        const bool now_dir = pair.now && pair.now->kind == EntryKind::kDirectory;
+        const bool then_dir = pair.target && pair.target->kind == EntryKind::kDirectory;
+        if (now_dir || then_dir)
+          waiting.push_back({pair.path, now_dir ? pair.now->id : ObjectId(),
+                             then_dir ? pair.target->id : ObjectId()});
+        if (pair.now) pair.now = StateOf(*pair.now);
+        if (pair.target) pair.target = StateOf(*pair.target);
+        pairs_.push_back(std::move(pair));
+      }
+    }
+    if (damaged_.empty()) return Ok();
+    if (!options_.skip_damaged) {
+      const auto& [path, error] = damaged_.front();
+      return Error(error.code == Errc::kPurged ? Errc::kPurged : Errc::kCorrupt,
+                   "the directory " + EscapeForDisplay(path.empty() ? "." : path) +
+                       " cannot be read from the store: " + error.what)
+          .WithHint("restore the rest with --skip-damaged");
+    }
+    for (const auto& [path, error] : damaged_) {
+      Keep(path, error.code == Errc::kPurged ? "purged" : "damaged");
+      barriers_.push_back(path);
+    }
+    return Ok();
+  }
+
+  // --- 2. what to do about each ------------------------------------------------------
+  bool BehindBarrier(const std::string& path) const {
+    for (const std::string& barrier : barriers_)
+      if (barrier.empty() || path == barrier || IsBelow(path, barrier)) return true;
+    return false;
+  }
+
+  // A directory of the target that is not there; made when something below it comes.
+  void AddParents(const std::string& path) {
+    for (std::string dir = ParentOf(path); !dir.empty(); dir = ParentOf(dir)) {
+      auto found = unasked_dirs_.find(dir);
+      if (found == unasked_dirs_.end()) continue;
+      plan_.changes.push_back(std::move(found->second));
+      unasked_dirs_.erase(found);
+    }
+  }
+
+  void Add(const std::string& path, std::optional<PathState> before,
+           std::optional<PathState> after) {
+    if (SameState(before, after)) return;
+    PathChange change{path, std::move(before), std::move(after)};
+    if (!selection_.Has(path)) {
+      if (IsDir(change.after) && !IsDir(change.before))
+        unasked_dirs_.emplace(path, std::move(change));
+      return;
+    }
+    if (change.after) AddParents(path);
+    plan_.changes.push_back(std::move(change));
+  }
+
+  Status Decide(const Pair& pair) {
+    (void)selection_.Has(pair.path);
+    if (BehindBarrier(pair.path)) {
+      stays_.insert(pair.path);
+      return Ok();
+    }
+    if (pair.now && pair.target) return DecideBoth(pair);
+    if (pair.now) return DecideGone(pair);
+    return DecideMissing(pair);
+  }
+
+  Status DecideBoth(const Pair& pair) {
+    const bool now_dir = IsDir(pair.now), then_dir = IsDir(pair.target);
+    if (now_dir && !then_dir) {
+      // Only once the directory is known to become empty.
+      swaps_.emplace(pair.path, PathChange{pair.path, pair.now, pair.target});
+      return Ok();
+    }
+    Add(pair.path, pair.now, WithSetId(pair.now, *pair.target, pair.path));
+    return Ok();
+  }
+
+  // setuid and setgid only where the file on disk has them: a rollback gives no rights.
+  PathState WithSetId(const std::optional<PathState>& now, PathState then,
+                      const std::string& path) {
+    if (then.kind != EntryKind::kFile) return then;
+    const uint32_t had = now && now->kind == EntryKind::kFile ? now->mode & kSetId : 0;
+    const uint32_t lost = then.mode & kSetId & ~had;
+    if (lost == 0) return then;
+    then.mode &= ~lost;
+    plan_.warnings.push_back(EscapeForDisplay(path) +
+                             " comes back without setuid/setgid, which it does not "
+                             "have now");
+    return then;
+  }
+
+  Status DecideGone(const Pair& pair) {
+    const bool is_dir = IsDir(pair.now);
+    if (options_.partial) {
+      if (!is_dir) Keep(pair.path, "partial");
+      stays_.insert(pair.path);
+      return Ok();
+    }
+    if (is_dir && nested_now_.contains(pair.path) &&
+        !nested_then_.contains(pair.path)) {
+      Keep(pair.path, "nested_repository");
+      barriers_.push_back(pair.path);
+      return Ok();
+    }
+    BELAY_TRY(StateRules::Verdict then, rules_.Ask(pair.path, is_dir));
+    if (BELAY_MUTANT("trust-todays-rules-alone")) then.covered = true;
+    if (!then.covered) {
+      if (selection_.Has(pair.path)) Keep(pair.path, then.why);
+      stays_.insert(pair.path);
+      // Below it each path is asked for itself: a tracked or protected one may have
+      // been covered.
+      return Ok();
+    }
+    if (is_dir) {
+      emptied_.emplace(pair.path, *pair.now);
+      return Ok();
+    }
+    if (!options_.delete_ignored && (then.secret || secrets_now_.IsSecret(pair.path))) {
+      if (selection_.Has(pair.path)) Keep(pair.path, "secret");
+      stays_.insert(pair.path);
+      return Ok();
+    }
+    if (!selection_.Has(pair.path)) {
+      stays_.insert(pair.path);
+      return Ok();
+    }
+    Add(pair.path, pair.now, std::nullopt);
+    return Ok();
+  }
+
+  // The target has it, the tree as it was scanned does not: it is gone, or there and
+  // not covered.
+  Status DecideMissing(const Pair& pair) {
+    const std::string parent = ParentOf(pair.path);
+    const bool parent_absent = absent_.contains(parent);
+    if (!parent_absent) {
+      if (auto skipped = skipped_now_.find(pair.path);
+          skipped != skipped_now_.end() &&
+          (skipped->second == "other_root" || skipped->second == "other_mount" ||
+           skipped->second == "git_dir" || skipped->second == "special")) {
+        if (selection_.Has(pair.path)) Keep(pair.path, skipped->second);
+        barriers_.push_back(pair.path);
+        return Ok();
+      }
+      auto looked = looker_.Look(pair.path, in_.sink);
+      if (!looked.ok()) {
+        if (looked.error().code != Errc::kRefused) return std::move(looked).error();
+        if (selection_.Has(pair.path)) Keep(pair.path, "unreadable");
+        barriers_.push_back(pair.path);
+        return Ok();
+      }
+      if (*looked) {
+        Looked& there = **looked;
+        if (there.special || there.stat.mount_root) {
+          if (selection_.Has(pair.path))
+            Keep(pair.path, there.special ? "special" : "other_mount");
+          barriers_.push_back(pair.path);
+          return Ok();
+        }
+        PathState before = StateOf(there.state);
+        if (IsDir(before) && !IsDir(pair.target)) {
+          swaps_.emplace(pair.path, PathChange{pair.path, before, pair.target});
+          return Ok();
+        }
+        PathState after = WithSetId(before, *pair.target, pair.path);
+        const size_t had = plan_.changes.size();
+        if (!IsDir(before) && IsDir(after)) absent_.insert(pair.path);
+        Add(pair.path, before, after);
+        if (plan_.changes.size() != had)
+          plan_.uncovered.push_back(plan_.changes.back());
+        return Ok();
+      }
+    }
+    if (IsDir(pair.target)) absent_.insert(pair.path);
+    Add(pair.path, std::nullopt, WithSetId(std::nullopt, *pair.target, pair.path));
+    return Ok();
+  }
+
+  // --- 3. what only today's rules leave out
+  // ------------------------------------------- There is none unless the rules changed
+  // since.
+  bool RulesMayDiffer() const {
+    if (!in_.target.rules) return false;
+    for (const Pair& pair : pairs_) {
+      const std::string name = pair.path.substr(pair.path.rfind('/') + 1);
+      if (name == ".gitignore" || name == ".belayignore") return true;
+    }
+    const RulesRecord& then = *in_.target.rules;
+    const RuleLists& now = in_.now_rules;
+    if (then.lists.protect != now.protect || then.lists.exclude != now.exclude ||
+        then.lists.secret_patterns != now.secret_patterns ||
+        then.lists.skip_secrets != now.skip_secrets ||
+        then.lists.default_excludes != now.default_excludes)
+      return true;
+    auto same = [](const RuleBytes& a, const RuleBytes& b) {
+      return a.name == b.name && a.bytes == b.bytes;
+    };
+    if (!std::equal(then.loose_rules.begin(), then.loose_rules.end(),
+                    in_.now.loose_rules.begin(), in_.now.loose_rules.end(), same))
+      return true;
+    if (then.work_trees.size() != in_.now.work_trees.size()) return true;
+    auto same_file = [&](const std::optional<RuleBytes>& a,
+                         const std::optional<RuleBytes>& b) {
+      return a.has_value() == b.has_value() && (!a || a->bytes == b->bytes);
+    };
+    for (size_t i = 0; i < then.work_trees.size(); ++i) {
+      const WorkTreeInput& a = then.work_trees[i].input;
+      const auto& b = in_.now.work_trees[i].facts.input;
+      if (b == nullptr || then.work_trees[i].path != in_.now.work_trees[i].path ||
+          !same_file(a.info_exclude, b->info_exclude) ||
+          !same_file(a.global_excludes, b->global_excludes) ||
+          a.ignore_case != b->ignore_case ||
+          !std::equal(a.above_root.begin(), a.above_root.end(), b->above_root.begin(),
+                      b->above_root.end(), same_file))
+        return true;
+    }
+    return false;
+  }
+
+  Status LookForIgnored() {
+    if (options_.partial || !in_.root.is_open() || !RulesMayDiffer()) return Ok();
+    struct Waiting {
+      std::string path;
+      std::optional<ObjectId> now, target;  // none: the directory is not in that tree
+    };
+    std::vector<Waiting> waiting{{"", in_.now_tree, in_.target.state.tree}};
+    Fs& fs = in_.store.fs();
+    while (!waiting.empty()) {
+      Waiting at = std::move(waiting.back());
+      waiting.pop_back();
+      Fd opened;
+      if (!at.path.empty()) {
+        BELAY_TRY(RelPath path, RelPath::Parse(at.path));
+        auto dir = fs.OpenBeneath(in_.root, path, OpenMode::Directory());
+        if (!dir.ok()) continue;  // cannot be looked into: stays
+        opened = std::move(*dir);
+      }
+      const Fd& dir = at.path.empty() ? in_.root : opened;
+      Tree now, target;
+      if (at.now) {
+        BELAY_TRY(now, in_.now_trees(*at.now));
+      }
+      if (at.target) {
+        auto read = in_.store.GetTree(*at.target);
+        if (!read.ok()) continue;  // said already
+        target = std::move(*read);
+      }
+      auto listed = fs.List(dir);
+      if (!listed.ok()) continue;
+      for (const DirEntry& entry : *listed) {
+        const std::string path = Joined(at.path, entry.name);
+        if (IsGitAlias(entry.name) || BehindBarrier(path) ||
+            skipped_now_.contains(path))
+          continue;
+        const TreeEntry* in_now = Find(now, entry.name);
+        const TreeEntry* in_target = Find(target, entry.name);
+        auto stat = fs.StatAt(dir, NameRef::Known(entry.name));
+        if (!stat.ok() || stat->mount_root) continue;
+        if (stat->type == FileType::kDirectory) {
+          const bool was = in_target && in_target->kind == EntryKind::kDirectory;
+          const bool is = in_now && in_now->kind == EntryKind::kDirectory;
+          if (!is && !was) {
+            if (IsRepository(dir, entry.name)) continue;
+            BELAY_TRY(StateRules::Verdict then, rules_.Ask(path, true));
+            if (!then.covered) continue;
+          }
+          waiting.push_back({path, is ? std::optional(in_now->id) : std::nullopt,
+                             was ? std::optional(in_target->id) : std::nullopt});
+          if (!is && !was && options_.delete_ignored) {
+            auto looked = looker_.Look(path, in_.sink);
+            if (looked.ok() && *looked && !(*looked)->special)
+              emptied_.emplace(path, StateOf((*looked)->state));
+            ignored_dirs_.insert(path);
+          }
+          continue;
+        }
+        if (in_now != nullptr || in_target != nullptr) continue;
+        if (stat->type != FileType::kRegular && stat->type != FileType::kSymlink)
+          continue;
+        if (!selection_.Has(path)) continue;
+        BELAY_TRY(StateRules::Verdict then, rules_.Ask(path, false));
+        if (!then.covered) continue;
+        if (!options_.delete_ignored) {
+          Keep(path, "ignored_now");
+          continue;
+        }
+        auto looked = looker_.Look(path, in_.sink);
+        if (!looked.ok() || !*looked || (*looked)->special) {
+          Keep(path, "unreadable");
+          continue;
+        }
+        PathChange change{path, StateOf((*looked)->state), std::nullopt};
+        plan_.uncovered.push_back(change);
+        plan_.changes.push_back(std::move(change));
+      }
+    }
+    return Ok();
+  }
+
+  bool IsRepository(const Fd& dir, const std::string& name) {
+    auto below = in_.store.fs().Open(dir, NameRef::Known(name), OpenMode::Directory());
+    return below.ok() && in_.store.fs().StatAt(*below, Name::Literal(".git")).ok();
+  }
+
+  static const TreeEntry* Find(const Tree& tree, const std::string& name) {
+    auto at = std::lower_bound(
+        tree.entries.begin(), tree.entries.end(), name,
+        [](const TreeEntry& entry, const std::string& n) { return entry.name < n; });
+    return at != tree.entries.end() && at->name == name ? &*at : nullptr;
+  }
+
+  // --- 4. directories that go
+  // --------------------------------------------------------- From the deepest up: one
+  // goes when everything in it goes.
+  Status EmptyDirectories() {
+    std::map<std::string, std::optional<PathState>, std::greater<>> going;  // after
+    for (const auto& [path, state] : emptied_) going[path] = std::nullopt;
+    for (const auto& [path, change] : swaps_) going[path] = change.after;
+    std::unordered_set<std::string> leaving;
+    for (const PathChange& change : plan_.changes)
+      if (!change.after) leaving.insert(change.path);
+    for (const auto& [path, after] : going) {
+      BELAY_TRY(bool empty, BecomesEmpty(path, leaving));
+      if (empty && selection_.Has(path)) {
+        const bool swap = after.has_value();
+        PathState before = swap ? *swaps_.at(path).before : emptied_.at(path);
+        PathChange change{path, before, after};
+        if (swap) {
+          change.after = WithSetId(std::nullopt, *after, path);
+          AddParents(path);
+        } else {
+          leaving.insert(path);
+        }
+        if (ignored_dirs_.contains(path)) plan_.uncovered.push_back(change);
+        plan_.changes.push_back(std::move(change));
+        continue;
+      }
+      if (!after || !selection_.Has(path)) continue;
+      // The target has a file here, and the directory cannot go: then nothing in it
+      // goes either.
+      std::erase_if(plan_.changes,
+                    [&](const PathChange& c) { return IsBelow(c.path, path); });
+      Keep(path, "in_the_way");
+    }
+    return Ok();
+  }
+
+  Result<bool> BecomesEmpty(const std::string& path,
+                            const std::unordered_set<std::string>& leaving) {
+    BELAY_TRY(RelPath rel, RelPath::Parse(path));
+    auto dir = in_.store.fs().OpenBeneath(in_.root, rel, OpenMode::Directory());
+    if (!dir.ok()) {
+      if (IsAbsence(dir.error())) return true;
+      return false;  // what is in it cannot be known
+    }
+    auto listed = in_.store.fs().List(*dir);
+    if (!listed.ok()) return false;
+    bool empty = true;
+    std::string first;
+    for (const DirEntry& entry : *listed) {
+      const std::string child = Joined(path, entry.name);
+      if (leaving.contains(child)) continue;
+      empty = false;
+      if (first.empty() || child < first) first = child;
+    }
+    // Say what holds the directory, unless that was said of the thing itself.
+    if (!empty && selection_.Has(path) && !stays_.contains(first) &&
+        !emptied_.contains(first))
+      Keep(first, "not_covered");
+    return empty;
+  }
+
+  Status CheckSelection() {
+    for (const std::string& named : selection_.Unused()) {
+      if (named.find_first_of("*?[") == std::string::npos) {
+        auto there = looker_.Stat(named);
+        auto path = RelPath::Parse(named);
+        if (there.ok() && *there) continue;  // as it was
+        if (path.ok()) {
+          auto then = FindInTree(in_.target.state.tree, *path, TreesOf(in_.store));
+          if (then.ok() && *then) continue;
+        }
+      } else {
+        continue;  // a glob may match nothing that differs
+      }
+      return Error(Errc::kInvalid, "neither the checkpoint nor the directory has " +
+                                       EscapeForDisplay(named));
+    }
+    return Ok();
+  }
+
+  const PlanInput& in_;
+  const PlanOptions& options_;
+  Looker looker_;
+  StateRules rules_;
+  SecretRules secrets_now_;
+  Selection selection_;
+  std::unordered_map<std::string, std::string> skipped_now_;
+  std::set<std::string> nested_now_, nested_then_;
+
+  std::vector<Pair> pairs_;
+  std::vector<std::pair<std::string, Error>> damaged_;
+  std::vector<std::string> barriers_;       // nothing at or below is touched
+  std::unordered_set<std::string> absent_;  // directories that are not on disk
+  std::unordered_set<std::string> stays_;
+  std::map<std::string, PathChange> unasked_dirs_;
+  std::map<std::string, PathState> emptied_;  // to be removed if they become empty
+  std::map<std::string, PathChange> swaps_;   // directories in the place of a file
+  std::unordered_set<std::string> ignored_dirs_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options) {
+  return Planner(input, options).Run();
+}
+
+Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
+  std::vector<std::string> damaged;
+  Error first;
+  std::unordered_map<ObjectId, bool> read;
+  auto readable = [&](const ObjectId& id) {
+    auto found = read.find(id);
+    if (found != read.end()) return found->second;
+    Status fine = store.ReadContent(id, [](ByteSpan) { return Ok(); });
+    if (!fine.ok()) first = fine.error();
+    return read[id] = fine.ok();
+  };
+  std::erase_if(plan.changes, [&](const PathChange& change) {
+    if (!change.after) return false;
+    const PathState& after = *change.after;
+    const bool moves = !change.before || !SameContent(*change.before, after);
+    bool fine = true;
+    if (after.kind == EntryKind::kFile && moves) fine = readable(after.id);
+    if (!after.xattrs.is_zero() &&
+        (moves || !change.before || change.before->xattrs != after.xattrs))
+      fine = readable(after.xattrs) && fine;
+    if (fine) return false;
+    damaged.push_back(change.path);
+    if (skip_damaged)
+      plan.kept.push_back(
+          {change.path, first.code == Errc::kPurged ? "purged" : "damaged"});
+    return skip_damaged;
+  });
+  if (damaged.empty() || skip_damaged) return Ok();
+  std::string list;
+  for (size_t i = 0; i < damaged.size() && i < 10; ++i)
+    list += (i == 0 ? "" : ", ") + EscapeForDisplay(damaged[i]);
+  if (damaged.size() > 10)
+    list += " and " + std::to_string(damaged.size() - 10) + " more";
+  return Error(Errc::kCorrupt, "the store cannot give back " + list + ": " + first.what)
+      .WithHint("nothing was changed; restore the rest with --skip-damaged");
+}
+
+Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
+  Looker looker(fs, root);
+  std::vector<std::string> immutable, busy;
+  std::unordered_set<std::string> seen_dirs;
+  bool foreign_owner = false;
+  plan.bytes_needed = plan.inodes_needed = 0;
+  auto may_give = [&](const PathState& state) {
+    if (options.uid == 0) return true;
+    return state.uid == options.uid &&
+           std::find(options.groups.begin(), options.groups.end(), state.gid) !=
+               options.groups.end();
+  };
+  for (PathChange& change : plan.changes) {
+    // Who is not root cannot give files away: they stay ours, and it is said.
+    if (change.after && options.uid != 0) {
+      PathState& after = *change.after;
+      const bool same = change.before && change.before->uid == after.uid &&
+                        change.before->gid == after.gid &&
+                        IsDir(change.before) == IsDir(change.after) &&
+                        SameContent(*change.before, after);
+      if (!same && !may_give(after)) {
+        foreign_owner = true;
+        if (after.uid != options.uid) after.mode &= ~kSetId;
+        after.uid = options.uid;
+        if (std::find(options.groups.begin(), options.groups.end(), after.gid) ==
+                options.groups.end() &&
+            !options.groups.empty())
+          after.gid = options.groups.front();
+      }
+    }
+    if (change.after &&
+        (!change.before || !SameContent(*change.before, *change.after))) {
+      ++plan.inodes_needed;
+      plan.bytes_needed += kBlock;
+      if (change.after->kind == EntryKind::kFile)
+        plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
+    }
+    const std::string parent = ParentOf(change.path);
+    if (root.is_open() && seen_dirs.insert(parent).second) {
+      auto stat = parent.empty() ? fs.Stat(root) : [&]() -> Result<FileStat> {
+        BELAY_TRY(auto found, looker.Stat(parent));
+        if (!found) return Error(Errc::kNotFound, "gone");
+        return *found;
+      }();
+      if (stat.ok() && stat->type == FileType::kDirectory) {
+        if (stat->immutable) immutable.push_back(parent.empty() ? "." : parent);
+        if (options.uid != 0 && stat->uid == options.uid && (stat->mode & 0300) != 0300)
+          plan.locked.push_back({parent, stat->mode});
+      }
+    }
+    if (!change.before) continue;
+    auto stat = looker.Stat(change.path);
+    if (!stat.ok() || !*stat) continue;
+    if ((*stat)->immutable) immutable.push_back(change.path);
+    if ((*stat)->type != FileType::kRegular || !change.before ||
+        (change.after && SameContent(*change.before, *change.after)))
+      continue;
+    auto at = looker.Parent(change.path);
+    if (!at.ok()) continue;
+    auto file = fs.Open(at->dir, at->name, OpenMode::Read());
+    if (!file.ok()) continue;
+    auto lease = fs.TryLease(*file, LockMode::kShared);
+    if (!lease.ok()) continue;
+    if (*lease == LeaseOutcome::kInUse) busy.push_back(change.path);
+    if (*lease == LeaseOutcome::kHeld) (void)fs.EndLease(*file);
+  }
+  std::erase_if(plan.changes, [](const PathChange& change) {
+    return SameState(change.before, change.after);
+  });
+  if (!immutable.empty())
+    return Error(Errc::kRefused,
+                 EscapeForDisplay(immutable.front()) +
+                     " is immutable (chattr +i or +a)" +
+                     (immutable.size() > 1
+                          ? " and so are " + std::to_string(immutable.size() - 1) +
+                                " others"
+                          : ""))
+        .WithHint("nothing was changed; make it changeable with: chattr -i -a " +
+                  EscapeForDisplay(immutable.front()));
+  if (foreign_owner)
+    plan.warnings.push_back(
+        "some files belonged to another user or group; they will belong to you");
+  for (const std::string& path : busy)
+    plan.warnings.push_back(EscapeForDisplay(path) +
+                            " is open for writing in another program");
+  if (plan.changes.empty() || !root.is_open()) return Ok();
+  BELAY_TRY(FsInfo info, fs.Info(root));
+  if (info.read_only)
+    return Error(Errc::kRefused, "the file system of the directory is read-only");
+  // The staging directory, and what moves into it, take a little as well.
+  const uint64_t bytes = plan.bytes_needed + 16 * kBlock;
+  const uint64_t inodes = plan.inodes_needed + 2;
+  const bool counts_inodes = info.free_inodes != 0 || info.total_bytes == 0;
+  if (info.free_bytes < bytes || (counts_inodes && info.free_inodes < inodes))
+    return Error(Errc::kNoSpace, "the rollback needs " + std::to_string(bytes / 1024) +
+                                     " KiB and " + std::to_string(inodes) +
+                                     " files of room, and there is less")
+        .WithHint("nothing was changed; free some space on the disk of the directory");
+  return Ok();
+}
+
+std::vector<Step> StepsOf(const std::vector<PathChange>& changes) {
+  std::vector<Step> steps;
+  for (const PathChange& change : changes) {
+    const auto& [path, before, after] = change;
+    const bool was_dir = IsDir(before), is_dir = IsDir(after);
+    if (before && (!after || was_dir != is_dir))
+      steps.push_back({was_dir ? "rmdir" : "delete", &change});
+    if (!after) continue;
+    if (before && SameContent(*before, *after))
+      steps.push_back({"chmod", &change});
+    else if (is_dir)
+      steps.push_back({"mkdir", &change});
+    else if (after->kind == EntryKind::kSymlink)
+      steps.push_back({"symlink", &change});
+    else
+      steps.push_back({before && !was_dir ? "write" : "create", &change});
+  }
+  return steps;
+}
+
+}  // namespace belay

@@ -1,0 +1,90 @@
+#pragma once
+
+// MakePlan says what a rollback would do: the changes from the tree as it is to the
+// target state, what stays and why, and what a person should know before saying yes.
+// It writes nothing (content of what is not covered now goes to the sink it is given).
+//
+// Guarantees
+//   * A path is deleted only if it is covered today, the target's own rules covered it,
+//     and the target does not have it. Everything else stays, and is named.
+//   * A path that the target has is brought back whatever today's rules say.
+//   * A directory with something in it that stays, stays.
+//   * Everything the changes need from the store was read and found right: damage
+//     refuses the plan before anything moves, or is left out on request.
+//
+// Threads: one.
+
+#include <string>
+#include <vector>
+
+#include "core/state_view.h"
+#include "restore/change.h"
+#include "restore/look.h"
+
+namespace belay {
+
+struct PlanOptions {
+  // Paths and globs from the root; empty: everything. A directory means all below it.
+  std::vector<std::string> select = {};
+  bool delete_ignored = false;  // also what only today's rules protect
+  bool skip_damaged = false;
+  bool partial = false;  // the target holds a part: nothing is deleted
+  uint32_t uid = 0;      // who we are: nobody but root gives files away
+  std::vector<uint32_t> groups = {};
+};
+
+struct KeptPath {
+  std::string path;
+  std::string why;
+  bool operator==(const KeptPath&) const = default;
+};
+
+struct Plan {
+  std::vector<PathChange> changes;  // by path
+  std::vector<KeptPath> kept;       // by path
+  std::vector<std::string> warnings;
+  // Existing directories whose mode must be widened while things move in them, with the
+  // mode they have; "" is the root.
+  struct Locked {
+    std::string path;
+    uint32_t mode = 0;
+  };
+  std::vector<Locked> locked;
+  // Of the changes whose `before` is not part of the tree as it is now: what the safety
+  // checkpoint must hold besides.
+  std::vector<PathChange> uncovered;
+  uint64_t bytes_needed = 0, inodes_needed = 0;
+};
+
+struct PlanInput {
+  Store& store;
+  const Fd& root;
+  ObjectId now_tree;
+  Scan::TreeReader now_trees;
+  const ScanSummary& now;
+  const RuleLists& now_rules;
+  const StateView& target;
+  ScanSink& sink;
+};
+
+Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options);
+
+// For changes that were planned elsewhere (undo, redo): checks that can only be made on
+// the spot. Immutable files and short space refuse (kRefused, kNoSpace); attributes
+// that we may not set are adjusted with a warning; files that others have open for
+// writing are named.
+Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan);
+
+// Reads all content that `changes` need; what is damaged is named in the error
+// (kCorrupt), or with skip_damaged taken out and kept.
+Status CheckContent(Store& store, bool skip_damaged, Plan& plan);
+
+// The words of the command line's JSON: "create", "write", "delete", "mkdir", "rmdir",
+// "symlink", "chmod". A change of kind is two steps.
+struct Step {
+  std::string_view op;
+  const PathChange* change;
+};
+std::vector<Step> StepsOf(const std::vector<PathChange>& changes);
+
+}  // namespace belay

@@ -1,0 +1,646 @@
+#include "restore/rollback.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "restore/journal.h"
+#include "restore/mover.h"
+#include "restore/overlay.h"
+#include "store/heads.h"
+
+namespace belay {
+
+namespace {
+
+bool IsDir(const std::optional<PathState>& state) {
+  return state && state->kind == EntryKind::kDirectory;
+}
+
+std::string Quoted(const std::string& text) {
+  return "'" + EscapeForDisplay(text) + "'";
+}
+
+std::string LabelOf(const Checkpoint& checkpoint) {
+  if (checkpoint.name) return *checkpoint.name;
+  return checkpoint.description;
+}
+
+// "the rollback to 'before refactor'", "the undo"
+std::string Naming(const Operation& operation) {
+  std::string text = "the " + std::string(OperationName(operation.kind));
+  if (operation.kind == OperationKind::kRollback && !operation.label.empty())
+    text += " to " + Quoted(operation.label);
+  return text;
+}
+
+// The root's lock, with a note for those who have to wait.
+class RootLock {
+ public:
+  static Result<RootLock> Take(Store& store, const RollbackRequest& request,
+                               const std::string& what) {
+    auto lock = store.locks().AcquireRoot(request.root.id, request.lock_wait_ms);
+    if (!lock.ok()) {
+      if (lock.error().code != Errc::kBusy) return std::move(lock).error();
+      auto who = WhoIsAtWork(store, request.root.id);
+      return Error(Errc::kBusy,
+                   who ? "belay " + EscapeForDisplay(who->what) + " (process " +
+                             std::to_string(who->pid) + ") is at work on this directory"
+                       : "another belay command is at work on this directory")
+          .WithHint("try again when it is done");
+    }
+    NoteAtWork(store, request.root.id, {what, request.pid});
+    return RootLock(store, request.root.id, std::move(*lock));
+  }
+  RootLock(RootLock&& other) noexcept
+      : store_(other.store_), root_(other.root_), lock_(std::move(other.lock_)) {
+    other.store_ = nullptr;
+  }
+  RootLock& operator=(RootLock&&) = delete;
+  ~RootLock() {
+    if (store_ != nullptr) ForgetAtWork(*store_, root_);
+  }
+
+ private:
+  RootLock(Store& store, const RootId& root, HeldLock lock)
+      : store_(&store), root_(root), lock_(std::move(lock)) {}
+  Store* store_;
+  RootId root_;
+  HeldLock lock_;
+};
+
+Result<Fd> OpenRootDir(Store& store, const Root& root) {
+  BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
+  return store.fs().OpenDir(path);
+}
+
+// Runs one journal to its end: forward and recorded, or back and forgotten.
+class Runner {
+ public:
+  Runner(Store& store, const Fd& root, Journal journal)
+      : store_(store),
+        journal_(std::move(journal)),
+        mover_(store, root, journal_),
+        began_(store.clock().SteadyNanos()) {}
+
+  Status Forward(const std::function<bool()>& stop, Outcome& out) {
+    Status moved = mover_.Move(Way::kForward, stop);
+    if (moved.ok()) moved = mover_.Flush();
+    if (moved.ok()) {
+      auto verified = mover_.Verify(Way::kForward);
+      if (verified.ok()) {
+        out.changed_by_others = verified->changed;
+        for (const std::string& path : verified->attributes)
+          out.warnings.push_back("mode, owner or attributes of " +
+                                 EscapeForDisplay(path) + " could not be set");
+        out.verified = verified->changed.empty() && verified->attributes.empty();
+      } else {
+        moved = std::move(verified).error();
+      }
+    }
+    if (moved.ok()) moved = Record(out);
+    if (moved.ok()) {
+      Tidy();
+      return moved;
+    }
+    return TakeBack(std::move(moved).error(), out);
+  }
+
+  // After an error: the tree as it was, and the error. kIo "interrupted" when not even
+  // that can be done now.
+  Status TakeBack(Error why, Outcome& out) {
+    out.operation.reset();
+    out.verified = false;
+    Status back = mover_.Move(Way::kBack);
+    if (back.ok()) back = mover_.Flush();
+    if (back.ok()) {
+      auto verified = mover_.Verify(Way::kBack);
+      if (!verified.ok()) back = std::move(verified).error();
+    }
+    if (back.ok()) back = StoreFound(out);
+    if (!back.ok()) {
+      Error error(Errc::kIo,
+                  why.what + "; taking it back is interrupted: " + back.error().what);
+      return std::move(error).WithHint(
+          "the next belay command here finishes it or takes it back");
+    }
+    Tidy();
+    if (why.hint.empty()) why.hint = "nothing was changed";
+    return why;
+  }
+
+  // The operation is in the log: what is left is ours to remove.
+  void Tidy() {
+    if (!mover_.RemoveStage().ok()) return;  // the journal stays, the next one tidies
+    (void)JournalFile::Remove(store_, journal_.operation.root);
+  }
+
+  const Journal& journal() const { return journal_; }
+
+ private:
+  // What raced us goes into the log together with the operation.
+  Status Record(Outcome& out) {
+    BELAY_TRY(auto writer, store_.Begin());
+    BatchSink sink(*writer);
+    BELAY_TRY(auto found, mover_.Settle(sink));
+    std::vector<PathChange> changes = journal_.changes;
+    for (const Mover::Found& one : found) changes[one.index].before = one.state;
+    const auto& left = mover_.left();
+    for (const std::string& path : left) out.plan.kept.push_back({path, "not_empty"});
+    std::erase_if(changes, [&](const PathChange& change) {
+      return SameState(change.before, change.after) ||
+             std::find(left.begin(), left.end(), change.path) != left.end();
+    });
+    for (const std::string& path : mover_.held_open())
+      out.warnings.push_back("another program still writes to the old " +
+                             EscapeForDisplay(path) +
+                             "; what it writes from now on goes nowhere");
+    Operation operation = journal_.operation;
+    BELAY_TRY(operation.changes,
+              writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges(changes))));
+    operation.made_ms = store_.clock().WallMillis();
+    operation.took_us +=
+        static_cast<uint64_t>(store_.clock().SteadyNanos() - began_) / 1000;
+    operation.paths = changes.size();
+    std::optional<Checkpoint> raced;
+    if (!found.empty()) {
+      BELAY_TRY(raced, AddRaced(*writer, sink, found));
+    }
+    writer->Add(ToRecord(operation));
+    BELAY_TRY(auto published, writer->Commit());
+    if (raced) raced->seq = published.first_seq;
+    operation.seq = published.first_seq + (raced ? 1 : 0);
+    out.operation = std::move(operation);
+    out.raced = std::move(raced);
+    return Ok();
+  }
+
+  Status StoreFound(Outcome& out) {
+    BELAY_TRY(auto writer, store_.Begin());
+    BatchSink sink(*writer);
+    BELAY_TRY(auto found, mover_.Settle(sink));
+    if (found.empty()) return Ok();
+    BELAY_TRY(Checkpoint raced, AddRaced(*writer, sink, found));
+    BELAY_TRY(auto published, writer->Commit());
+    raced.seq = published.first_seq;
+    out.raced = std::move(raced);
+    return Ok();
+  }
+
+  // A checkpoint of what was edited while we were at it: as the safety checkpoint, with
+  // those paths as they were found.
+  Result<Checkpoint> AddRaced(BatchWriter& writer, ScanSink& sink,
+                              const std::vector<Mover::Found>& found) {
+    Checkpoint raced;
+    State state;
+    if (journal_.operation.safety) {
+      BELAY_TRY(auto catalog, Catalog::Open(store_));
+      auto safety =
+          catalog->FindById(journal_.operation.root, journal_.operation.safety->text());
+      if (safety.ok()) {
+        auto read = store_.GetState(safety->checkpoint.state);
+        if (read.ok()) state = *read;
+        raced.files = safety->checkpoint.files;
+        raced.bytes = safety->checkpoint.bytes;
+      }
+    }
+    if (state.tree.is_zero()) {
+      BELAY_TRY(state.tree, sink.PutTree(Tree()));
+    }
+    std::vector<Overlaid> paths;
+    for (const Mover::Found& one : found)
+      paths.push_back({journal_.changes[one.index].path, one.state});
+    auto dir = [](const std::string&) -> Result<PathState> {
+      PathState unknown;
+      unknown.kind = EntryKind::kDirectory;
+      unknown.mode = 0700;
+      return unknown;
+    };
+    auto read = [&](const ObjectId& id) -> Result<Tree> {
+      auto tree = store_.GetTree(id);
+      if (!tree.ok() && tree.error().code == Errc::kNotFound) return Tree();
+      return tree;
+    };
+    BELAY_TRY(state.tree, OverlayTree(state.tree, paths, read, dir, sink));
+    BELAY_TRY(raced.state, writer.PutObject(ObjectType::kState, EncodeState(state)));
+    raced.id = RecordId(store_.random().NewId());
+    raced.root = journal_.operation.root;
+    raced.made_ms = store_.clock().WallMillis();
+    raced.kind = CheckpointKind::kSafety;
+    raced.description =
+        "edited during " + Naming(journal_.operation).substr(4) + ": " +
+        journal_.changes[found[0].index].path +
+        (found.size() > 1 ? " and " + std::to_string(found.size() - 1) + " more" : "");
+    raced.modified = found.size();
+    writer.Add(ToRecord(raced));
+    return raced;
+  }
+
+  Store& store_;
+  const Journal journal_;
+  Mover mover_;
+  const int64_t began_;
+};
+
+// Does the log have this operation? Then it was finished.
+Result<bool> IsRecorded(Store& store, const Operation& operation) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto operations, ListOperations(*catalog, operation.root));
+  return std::any_of(operations.begin(), operations.end(),
+                     [&](const Operation& o) { return o.id == operation.id; });
+}
+
+Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
+  auto loaded = JournalFile::Load(store, root.id);
+  if (!loaded.ok()) {
+    if (loaded.error().code != Errc::kCorrupt) return std::move(loaded).error();
+    BELAY_TRY(std::string aside, JournalFile::PutAside(store, root.id));
+    return std::optional(Recovered{
+        .how = Recovered::How::kDropped,
+        .text = "the journal of an interrupted rollback is damaged and was put aside "
+                "as " +
+                aside + "; look at the directory with: belay diff latest"});
+  }
+  if (!*loaded) return std::optional<Recovered>();
+  Journal& journal = **loaded;
+  Recovered out;
+  out.operation = journal.operation;
+  const std::string name = Naming(journal.operation);
+  auto dir = OpenRootDir(store, root);
+  if (!dir.ok()) {
+    if (dir.error().code != Errc::kNotFound) return std::move(dir).error();
+    BELAY_OK(JournalFile::Remove(store, root.id));
+    out.how = Recovered::How::kDropped;
+    out.text = name + " was interrupted, and the directory is gone since";
+    return std::optional(std::move(out));
+  }
+  BELAY_TRY(bool recorded, IsRecorded(store, journal.operation));
+  BELAY_TRY(HeldLock hold, store.HoldForReading());
+  journal.operation.recovered = true;
+  Runner runner(store, *dir, std::move(journal));
+  if (recorded) {
+    runner.Tidy();
+    out.how = Recovered::How::kTidied;
+    out.text = name + " was complete; its traces were removed";
+    return std::optional(std::move(out));
+  }
+  Outcome outcome;
+  hold.Release();
+  Status forward = runner.Forward({}, outcome);
+  if (outcome.raced) out.raced = outcome.raced;
+  if (forward.ok()) {
+    out.operation = *outcome.operation;
+    out.how = Recovered::How::kFinished;
+    out.text =
+        "finished " + name + " that was interrupted; take it back with: belay undo";
+    return std::optional(std::move(out));
+  }
+  // Taken back, unless the journal is still there.
+  BELAY_TRY(bool pending, JournalFile::Exists(store, root.id));
+  if (pending) return std::move(forward).error();
+  out.how = Recovered::How::kTakenBack;
+  out.text =
+      "took back " + name + " that was interrupted (" + forward.error().what + ")";
+  return std::optional(std::move(out));
+}
+
+// What a draft of a safety checkpoint needs so that it holds all that will be touched.
+Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& draft) {
+  BELAY_TRY(ObjectId changes,
+            draft.writer.PutObject(ObjectType::kNode,
+                                   EncodeNode(EncodeChanges(plan.changes))));
+  draft.more_refs.push_back({ObjectType::kNode, changes});
+  std::vector<Overlaid> paths;
+  for (const PathChange& change : plan.uncovered)
+    if (change.before) paths.push_back({change.path, *change.before});
+  if (BELAY_MUTANT("safety-without-ignored")) paths.clear();
+  Looker looker(store.fs(), root);
+  auto dir = [&](const std::string& path) -> Result<PathState> {
+    BELAY_TRY(auto looked, looker.Look(path, draft.sink));
+    if (!looked || looked->special)
+      return Error(Errc::kConflict, path + " changes meanwhile");
+    return StateOf(looked->state);
+  };
+  BELAY_TRY(draft.tree, OverlayTree(draft.tree, paths, draft.trees, dir, draft.sink));
+  return Ok();
+}
+
+using PlanMaker = std::function<Result<Plan>(const Fd& root, Draft& draft)>;
+
+// The common way: safety checkpoint, journal, apply, verify, record.
+Result<Outcome> Perform(Store& store, const RollbackRequest& request,
+                        Operation operation, const std::string& before_what,
+                        std::optional<int64_t> times_ns, const PlanMaker& make,
+                        Outcome out) {
+  const int64_t began = store.clock().SteadyNanos();
+  BELAY_TRY(Fd root, OpenRootDir(store, request.root));
+  CaptureRequest capture;
+  capture.root = request.root;
+  capture.settings = request.settings;
+  capture.git = request.git;
+  capture.kind = CheckpointKind::kSafety;
+  capture.description = before_what;
+  capture.holds_root_lock = true;
+  capture.progress = request.progress;
+  capture.amend = [&](Draft& draft) -> Status {
+    BELAY_TRY(out.plan, make(root, draft));
+    if (out.plan.changes.empty() || !out.conflicts.empty()) {
+      draft.publish = false;
+      return Ok();
+    }
+    return CompleteSafety(store, root, out.plan, draft);
+  };
+  if (!BELAY_MUTANT("no-safety-checkpoint")) {
+    auto captured = CaptureCheckpoint(store, capture);
+    if (!captured.ok()) {
+      Error error = std::move(captured).error();
+      if (error.hint.empty()) error.hint = "nothing was changed";
+      return error;
+    }
+    for (std::string& warning : captured->warnings)
+      out.warnings.push_back(std::move(warning));
+    if (!captured->published) return out;
+    out.safety = captured->checkpoint;
+  } else {
+    capture.amend = [&](Draft& draft) -> Status {
+      BELAY_TRY(out.plan, make(root, draft));
+      draft.publish = false;
+      return Ok();
+    };
+    BELAY_TRY(auto ignored, CaptureCheckpoint(store, capture));
+    if (out.plan.changes.empty()) return out;
+  }
+
+  Journal journal;
+  journal.operation = std::move(operation);
+  journal.operation.id = RecordId(store.random().NewId());
+  journal.operation.root = request.root.id;
+  journal.operation.made_ms = store.clock().WallMillis();
+  if (out.safety) journal.operation.safety = out.safety->id;
+  journal.operation.paths = out.plan.changes.size();
+  journal.operation.took_us =
+      static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
+  journal.stage = StageName(journal.operation.id);
+  journal.changes = out.plan.changes;
+  journal.locked = out.plan.locked;
+  journal.times_ns = times_ns;
+  if (request.stop && request.stop())
+    return Error(Errc::kRefused, "stopped").WithHint("nothing was changed");
+  // 1. The journal is durable before the first byte of the tree moves.
+  BELAY_OK(JournalFile::Write(store, journal));
+  // 2. From here on a crash is finished or taken back by Recover().
+  Runner runner(store, root, std::move(journal));
+  BELAY_OK(runner.Forward(request.stop, out));
+  return out;
+}
+
+Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
+  auto view = LoadState(store, target.state);
+  if (view.ok()) return view;
+  Error error = std::move(view).error();
+  if (error.code == Errc::kNotFound || error.code == Errc::kCorrupt) {
+    error.code = Errc::kCorrupt;
+    error.what = "the checkpoint cannot be read: " + error.what;
+    error.hint = "see what is damaged with: belay verify";
+  }
+  return error;
+}
+
+// A root that is gone comes back, empty at first, as the checkpoint knew it.
+Status BringRootBack(Store& store, const Root& root, const StateView& target) {
+  BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
+  auto there = store.fs().OpenDir(path);
+  if (there.ok() || there.error().code != Errc::kNotFound) {
+    if (there.ok()) return Ok();
+    return std::move(there).error();
+  }
+  if (!path.is_root()) {
+    BELAY_TRY(Fd parent, MakeDirs(store.fs(), path.parent(), 0755));
+  }
+  const uint32_t mode = target.rules ? target.rules->mode : 0755;
+  BELAY_TRY(Fd dir, MakeDirs(store.fs(), path, mode | 0700));
+  BELAY_TRY(FileStat stat, store.fs().Stat(dir));
+  if (target.rules && (stat.uid != target.rules->uid || stat.gid != target.rules->gid))
+    (void)store.fs().SetOwner(dir, target.rules->uid, target.rules->gid);
+  if ((mode | 0700) != mode) BELAY_OK(store.fs().SetMode(dir, mode));
+  return Ok();
+}
+
+Operation RollbackTo(const Checkpoint& target, const RollbackRequest& request) {
+  Operation operation;
+  operation.kind = OperationKind::kRollback;
+  operation.target = target.id;
+  operation.label = LabelOf(target);
+  operation.paths_only = !request.plan.select.empty();
+  return operation;
+}
+
+// --- undo and redo -------------------------------------------------------------------
+
+Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operation) {
+  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.changes}));
+  BELAY_TRY(Node node, DecodeNode(bytes));
+  return DecodeChanges(node);
+}
+
+// From what the tree is now to what the changes want; a path that is neither as the
+// operation left it nor as it will be is a conflict.
+Result<Plan> PlanChanges(Store& store, const Fd& root, Draft& draft,
+                         std::vector<PathChange> wanted, const PlanOptions& options,
+                         bool exact, std::vector<Conflict>& conflicts) {
+  Plan plan;
+  Looker looker(store.fs(), root);
+  for (PathChange& change : wanted) {
+    BELAY_TRY(auto looked, looker.Look(change.path, draft.sink));
+    std::optional<PathState> now;
+    if (looked && !looked->special) now = StateOf(looked->state);
+    const bool special = looked && looked->special;
+    if (!special && SameState(now, change.after)) continue;
+    // A directory counts by being one: what is in it has changes of its own.
+    const bool expected = !special && (SameState(now, change.before) ||
+                                       (IsDir(now) && IsDir(change.before)));
+    if (!expected && (special || !exact)) {
+      conflicts.push_back({change.path, !now && !special ? "is gone"
+                                        : !change.before ? "is there again"
+                                                         : "changed since"});
+      continue;
+    }
+    if (IsDir(now) && !IsDir(change.before)) {
+      conflicts.push_back({change.path, "is a directory now"});
+      continue;
+    }
+    change.before = now;
+    if (now) {
+      BELAY_TRY(RelPath path, RelPath::Parse(change.path));
+      BELAY_TRY(auto covered, FindInTree(draft.tree, path, draft.trees));
+      if (!covered || !SameState(StateOf(*covered), now))
+        plan.uncovered.push_back(change);
+    }
+    plan.changes.push_back(std::move(change));
+  }
+  if (!conflicts.empty()) return plan;
+  BELAY_OK(CheckContent(store, options.skip_damaged, plan));
+  BELAY_OK(CheckGround(store.fs(), root, options, plan));
+  return plan;
+}
+
+Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
+                               Operation operation, std::vector<PathChange> changes,
+                               bool exact) {
+  Outcome out;
+  const std::string what = "before " + std::string(OperationName(operation.kind)) +
+                           " of the rollback to " + Quoted(operation.label);
+  std::vector<Conflict> conflicts;
+  auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
+    conflicts.clear();
+    BELAY_TRY(Plan plan,
+              PlanChanges(store, root, draft, changes, request.plan, exact, conflicts));
+    if (!conflicts.empty()) plan.changes.clear();
+    return plan;
+  };
+  BELAY_TRY(out, Perform(store, request, std::move(operation), what, std::nullopt, make,
+                         std::move(out)));
+  out.conflicts = std::move(conflicts);
+  return out;
+}
+
+}  // namespace
+
+Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
+                                const Checkpoint& target) {
+  Outcome out;
+  out.dry_run = true;
+  BELAY_TRY(StateView view, LoadTarget(store, target));
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  BELAY_TRY(ScanRequest scan, ScanRequestFor(store, heads.roots(), request.root,
+                                             *request.settings, request.git));
+  scan.progress = request.progress;
+  PlanOptions options = request.plan;
+  options.partial = target.partial;
+  HashSink sink;
+  auto dir = OpenRootDir(store, request.root);
+  if (!dir.ok() && dir.error().code != Errc::kNotFound) return std::move(dir).error();
+  Fd root;
+  TreeNow now;
+  if (dir.ok()) {
+    root = std::move(*dir);
+    BELAY_TRY(now, LookAtNow(store, scan));
+  } else {
+    out.warnings.push_back("the directory is gone; it would be made again");
+    BELAY_TRY(now.hold, store.HoldForReading());
+    BELAY_TRY(now.summary.tree, sink.PutTree(Tree()));
+    now.read = [&](const ObjectId& id) -> Result<Tree> {
+      if (id == now.summary.tree) return Tree();
+      return store.GetTree(id);
+    };
+  }
+  const RuleLists& lists = scan.rules->lists();
+  const PlanInput input{.store = store,
+                        .root = root,
+                        .now_tree = now.summary.tree,
+                        .now_trees = now.read,
+                        .now = now.summary,
+                        .now_rules = lists,
+                        .target = view,
+                        .sink = sink};
+  BELAY_TRY(out.plan, MakePlan(input, options));
+  if (!view.trouble.empty())
+    out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
+                           "); nothing is deleted");
+  return out;
+}
+
+Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
+                         const Checkpoint& target) {
+  BELAY_TRY(RootLock lock, RootLock::Take(store, request, "rollback"));
+  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  Outcome out;
+  if (recovered) out.warnings.push_back(recovered->text);
+  BELAY_TRY(StateView view, LoadTarget(store, target));
+  BELAY_OK(BringRootBack(store, request.root, view));
+  if (!view.trouble.empty())
+    out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
+                           "); nothing was deleted");
+  PlanOptions options = request.plan;
+  options.partial = target.partial;
+  const std::shared_ptr<const RuleConfig> rules = RulesFrom(*request.settings);
+  auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
+    const PlanInput input{.store = store,
+                          .root = root,
+                          .now_tree = draft.tree,
+                          .now_trees = draft.trees,
+                          .now = draft.scan,
+                          .now_rules = rules->lists(),
+                          .target = view,
+                          .sink = draft.sink};
+    return MakePlan(input, options);
+  };
+  std::optional<int64_t> times;
+  if (request.preserve_times) times = target.made_ms * 1'000'000;
+  return Perform(store, request, RollbackTo(target, request),
+                 "before rollback to " + Quoted(LabelOf(target)), times, make,
+                 std::move(out));
+}
+
+Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& request,
+                     const std::optional<RecordId>& which, bool exact) {
+  BELAY_TRY(RootLock lock, RootLock::Take(store, request, "undo"));
+  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
+  UndoStacks stacks = StacksOf(operations);
+  if (stacks.undo.empty())
+    return Error(Errc::kRefused, "there is nothing to undo")
+        .WithHint("see what was done with: belay log");
+  size_t at = stacks.undo.size() - 1;
+  if (which) {
+    while (at < stacks.undo.size() && stacks.undo[at].id != *which) --at;
+    if (at >= stacks.undo.size())
+      return Error(Errc::kNotFound, "that operation is not there to be undone")
+          .WithHint("see what can be with: belay log");
+  }
+  const Operation& undone = stacks.undo[at];
+  BELAY_TRY(std::vector<PathChange> changes, ChangesOf(store, undone));
+  Operation operation;
+  operation.kind = OperationKind::kUndo;
+  operation.of = undone.id;
+  operation.target = undone.safety;
+  operation.label = undone.label;
+  operation.paths_only = undone.paths_only;
+  operation.out_of_order = at + 1 != stacks.undo.size();
+  BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
+                                        Reversed(std::move(changes)), exact));
+  if (recovered) out.warnings.push_back(recovered->text);
+  return out;
+}
+
+Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request) {
+  BELAY_TRY(RootLock lock, RootLock::Take(store, request, "redo"));
+  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
+  UndoStacks stacks = StacksOf(operations);
+  if (stacks.redo.empty())
+    return Error(Errc::kRefused, "there is nothing to redo")
+        .WithHint("see what was done with: belay log");
+  const Operation& redone = stacks.redo.back();
+  BELAY_TRY(std::vector<PathChange> changes, ChangesOf(store, redone));
+  Operation operation;
+  operation.kind = OperationKind::kRedo;
+  operation.of = redone.id;
+  operation.target = redone.target;
+  operation.label = redone.label;
+  operation.paths_only = redone.paths_only;
+  BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
+                                        std::move(changes), false));
+  if (recovered) out.warnings.push_back(recovered->text);
+  return out;
+}
+
+Result<std::optional<Recovered>> Recover(Store& store, const RollbackRequest& request) {
+  BELAY_TRY(bool pending, JournalFile::Exists(store, request.root.id));
+  if (!pending) return std::optional<Recovered>();
+  BELAY_TRY(RootLock lock, RootLock::Take(store, request, "recovery"));
+  return RecoverLocked(store, request.root);
+}
+
+}  // namespace belay

@@ -1,0 +1,80 @@
+#pragma once
+
+// Rollback, undo and redo: taking a root to another state, all or nothing, and back.
+//
+// Guarantees
+//   * What is overwritten or deleted is in a safety checkpoint first, durable and
+//     complete; when that cannot be made, nothing is changed.
+//   * Interrupted anywhere the root is, after Recover(), as it was or as it was to be.
+//   * One at a time per root: kBusy says who is at it.
+//   * An error leaves the tree as it was, except kIo with "interrupted": then the
+//     journal is there, and Recover() goes on when the disk does.
+//
+// Order of things: docs/format.md, "journal/"; the walk: ARCHITECTURE.md.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/capture.h"
+#include "core/operations.h"
+#include "restore/plan.h"
+
+namespace belay {
+
+struct RollbackRequest {
+  Root root;
+  const Settings* settings = nullptr;
+  GitPlaces git = {};
+  PlanOptions plan = {};  // `partial` is set from the target
+  // --preserve-times: files that come back get the time of the checkpoint, not now.
+  bool preserve_times = false;
+  int64_t lock_wait_ms = 10'000;
+  int64_t pid = 0;  // ours, for others to be told
+  std::function<void(const ScanProgress&)> progress = {};
+  std::function<bool()> stop = {};  // somebody pressed Ctrl-C
+};
+
+struct Conflict {
+  std::string path;
+  std::string what;  // "changed since", "gone", "there again"
+};
+
+struct Outcome {
+  Plan plan;
+  bool dry_run = false;
+  std::optional<Operation> operation = {};  // none: nothing was done
+  std::optional<Checkpoint> safety = {};
+  // Edits that raced the rollback; `belay undo` brings them back.
+  std::optional<Checkpoint> raced = {};
+  std::vector<std::string> changed_by_others = {};
+  std::vector<Conflict> conflicts = {};  // of an undo that was refused
+  std::vector<std::string> warnings = {};
+  bool verified = false;
+};
+
+// What a rollback to `target` would do now. Writes nothing.
+Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
+                                const Checkpoint& target);
+Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
+                         const Checkpoint& target);
+
+// Takes back `which`, or the newest that was not taken back. With `exact` also where a
+// path changed since, after storing it.
+Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& request,
+                     const std::optional<RecordId>& which, bool exact);
+Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request);
+
+// Finishes or takes back what was interrupted. Nothing when there was nothing, which
+// costs one call.
+struct Recovered {
+  enum class How { kFinished, kTakenBack, kTidied, kDropped };
+  How how = How::kFinished;
+  Operation operation = {};
+  std::optional<Checkpoint> raced = {};
+  std::string text;  // for people: "finished the rollback to 'x' that was interrupted"
+};
+Result<std::optional<Recovered>> Recover(Store& store, const RollbackRequest& request);
+
+}  // namespace belay
