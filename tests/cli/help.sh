@@ -106,5 +106,6 @@ complete_bash() {
 [ "$(complete_bash config auto true '')" = "" ] || fail "config auto true <TAB>"
 [ "$(complete_bash help config '')" = "" ] || fail "help config <TAB>"
 [ "$(complete_bash status --vers)" = --version ] || fail "status --vers<TAB>"
-[ "$(complete_bash rollb)" = "" ] || fail "a command of a later version is offered"
+[ "$(complete_bash rollb)" = rollback ] || fail "rollb<TAB>"
+[ "$(complete_bash summar)" = "" ] || fail "a command of a later version is offered"
 finish
