@@ -265,6 +265,41 @@ TEST(Unreadable, CollectingTakesNothingAway) {
     }
 }
 
+// Published while the collector copied, of nothing but what it had found unwanted; and
+// its second look at the log cannot read it.
+TEST(Unreadable, TheCollectorTakesNothingWhenItCannotReadWhatWasPublishedMeanwhile) {
+  BadDisk disk;
+  // Small enough to lie in one pack with what is wanted, which must be copied.
+  const Files junk = {{"j", Noise(9, 3000)}};
+  {
+    World world = disk.NewWorld();
+    auto store = Need(world.Open());
+    Need(MakeCheckpoint(*store, "junk", junk));
+    Need(DropCheckpoints(*store, {"junk"}));
+  }
+  bool published = false;
+  HookFs hooked(disk.fs(), [&](FsCall call, const std::string& name) -> Status {
+    if (published || call != FsCall::kWrite || !name.ends_with(".pack")) return Ok();
+    published = true;
+    World world = disk.NewWorld();
+    auto store = Need(world.Open());
+    Need(MakeCheckpoint(*store, "back", junk));
+    disk.Break(disk.open_pack(), 0, UINT64_MAX);
+    return Ok();
+  });
+  World collecting(hooked, 400);
+  collecting.options.pack_target = 20'000;
+  {
+    auto store = Need(collecting.Open());
+    auto collected = CollectGarbage(*store, {.everything = true});
+    ASSERT_TRUE(published);
+    ASSERT_FALSE(collected.ok());
+    EXPECT_EQ(collected.error().code, Errc::kCorrupt) << collected.error().what;
+  }
+  disk.Heal();
+  ExpectAllIsThere(disk, {"back"});
+}
+
 TEST(Unreadable, RepairMakesNothingWorseAndWritingGoesOnBesideIt) {
   for (const std::string& pack : ThePacks())
     for (uint64_t at = 0; at < BadDisk().SizeOf(pack); at += kPiece) {
