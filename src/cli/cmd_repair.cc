@@ -120,6 +120,10 @@ ExitCode CmdRepair(CommandContext& ctx) {
   term.Out(StrCat(CountText(left.damage.size(), "problem"), " left, ",
                   CountText(left.hit.size(), "checkpoint"), " hit\n"));
   term.Say("To see what is hit: belay verify --read-data");
+  if (!left.hit.empty())
+    term.Say(
+        "Of that, the next belay checkpoint stores again what the directory still has; "
+        "run belay repair once more after it.");
   term.Say(
       "To go on without what cannot be read, for good, so that belay gc can work: "
       "belay repair --accept-loss");

@@ -76,6 +76,10 @@ Result<std::vector<std::string>> GlanceAtPacks(Store& store) {
                          ", not a pack");
     else if (stat->size < due)
       problems.push_back(name.bytes() + " is shorter than it was");
+    else if (auto file = PackFile::Open(store.fs(), store.packs_dir(), p.id,
+                                        store.manifest().store, OpenMode::Read());
+             !file.ok() && file.error().code == Errc::kCorrupt)
+      problems.push_back(file.error().what);
   }
   return problems;
 }

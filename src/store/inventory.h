@@ -44,8 +44,8 @@ Result<Inventory> TakeInventory(Store& store);
 // Packs that hold something and that the manifest does not name: of an interrupted GC,
 // or because an older manifest came back.
 Result<std::vector<PackId>> UnlistedPacks(Store& store);
-// What a glance at the files shows, in words: packs that are missing, too short, or no
-// files.
+// What a glance at the files shows, in words: packs that are missing, too short, no
+// files, or in which not even the first bytes are a pack's.
 Result<std::vector<std::string>> GlanceAtPacks(Store& store);
 
 // The log, sorted by sequence number, each record once.

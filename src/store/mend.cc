@@ -1,5 +1,7 @@
 #include "store/mend.h"
 
+#include <unordered_set>
+
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "store/batch_writer.h"
@@ -31,6 +33,7 @@ class Mender {
       BELAY_TRY(report_.left, VerifyStore(store_, options_));
     }
     if (report_.left.clean()) return std::move(report_);
+    if (!report_.left.nothing_lost()) BELAY_OK(ForgetCaches());
     if (report_.left.nothing_lost()) {
       Status replaced = Replace();
       // It was worth a try; the store is as it was, and verify says so.
@@ -41,6 +44,7 @@ class Mender {
       BELAY_OK(WriteDownTheLoss());
       BELAY_OK(Replace());
     } else {
+      BELAY_OK(HideTheLost());
       return std::move(report_);
     }
     BELAY_TRY(report_.left, VerifyStore(store_, options_));
@@ -58,6 +62,43 @@ class Mender {
     for (const std::string& name : salvaged.set_aside)
       report_.done.push_back("the damaged file is kept as packs/" + name +
                              "; remove it when you like");
+    return Ok();
+  }
+
+  // A stat cache says of a file that did not change that the store has it. Without one
+  // the next checkpoint reads every file, and stores again what the store has not.
+  Status ForgetCaches() {
+    if (BELAY_MUTANT("repair-trusts-caches")) return Ok();
+    auto cache =
+        store_.fs().Open(store_.dir(), Name::Literal("cache"), OpenMode::Directory());
+    if (!cache.ok()) return Ok();
+    BELAY_TRY(auto entries, store_.fs().List(*cache));
+    for (const DirEntry& e : entries)
+      if (e.name.ends_with(".scan"))
+        BELAY_OK(store_.fs().Unlink(*cache, Name::Literal(e.name)));
+    return Ok();
+  }
+
+  // An object that cannot be read stays where it is, but no writer may find it and rely
+  // on it: stored again, it heals every checkpoint that needs it. A reader finds it all
+  // the same, by looking at every record, and calls it damaged.
+  Status HideTheLost() {
+    if (BELAY_MUTANT("repair-indexes-the-lost")) return Ok();
+    const std::unordered_set<ObjectKey> lost(report_.left.lost_objects.begin(),
+                                             report_.left.lost_objects.end());
+    BELAY_TRY(HeldLock append,
+              store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    const Manifest manifest = store_.manifest();
+    for (const PackId& id : report_.left.damaged_packs) {
+      auto file = PackFile::Open(store_.fs(), store_.packs_dir(), id, manifest.store,
+                                 OpenMode::Read());
+      if (!file.ok()) continue;
+      BELAY_TRY(PackIndex index, PackIndex::Load(store_.fs(), store_.packs_dir(), id));
+      BELAY_TRY(auto entries, ObjectsIn(*file, kPackHeaderSize, index.covered()));
+      std::erase_if(entries, [&](const IndexEntry& e) { return lost.contains(e.key); });
+      BELAY_OK(PackIndex::WriteWhole(store_.fs(), store_.packs_dir(), id, entries,
+                                     index.covered()));
+    }
     return Ok();
   }
 

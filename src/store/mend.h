@@ -8,9 +8,12 @@
 //   2. When by then nothing that counts is lost, damaged packs are replaced by copies
 //   of
 //      what can be read of them. The damaged files stay, under another name.
-//   3. Otherwise nothing more happens, unless the caller was told to accept the loss:
-//      then it is written down as a purge of the objects that cannot be read, so that
-//      verify no longer calls it damage and GC goes on, and the packs are replaced.
+//   3. Otherwise the packs stay as they are, but writers no longer rely on what cannot
+//      be read: the next checkpoint stores again what is still in the user's tree,
+//      which heals every checkpoint that needs it. Unless the caller was told to accept
+//      the loss: then it is written down as a purge of the objects that cannot be read,
+//      so that verify no longer calls it damage and GC goes on, and the packs are
+//      replaced.
 //
 // Each step is a batch or a swap of the pack list: killed anywhere, it can be run
 // again.

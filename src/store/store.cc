@@ -228,7 +228,8 @@ Result<std::shared_ptr<const Store::LoadedManifest>> Store::LoadShared() {
   if (!bytes.ok()) {
     const Error& error = bytes.error();
     // Something else has its name, or its place on the disk is bad: as if damaged.
-    if (error.code == Errc::kInvalid || error.sys == EISDIR || IsUnreadable(error))
+    if (error.code == Errc::kInvalid || error.sys == EISDIR || error.sys == ENXIO ||
+        IsUnreadable(error))
       return Error(Errc::kCorrupt, error.sys, "the store's manifest: " + error.what)
           .WithHint("run: belay repair");
     return std::move(bytes).error();

@@ -368,6 +368,45 @@ TEST(Mend, WithoutACatalogueTheLossIsNotHidden) {
   EXPECT_TRUE(CollectGarbage(*store, {.everything = true}).ok());
 }
 
+// The content is still at hand, and the user takes another checkpoint of it: neither
+// may a stat cache say that the store has it, nor the index lead to what cannot be
+// read.
+TEST(Mend, WhatCannotBeReadIsStoredAgainAndHealsWhatNeedsIt) {
+  int healed = 0;
+  for (const std::string& pack : TheSample().packs)
+    for (uint64_t at = 200; at < 3000; at += 97) {
+      SCOPED_TRACE(pack + " at " + std::to_string(at));
+      Patient patient;
+      Fd home = Need(patient.disk().OpenDir(AbsPath::Literal("/store")));
+      (void)patient.disk().MakeDir(home, Name::Literal("cache"), 0700);
+      Fd cache = Need(patient.disk().OpenDir(AbsPath::Literal("/store/cache")));
+      Need(patient.disk().Open(cache, Name::Literal("r.scan"), OpenMode::CreateNew()));
+      if (at >= Need(patient.disk().StatAt(patient.Packs(), Name::Literal(pack))).size)
+        continue;
+      patient.Flip(pack, at);
+      auto mended = Need(patient.Repair(false));
+      if (mended.left.lost_objects.empty()) continue;
+      EXPECT_FALSE(patient.disk().StatAt(cache, Name::Literal("r.scan")).ok());
+      {
+        // Not hidden from those who ask.
+        auto store = patient.Open();
+        EXPECT_EQ(Whole(*store).size() + mended.left.hit.size(),
+                  TheSample().wanted.size());
+      }
+      {
+        auto store = Need(patient.NewWorld().Open());
+        for (const HitCheckpoint& hit : mended.left.hit)
+          Need(MakeCheckpoint(*store, "again " + *hit.checkpoint.name,
+                              TheSample().wanted.at(*hit.checkpoint.name)));
+        EXPECT_EQ(Whole(*store).size(), TheSample().wanted.size());
+      }
+      mended = Need(patient.Repair(false));
+      for (const std::string& d : mended.left.damage) ADD_FAILURE() << d;
+      ++healed;
+    }
+  EXPECT_GT(healed, 10);
+}
+
 // A batch that was written and never flushed may be in the catalogue; after a power cut
 // nobody lost anything. Nor did anybody when a collection took a record away.
 TEST(Mend, WhatAWholeLogDoesNotHoldWasNotLost) {

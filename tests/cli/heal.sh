@@ -1,0 +1,66 @@
+# What the store lost is stored again by the next checkpoint, as far as it is still there.
+. "$(dirname "$0")/lib.bash"
+export BELAY_HOME=$scratch/store
+
+mkdir dir
+for i in 1 2 3; do head -c 3000 /dev/urandom >"dir/f$i"; done
+head -c 3000000 /dev/urandom >large
+# Old enough for the stat cache to be trusted.
+find . -exec touch -d '1 hour ago' {} +
+run on; expect_rc 0
+run checkpoint -m one; expect_rc 0
+run checkpoint -m two; expect_rc 0
+run list; expect_rc 0   # now the catalogue knows both
+cp -a "$BELAY_HOME" "$scratch/good"
+pack=$(ls "$BELAY_HOME"/packs/*.pack)
+restore() { rm -rf "$BELAY_HOME"; cp -a "$scratch/good" "$BELAY_HOME"; }
+damage() { # the content of FILE at OFFSET, where it stands in the pack
+  python3 - "$pack" "$1" "$2" <<'PY'
+import sys
+pack = bytearray(open(sys.argv[1], "rb").read())
+content = open(sys.argv[2], "rb").read()
+at = pack.find(content[int(sys.argv[3]):int(sys.argv[3]) + 64])
+assert at >= 0
+pack[at + 5] ^= 1
+open(sys.argv[1], "wb").write(pack)
+PY
+}
+holds_all() { # REF
+  for f in dir/f1 dir/f2 dir/f3 large; do
+    "$BELAY_BIN" cat "$1" $f 2>"$scratch/err" | cmp -s - $f ||
+      fail "$2: $1 does not hold $f: $(cat "$scratch/err")"
+  done
+}
+
+for how in blob chunk garbage gone; do
+  case $how in
+    blob) damage dir/f2 100 ;;
+    chunk) damage large 1500000 ;;
+    garbage) head -c "$(stat -c %s "$pack")" /dev/urandom >"$pack" ;;
+    gone) rm "$pack" ;;
+  esac
+  run verify --read-data; expect_rc 3
+  run repair; expect_in_out "2 checkpoints hit"; expect_in_out "next belay checkpoint"
+  run checkpoint -m three; expect_rc 0
+  for ref in one two three; do holds_all $ref "$how"; done
+  run verify --read-data; expect_in_out "0 checkpoints hit"
+  run repair; expect_rc 0
+  run verify --read-data; expect_rc 0; expect_in_out "whole"
+  restore
+  # The same when the loss was accepted first.
+  [ $how = blob ] || [ $how = chunk ] || continue
+  [ $how = blob ] && damage dir/f2 100 || damage large 1500000
+  run repair --accept-loss; expect_rc 0; expect_in_out "given up"
+  run checkpoint -m three; expect_rc 0
+  holds_all three "$how, accepted"
+  run verify --read-data; expect_rc 0
+  restore
+done
+
+# A store of which nothing can be read is not one that never had anything.
+head -c "$(stat -c %s "$pack")" /dev/urandom >"$pack"
+rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
+for command in status list roots checkpoint "show 1"; do
+  run $command; expect_rc 3; expect_in_err "${pack##*/}"
+done
+finish
