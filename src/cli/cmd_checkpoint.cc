@@ -4,6 +4,7 @@
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/open_store.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "core/refs.h"
@@ -62,7 +63,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   request.meta = std::move(*meta);
 
   auto root = OpenRootFast(ctx);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return FailOnStore(ctx, root.error());
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   if (!settings->enabled)
@@ -81,7 +82,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   };
   auto made = CaptureCheckpoint(root->store(), request);
   progress.Done();
-  if (!made.ok()) return ctx.term.Fail(made.error());
+  if (!made.ok()) return FailOnStore(ctx, made.error());
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
   const Checkpoint& c = made->checkpoint;
   if (ctx.term.json()) {

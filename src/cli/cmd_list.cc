@@ -6,6 +6,7 @@
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/open_store.h"
 #include "cli/text.h"
 
 namespace belay {
@@ -109,7 +110,7 @@ ExitCode CmdList(CommandContext& ctx) {
     limit = value;
   }
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return FailOnStore(ctx, root.error());
   auto rows = Collect(ctx, *root, limit);
   if (!rows.ok()) return ctx.term.Fail(rows.error());
   if (ctx.term.json()) {

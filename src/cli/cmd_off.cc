@@ -2,6 +2,7 @@
 #include "base/mutant.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/roots.h"
 
@@ -56,7 +57,7 @@ Result<Target> FindTarget(CommandContext& ctx) {
 
 ExitCode CmdOff(CommandContext& ctx) {
   auto target = FindTarget(ctx);
-  if (!target.ok()) return ctx.term.Fail(target.error());
+  if (!target.ok()) return FailOnStore(ctx, target.error());
   Store& store = *target->opened->store;
   const std::string shown = EscapeForDisplay(target->root.path);
   const bool forget = ctx.args.has("--forget");
@@ -77,11 +78,11 @@ ExitCode CmdOff(CommandContext& ctx) {
         return ctx.term.Fail(Error(Errc::kRefused, "nothing was deleted"));
     }
     auto done = ForgetRoot(store, *target->catalog, target->root);
-    if (!done.ok()) return ctx.term.Fail(done.error());
+    if (!done.ok()) return FailOnStore(ctx, done.error());
     forgotten = *done;
   } else {
     Status done = SwitchOff(store, target->root);
-    if (!done.ok()) return ctx.term.Fail(done.error());
+    if (!done.ok()) return FailOnStore(ctx, done.error());
   }
   if (ctx.term.json()) {
     JsonWriter json;

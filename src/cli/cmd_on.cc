@@ -3,6 +3,7 @@
 #include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/roots.h"
 
@@ -59,10 +60,10 @@ ExitCode CmdOn(CommandContext& ctx) {
   if (!place.ok()) return ctx.term.Fail(place.error());
 
   auto opened = OpenStore(ctx, Store::Mode::kWrite);
-  if (!opened.ok()) return ctx.term.Fail(opened.error());
+  if (!opened.ok()) return FailOnStore(ctx, opened.error());
   Store& store = *(*opened)->store;
   auto catalog = Catalog::Open(store);
-  if (!catalog.ok()) return ctx.term.Fail(catalog.error());
+  if (!catalog.ok()) return FailOnStore(ctx, catalog.error());
   if (!moved_from) {
     auto moved = FindMoved(**catalog, ctx.fs, *stat);
     auto here = FindRootAt(**catalog, *real);
@@ -73,7 +74,7 @@ ExitCode CmdOn(CommandContext& ctx) {
                            EscapeForDisplay((*moved)->root.path)));
   }
   auto done = RegisterRoot(store, **catalog, *real, *stat, moved_from);
-  if (!done.ok()) return ctx.term.Fail(done.error());
+  if (!done.ok()) return FailOnStore(ctx, done.error());
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();

@@ -77,10 +77,10 @@ ExitCode CmdRoots(CommandContext& ctx) {
   size_t hidden = 0;
   if (opened.ok()) {
     auto found = Collect(ctx, *(*opened)->store, ctx.args.has("--all"), hidden);
-    if (!found.ok()) return ctx.term.Fail(found.error());
+    if (!found.ok()) return FailOnStore(ctx, found.error());
     rows = std::move(*found);
   } else if (opened.error().code != Errc::kNotFound) {
-    return ctx.term.Fail(opened.error());
+    return FailOnStore(ctx, opened.error());
   }
   if (ctx.term.json()) {
     JsonWriter json;

@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "cli/commands.h"
+#include "cli/open_store.h"
 #include "cli/text.h"
 
 namespace belay {
@@ -37,7 +38,7 @@ void WriteJson(const RootStatus& status, JsonWriter& json) {
 
 ExitCode CmdStatus(CommandContext& ctx) {
   auto status = FindRoot(ctx);
-  if (!status.ok()) return ctx.term.Fail(status.error());
+  if (!status.ok()) return FailOnStore(ctx, status.error());
   if (ctx.term.json()) {
     JsonWriter json;
     WriteJson(*status, json);

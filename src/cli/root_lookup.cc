@@ -1,3 +1,5 @@
+#include <cerrno>
+
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
 #include "cli/context.h"
@@ -68,10 +70,17 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last, 80 - 17);
   }
-  if (const auto& trouble = catalog->trouble())
-    status.failures.push_back({FormatUtcMillis((*opened)->clock.WallMillis()),
-                               StrCat("the catalogue cannot be used (", trouble->what,
-                                      "); belay repair rebuilds it")});
+  if (const auto& trouble = catalog->trouble()) {
+    // Where nothing can be written, nothing can be rebuilt, and need not be.
+    const bool locked_out =
+        trouble->sys == EROFS || trouble->sys == EACCES || trouble->sys == EPERM;
+    status.failures.push_back(
+        {FormatUtcMillis((*opened)->clock.WallMillis()),
+         locked_out ? StrCat("the store cannot be written (", trouble->what,
+                             "): no checkpoint can be made")
+                    : StrCat("the catalogue cannot be used (", trouble->what,
+                             "); belay repair rebuilds it")});
+  }
   return std::optional(std::move(status));
 }
 

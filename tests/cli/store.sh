@@ -188,6 +188,11 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
       on_read_only $command; expect_rc 1; expect_in_err "read-only"
       expect_in_err "verify, du and status"
     done
+    for command in checkpoint off; do
+      on_read_only $command; expect_rc 1; expect_in_err "the disk is read-only"
+    done
+    on_read_only status; expect_rc 0; expect_in_out "cannot be written"
+    [[ $out == *"belay repair"* ]] && fail "nothing can be repaired there: $out"
   fi
 fi
 
