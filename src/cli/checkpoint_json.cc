@@ -32,7 +32,8 @@ void OptionalNumber(JsonWriter& json, std::string_view key,
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,
                      std::span<const SkippedPath> skipped, JsonWriter& json,
-                     const std::function<void(JsonWriter&)>& more) {
+                     const std::function<void(JsonWriter&)>& more,
+                     const std::optional<RecordId>& taken_back_by) {
   const Checkpoint& c = entry.checkpoint;
   json.BeginObject();
   json.Key("id").String(c.id.text());
@@ -90,7 +91,11 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
     json.String(*entry.health == Health::kPass ? "pass" : "fail");
   else
     json.Null();
-  json.Key("taken_back_by").Null();
+  json.Key("taken_back_by");
+  if (taken_back_by)
+    json.String(taken_back_by->text());
+  else
+    json.Null();
   json.Key("meta").BeginObject();
   for (const auto& [key, value] : c.meta) json.Key(key).String(value);
   json.EndObject();

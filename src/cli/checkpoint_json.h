@@ -12,10 +12,12 @@ namespace belay {
 
 // `number` is the place in `belay list`, 1 = newest. `tree` is the state's tree, zero
 // when the state cannot be read. `more` writes fields of its own at the end.
+// `taken_back_by` is the operation that left it on a branch (core/operations.h).
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,
                      std::span<const SkippedPath> skipped, JsonWriter& json,
-                     const std::function<void(JsonWriter&)>& more = {});
+                     const std::function<void(JsonWriter&)>& more = {},
+                     const std::optional<RecordId>& taken_back_by = {});
 
 std::string_view CheckpointKindName(CheckpointKind kind);  // "auto", "manual", "safety"
 // "2026-03-09 21:15", local time.

@@ -8,6 +8,7 @@
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/operations.h"
 
 namespace belay {
 
@@ -21,6 +22,7 @@ struct Row {
   uint64_t number = 0;
   uint64_t folded = 1;   // checkpoints of the turn
   uint64_t changed = 0;  // by all of them
+  std::optional<RecordId> taken_back = {};
 };
 
 uint64_t Changed(const Checkpoint& c) { return c.added + c.modified + c.deleted; }
@@ -57,17 +59,25 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, OpenedRoot& root,
                                 : CheckpointKind::kSafety;
   auto session = args.value("--session");
   CheckpointFilter filter{.root = root.root.id};
+  BELAY_TRY(auto operations, ListOperations(*root.catalog, root.root.id));
   // Numbers count every checkpoint: only a plain beginning of the list needs no more.
-  if (limit && args.has("--tools") && !kind && !session)
+  if (limit && args.has("--tools") && !kind && !session && operations.empty())
     filter.limit = static_cast<size_t>(*limit);
   BELAY_TRY(auto entries, root.catalog->ListCheckpoints(filter));
+  std::unordered_map<RecordId, RecordId> taken;
+  if (!operations.empty()) taken = TakenBack(entries, operations);
   std::vector<Row> rows;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Checkpoint& c = entries[i].checkpoint;
     if ((kind && c.kind != *kind) || (session && c.session != *session)) continue;
     const uint64_t changed = Changed(c);
-    rows.push_back(
-        {.entry = std::move(entries[i]), .number = i + 1, .changed = changed});
+    auto left = taken.find(c.id);
+    std::optional<RecordId> by;
+    if (left != taken.end()) by = left->second;
+    rows.push_back({.entry = std::move(entries[i]),
+                    .number = i + 1,
+                    .changed = changed,
+                    .taken_back = by});
   }
   if (!args.has("--tools")) rows = Fold(std::move(rows));
   if (limit && rows.size() > *limit) rows.resize(static_cast<size_t>(*limit));
@@ -84,6 +94,7 @@ std::string Line(const Row& row, size_t digits, bool graph) {
   if (row.entry.pinned) marks += " pinned";
   if (row.entry.health) marks += *row.entry.health == Health::kPass ? " good" : " bad";
   if (c.partial) marks += " partial";
+  if (row.taken_back) marks += " taken back";
   std::string end = StrCat(
       "  (", CountText(row.changed, "file"), " changed",
       row.folded > 1 ? StrCat(", ", std::to_string(row.folded), " checkpoints") : "",
@@ -120,9 +131,10 @@ ExitCode CmdList(CommandContext& ctx) {
     json.Key("checkpoints").BeginArray();
     for (const Row& row : *rows) {
       auto state = root->store().GetState(row.entry.checkpoint.state);
-      WriteCheckpoint(row.entry, row.number, root->root.path,
-                      state.ok() ? state->tree : ObjectId(), {}, json,
-                      [&](JsonWriter& more) { more.Key("folded").Uint(row.folded); });
+      WriteCheckpoint(
+          row.entry, row.number, root->root.path, state.ok() ? state->tree : ObjectId(),
+          {}, json, [&](JsonWriter& more) { more.Key("folded").Uint(row.folded); },
+          row.taken_back);
     }
     json.EndArray().EndObject();
     ctx.term.OutJson(json);
@@ -134,11 +146,20 @@ ExitCode CmdList(CommandContext& ctx) {
                         : "No checkpoint yet. Make one with: belay checkpoint");
     return ExitCode::kOk;
   }
+  // What was taken back is still there, and out of the way.
+  uint64_t hidden = 0;
+  if (!ctx.args.has("--all"))
+    hidden = std::erase_if(*rows, [](const Row& row) { return bool{row.taken_back}; });
   size_t digits = 1;
   for (const Row& row : *rows)
     digits = std::max(digits, std::to_string(row.number).size());
   for (const Row& row : *rows)
     ctx.term.Out(StrCat(Line(row, digits, ctx.args.has("--graph")), "\n"));
+  if (hidden > 0)
+    ctx.term.Out(
+        StrCat("   (", std::to_string(hidden),
+               " taken back by a rollback; see them with: belay list --all)\n"));
+  if (rows->empty()) return ExitCode::kOk;
   const CommandSpec* rollback = FindCommand("rollback");
   const std::string first = std::to_string(rows->front().number);
   ctx.term.Say(rollback != nullptr && rollback->available()
