@@ -272,11 +272,18 @@ class Planner {
       stays_.insert(pair.path);
       return Ok();
     }
-    if (is_dir && nested_now_.contains(pair.path) &&
-        !nested_then_.contains(pair.path)) {
-      Keep(pair.path, "nested_repository");
-      barriers_.push_back(pair.path);
-      return Ok();
+    if (is_dir && !nested_then_.contains(pair.path)) {
+      // Also one that git would not open: somebody's history may still be in it.
+      bool nested = nested_now_.contains(pair.path);
+      if (!nested) {
+        BELAY_TRY(auto git, looker_.Stat(pair.path + "/.git"));
+        nested = git.has_value();
+      }
+      if (nested) {
+        Keep(pair.path, "nested_repository");
+        barriers_.push_back(pair.path);
+        return Ok();
+      }
     }
     BELAY_TRY(StateRules::Verdict then, rules_.Ask(pair.path, is_dir));
     if (BELAY_MUTANT("trust-todays-rules-alone")) then.covered = true;
