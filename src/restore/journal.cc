@@ -142,11 +142,13 @@ Result<std::optional<Journal>> JournalFile::Load(Store& store, const RootId& roo
 }
 
 Status JournalFile::Remove(Store& store, const RootId& root) {
-  BELAY_TRY(Fd dir, OpenJournals(store));
-  Status gone = store.fs().Unlink(dir, FileName(root));
+  auto dir = OpenJournals(store);
+  if (!dir.ok() && dir.error().code == Errc::kNotFound) return Ok();
+  if (!dir.ok()) return std::move(dir).error();
+  Status gone = store.fs().Unlink(*dir, FileName(root));
   if (!gone.ok() && gone.error().code != Errc::kNotFound)
     return std::move(gone).error();
-  return store.fs().Sync(dir);
+  return store.fs().Sync(*dir);
 }
 
 Result<std::string> JournalFile::PutAside(Store& store, const RootId& root) {

@@ -106,12 +106,14 @@ Result<std::optional<Name>> Mover::FindSlot(size_t index, const PathState& wante
     auto looked = looker.Look(at->second.bytes(), sink);
     if (!looked.ok() || !*looked || (*looked)->special) continue;
     const PathState state = StateOf((*looked)->state);
-    if (auto torn = torn_.find(index);
-        torn != torn_.end() && torn->second == (*looked)->stat.ino)
-      continue;
-    const bool theirs = way_ == Way::kBack && IsLeaf(state) &&
-                        !(change.before && SameContent(*change.before, state)) &&
-                        !(change.after && SameContent(*change.after, state));
+    if (torn_.contains((*looked)->stat.ino)) continue;
+    bool theirs = way_ == Way::kBack && IsLeaf(state) &&
+                  !(change.before && SameContent(*change.before, state)) &&
+                  !(change.after && SameContent(*change.after, state));
+    if (theirs) {
+      BELAY_TRY(bool ours, IsHalfWritten(index, **looked, at->second));
+      theirs = !ours;
+    }
     if (!theirs && !SameState(state, wanted)) continue;
     best = at;
     written_[index] = {(*looked)->stat.ino, (*looked)->stat.size,
@@ -133,6 +135,36 @@ Status Mover::Fill(const Fd& file, const PathState& wanted) {
     offset += piece.size();
     return Ok();
   });
+}
+
+// Whether it is nobody's edit but what we, or an interrupted run before us, had not
+// finished. A file that was written in place, or was being made ready, then holds at
+// each place what one of the sides has there, or zero. Who knows better is asked first.
+Result<bool> Mover::IsHalfWritten(size_t index, const Looked& looked,
+                                  const Name& slot) {
+  if (torn_.contains(looked.stat.ino)) return true;
+  if (!journal_.operation.recovered || looked.state.kind != EntryKind::kFile)
+    return false;
+  const PathChange& change = journal_.changes[index];
+  uint64_t longest = 0;
+  for (const Maybe* side : {&change.before, &change.after})
+    if (IsFile(*side)) longest = std::max(longest, (*side)->size);
+  if (looked.state.size > longest) return false;
+  // Too large to compare: it is kept either way, and undo leads to what we know.
+  if (longest > kHeldContents) return true;
+  BELAY_TRY(Fd file, fs_.Open(stage_, slot, OpenMode::Read()));
+  Bytes found(static_cast<size_t>(looked.state.size));
+  BELAY_TRY(size_t got, ReadFull(fs_, file, 0, found));
+  found.resize(got);
+  std::vector<bool> explained(found.size());
+  for (size_t i = 0; i < found.size(); ++i) explained[i] = found[i] == std::byte{0};
+  for (const Maybe* side : {&change.before, &change.after}) {
+    if (!IsFile(*side)) continue;
+    BELAY_TRY(Bytes bytes, store_.ReadContentBytes((*side)->id, kHeldContents));
+    for (size_t i = 0; i < std::min(found.size(), bytes.size()); ++i)
+      if (found[i] == bytes[i]) explained[i] = true;
+  }
+  return std::find(explained.begin(), explained.end(), false) == explained.end();
 }
 
 Status Mover::SetXattrs(const Fd& file, const ObjectId& wanted) {
@@ -173,8 +205,9 @@ Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
     const uint32_t first = BELAY_MUTANT("stage-world-readable") ? 0644 : 0600;
     BELAY_TRY(Fd file, fs_.Open(stage_, slot, OpenMode::CreateNew(first)));
     slots_.emplace(index, slot);
-    BELAY_OK(Fill(file, wanted));
     BELAY_TRY(FileStat stat, fs_.Stat(file));
+    torn_.insert(stat.ino);
+    BELAY_OK(Fill(file, wanted));
     if (stat.uid != wanted.uid || stat.gid != wanted.gid)
       BELAY_OK(fs_.SetOwner(file, wanted.uid, wanted.gid));
     if (!wanted.xattrs.is_zero()) BELAY_OK(SetXattrs(file, wanted.xattrs));
@@ -184,6 +217,7 @@ Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
     BELAY_TRY(stat, fs_.Stat(file));
     written_[index] = {stat.ino, stat.size, stat.mtime_ns};
     BELAY_OK(file.Close());
+    torn_.erase(stat.ino);
   }
   ForgetSlot(index, slot);
   return slot;
@@ -310,7 +344,7 @@ Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
   if (looked.state.id != from.id && !BELAY_MUTANT("write-over-racing-edit"))
     return false;
   // Torn by a kill or a power cut it is neither side; the journal leads here again.
-  torn_[index] = stat.ino;
+  torn_.insert(stat.ino);
   BELAY_OK(Fill(file, to));
   if (looked.state.size != to.size) BELAY_OK(fs_.Truncate(file, to.size));
   if (journal_.times_ns)
@@ -319,7 +353,7 @@ Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
   written_[index] = {stat.ino, stat.size, stat.mtime_ns};
   if (lease == LeaseOutcome::kHeld) BELAY_OK(fs_.EndLease(file));
   BELAY_OK(file.Close());
-  torn_.erase(index);
+  torn_.erase(stat.ino);
   return true;
 }
 
@@ -589,15 +623,15 @@ Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
     BELAY_TRY(auto looked, looker.Look(slot.bytes(), hash));
     if (!looked || looked->special) continue;
     // Half written by ourselves, and the disk failed.
-    if (auto torn = torn_.find(index);
-        torn != torn_.end() && torn->second == looked->stat.ino)
-      continue;
+    if (torn_.contains(looked->stat.ino)) continue;
     const PathState state = StateOf(looked->state);
     auto known = [&](const Maybe& side) { return side && SameContent(*side, state); };
     if (known(change.before) || known(change.after)) continue;
     if (BELAY_MUTANT("forget-racing-edit")) continue;
+    BELAY_TRY(bool half_written, IsHalfWritten(index, *looked, slot));
     BELAY_TRY(auto stored, looker.Look(slot.bytes(), sink));
-    if (stored && !stored->special) found.push_back({index, StateOf(stored->state)});
+    if (stored && !stored->special)
+      found.push_back({index, StateOf(stored->state), half_written});
   }
   return found;
 }
@@ -621,7 +655,8 @@ Status Mover::RemoveStage() {
     if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
   }
   if (root_lock != nullptr) BELAY_OK(SetModeOf("", root_lock->mode));
-  return Ok();
+  // Before the journal goes: without it nobody would know that the directory is ours.
+  return fs_.Sync(root_);
 }
 
 }  // namespace belay

@@ -19,6 +19,9 @@
 //     looked at before it is touched. After a run that succeeded the tree is that side.
 //   * Nothing is lost to a writer that races us: what was displaced and is neither of
 //     the two sides is found by Settle() and stored before it is removed.
+//   * What we half wrote is never taken for somebody's edit. After an interruption that
+//     is a judgement: bytes that are all from one of the sides, or zero, at their place
+//     are half written. Settle() gives them all the same, and says so.
 //   * Every open is beneath the root and follows no symlink.
 //
 // Threads: one.
@@ -26,6 +29,7 @@
 #include <functional>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "restore/journal.h"
 #include "restore/look.h"
@@ -56,6 +60,7 @@ class Mover {
   struct Found {
     size_t index;  // into the journal's changes
     PathState state;
+    bool half_written = false;  // before the interruption; not an edit
   };
   Result<std::vector<Found>> Settle(ScanSink& sink);
   // Displaced files that another program still has open for writing.
@@ -79,6 +84,7 @@ class Mover {
   Result<std::optional<Name>> FindSlot(size_t index, const PathState& wanted);
   Result<Name> Prepare(size_t index, const PathState& wanted);
   Status Fill(const Fd& file, const PathState& wanted);
+  Result<bool> IsHalfWritten(size_t index, const Looked& looked, const Name& slot);
   Status SetXattrs(const Fd& file, const ObjectId& wanted);
 
   Status Displace(size_t index);
@@ -107,7 +113,7 @@ class Mover {
   uint64_t next_slot_ = 0;
   std::multimap<size_t, Name> slots_;
   std::unordered_map<size_t, Print> written_;
-  std::unordered_map<size_t, uint64_t> torn_;     // inodes that we half wrote
+  std::unordered_set<uint64_t> torn_;             // inodes that we half wrote
   std::unordered_map<ObjectId, Bytes> contents_;  // small ones that were read already
   size_t contents_size_ = 0;
   std::vector<std::string> left_, held_open_;

@@ -75,6 +75,13 @@ Result<Fd> OpenRootDir(Store& store, const Root& root) {
   return store.fs().OpenDir(path);
 }
 
+// Neither done nor taken back: the journal is there, or may be.
+Error Interrupted(const Error& why, const Error& back) {
+  Error error(Errc::kIo, why.what + "; taking it back is interrupted: " + back.what);
+  return std::move(error).WithHint(
+      "the next belay command here finishes it or takes it back");
+}
+
 // Runs one journal to its end: forward and recorded, or back and forgotten.
 class Runner {
  public:
@@ -101,7 +108,7 @@ class Runner {
     }
     if (moved.ok()) moved = Record(out);
     if (moved.ok()) {
-      Tidy();
+      (void)Tidy();  // when it fails the journal stays, and the next one tidies
       return moved;
     }
     return TakeBack(std::move(moved).error(), out);
@@ -119,21 +126,16 @@ class Runner {
       if (!verified.ok()) back = std::move(verified).error();
     }
     if (back.ok()) back = StoreFound(out);
-    if (!back.ok()) {
-      Error error(Errc::kIo,
-                  why.what + "; taking it back is interrupted: " + back.error().what);
-      return std::move(error).WithHint(
-          "the next belay command here finishes it or takes it back");
-    }
-    Tidy();
+    if (back.ok()) back = Tidy();
+    if (!back.ok()) return Interrupted(why, back.error());
     if (why.hint.empty()) why.hint = "nothing was changed";
     return why;
   }
 
-  // The operation is in the log: what is left is ours to remove.
-  void Tidy() {
-    if (!mover_.RemoveStage().ok()) return;  // the journal stays, the next one tidies
-    (void)JournalFile::Remove(store_, journal_.operation.root);
+  // The operation is in the log, or was taken back: what is left is ours to remove.
+  Status Tidy() {
+    BELAY_OK(mover_.RemoveStage());
+    return JournalFile::Remove(store_, journal_.operation.root);
   }
 
   const Journal& journal() const { return journal_; }
@@ -145,7 +147,8 @@ class Runner {
     BatchSink sink(*writer);
     BELAY_TRY(auto found, mover_.Settle(sink));
     std::vector<PathChange> changes = journal_.changes;
-    for (const Mover::Found& one : found) changes[one.index].before = one.state;
+    for (const Mover::Found& one : found)
+      if (!one.half_written) changes[one.index].before = one.state;
     const auto& left = mover_.left();
     for (const std::string& path : left) out.plan.kept.push_back({path, "not_empty"});
     std::erase_if(changes, [&](const PathChange& change) {
@@ -228,8 +231,12 @@ class Runner {
     raced.root = journal_.operation.root;
     raced.made_ms = store_.clock().WallMillis();
     raced.kind = CheckpointKind::kSafety;
+    const bool edits =
+        std::any_of(found.begin(), found.end(),
+                    [](const Mover::Found& one) { return !one.half_written; });
     raced.description =
-        "edited during " + Naming(journal_.operation).substr(4) + ": " +
+        (edits ? "edited during " : "half written at the interruption of ") +
+        Naming(journal_.operation).substr(4) + ": " +
         journal_.changes[found[0].index].path +
         (found.size() > 1 ? " and " + std::to_string(found.size() - 1) + " more" : "");
     raced.modified = found.size();
@@ -280,7 +287,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   journal.operation.recovered = true;
   Runner runner(store, *dir, std::move(journal));
   if (recorded) {
-    runner.Tidy();
+    BELAY_OK(runner.Tidy());
     out.how = Recovered::How::kTidied;
     out.text = name + " was complete; its traces were removed";
     return std::optional(std::move(out));
@@ -388,7 +395,14 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
   if (request.stop && request.stop())
     return Error(Errc::kRefused, "stopped").WithHint("nothing was changed");
   // 1. The journal is durable before the first byte of the tree moves.
-  BELAY_OK(JournalFile::Write(store, journal));
+  if (Status written = JournalFile::Write(store, journal); !written.ok()) {
+    // It may be there all the same, and would be obeyed.
+    Status gone = JournalFile::Remove(store, request.root.id);
+    if (!gone.ok()) return Interrupted(written.error(), gone.error());
+    Error error = std::move(written).error();
+    if (error.hint.empty()) error.hint = "nothing was changed";
+    return error;
+  }
   // 2. From here on a crash is finished or taken back by Recover().
   Runner runner(store, root, std::move(journal));
   BELAY_OK(runner.Forward(request.stop, out));
