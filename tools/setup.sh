@@ -101,7 +101,8 @@ configure() {
   (cd "$root" && cmake --preset "$1")
 }
 
-compile() { cmake --build "$root/build/release" --target belay; }
+# The man pages and completions too: cmake --install takes what is there.
+compile() { cmake --build "$root/build/release" --target belay belay_docs; }
 
 # build_program: build/release/bin/belay is current afterwards.
 build_program() {

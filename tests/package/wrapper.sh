@@ -75,6 +75,8 @@ run "$work/else where" "$clone/belay" one "two  words" ''
 [[ $status == 3 ]] || fail "exit code $status"
 [[ -z $err ]] || fail "not quiet: $err"
 [[ $(calls cmake) == 2 ]] || fail "first use: $(calls cmake) calls"
+# What README says to run after it, cmake --install, builds nothing.
+grep -q 'belay_docs' "$fake/cmake.calls" || fail "no man pages to install"
 
 run / "$clone/belay"
 [[ $(calls cmake) == 2 ]] || fail "built again without a change"
