@@ -145,6 +145,14 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     if (out.opened->store.get() != before) {
       BELAY_TRY(out.catalog, Catalog::Open(out.store()));
     }
+    if (needs == NeedsRoot::kKnown) {
+      // What is whole can be looked at; but what is missing must not look as if it had
+      // never been.
+      BELAY_TRY(auto problems, GlanceAtPacks(out.store()));
+      if (!problems.empty())
+        ctx.term.Warn(
+            StrCat("the store is damaged: ", problems.front(), "; run: belay verify"));
+    }
     return out;
   }
   // A store that lost a pack must not look like one that never had anything.

@@ -57,6 +57,13 @@ for how in blob chunk garbage gone; do
   restore
 done
 
+# A pack cut short: what is gone from the list is not gone without a word.
+truncate -s $(($(stat -c %s "$pack") / 2)) "$pack"
+for command in list "show 1" "ls 1" "cat 1 dir/f1"; do
+  run $command; expect_in_err "${pack##*/} is shorter than it was"
+done
+restore
+
 # A store of which nothing can be read is not one that never had anything.
 head -c "$(stat -c %s "$pack")" /dev/urandom >"$pack"
 rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
