@@ -1,167 +1,247 @@
-// The main job of this version on a scratch store: keep states, survive a power cut in
-// the middle of one, and tell the truth about a damaged disk. Exits non-zero when
-// anything is not as promised. (Rolling a tree back comes with a later version.)
+// The main job on a scratch project: an "agent" (a shell script) makes a mess, a
+// rollback takes it back, and everything is compared byte for byte. Then undo, redo,
+// and a rollback that is cut off in the middle. Exits non-zero when anything differs.
 
 #include <unistd.h>
 
-#include <map>
-
+#include "base/clock.h"
+#include "base/escape.h"
 #include "base/fault_fs.h"
+#include "base/random.h"
+#include "base/subprocess.h"
+#include "base/tree_text.h"
+#include "cli/checkpoint_json.h"
 #include "cli/commands.h"
-#include "cli/open_store.h"
+#include "cli/rollback_view.h"
 #include "cli/text.h"
-#include "store/batch_writer.h"
+#include "core/roots.h"
+#include "restore/journal.h"
 #include "store/verify.h"
 
 namespace belay {
 
 namespace {
 
-using Project = std::map<std::string, std::string>;
+constexpr std::string_view kProject = R"sh(
+mkdir -p src/net src/ui docs empty data
+for i in $(seq 1 40); do
+  { echo "// module $i"; seq 1 60 | sed "s/.*/  total += weigh(item_&, $i);/"; } >src/module_$i.cc
+done
+for i in 1 2 3; do seq 1 200 >src/net/socket_$i.cc; done
+echo '{"cells":[{"source":"print(1)"}]}' >docs/plot.ipynb
+head -c 3000000 /dev/zero | tr '\0' 'x' >data/table.bin
+printf 'int main() { return 0; }\n' >src/main.cc
+printf '#!/bin/sh\nexec make\n' >run.sh; chmod 755 run.sh
+printf 'API_KEY=do-not-lose-me\n' >.env; chmod 600 .env
+printf '.env\n*.o\n' >.gitignore
+ln -s src/main.cc start
+echo notes >docs/notes.md
+)sh";
 
-Project MakeProject() {
-  Project project;
-  for (int i = 0; i < 200; ++i) {
-    std::string text;
-    for (int line = 0; line < 150; ++line)
-      text += "  total += weigh(item_" + std::to_string(i * 7 + line % 23) + ", " +
-              std::to_string(line) + ");\n";
-    project["module_" + std::to_string(i) + ".cc"] = std::move(text);
-  }
-  return project;
-}
+constexpr std::string_view kAgent = R"sh(
+for i in $(seq 1 9); do echo "// an agent was here" >>src/module_$i.cc; done
+printf 'int main() { return 1; }\n' >src/main.cc
+echo new >src/brand_new.cc; mkdir -p src/generated; echo gen >src/generated/x.cc
+rm -rf src/net docs/notes.md
+chmod 644 run.sh
+rm start; ln -s src/brand_new.cc start
+rm data/table.bin; rmdir empty
+rm docs/plot.ipynb; mkdir docs/plot.ipynb; echo no >docs/plot.ipynb/file
+rm .env
+echo 'results/' >>.gitignore; mkdir -p results; echo precious >results/run1.csv
+)sh";
+
+constexpr size_t kPathColumn = 7;  // of base/tree_text.h: "d 0755 path"
 
 class Demo {
  public:
-  explicit Demo(CommandContext& ctx, const AbsPath& dir) : ctx_(ctx), dir_(dir) {}
+  Demo(CommandContext& ctx, const AbsPath& dir)
+      : ctx_(ctx),
+        dir_(dir),
+        project_(dir.Join(RelPath::Literal("project"))),
+        store_dir_(dir.Join(RelPath::Literal("store"))) {}
 
   Status Run() {
-    Say(StrCat("A scratch store, removed at the end: ", dir_.bytes()));
-    Project first = MakeProject();
-    BELAY_OK(Keep(ctx_.fs, "start", first));
-    Project second = first;
-    for (int i = 0; i < 10; ++i)
-      second["module_" + std::to_string(i) + ".cc"] += "// an agent was here\n";
-    BELAY_OK(Keep(ctx_.fs, "ten edits", second));
+    Say(StrCat("A scratch project, removed at the end: ", dir_.bytes()));
+    BELAY_TRY([[maybe_unused]] Fd made, MakeDirs(ctx_.fs, project_, 0755));
+    BELAY_OK(Shell(kProject));
+    BELAY_TRY(Opened opened, Open(ctx_.fs));
+    settings_.store_cap = settings_.store_floor = {};
+    BELAY_TRY(FileStat stat, ctx_.fs.Stat(made));
+    BELAY_TRY(Registered root, RegisterRoot(*opened.store, *opened.catalog, project_,
+                                            stat, std::nullopt));
+    root_ = root.root;
 
-    // The power goes while a third checkpoint is being written.
-    FaultFs dying(ctx_.fs, [] {
-      Fault cut = Fault::PowerCut(1);
-      cut.only = {FsCall::kWrite};
-      return cut;
-    }());
-    Project third = second;
-    third["module_0.cc"] = "broken";
-    if (Keep(dying, "never finished", third).ok())
-      return Error(Errc::kIo, "a checkpoint was acknowledged without power");
-    Say("  the power went while a third one was written: it was not acknowledged");
+    Command("belay checkpoint -m 'before the agent'");
+    CaptureRequest capture;
+    capture.root = root_;
+    capture.settings = &settings_;
+    capture.git = GitPlacesOf(ctx_.env);
+    capture.name = "before the agent";
+    BELAY_TRY(Captured first, CaptureCheckpoint(*opened.store, capture));
+    Say(StrCat("  kept: ", CountText(first.checkpoint.files, "file"), ", ",
+               SizeText(first.checkpoint.bytes), ", in ",
+               Milliseconds(first.checkpoint.took_us)));
+    BELAY_TRY(std::string good, Tree());
 
-    BELAY_TRY(auto store, Open(ctx_.fs));
-    BELAY_OK(Expect(*store, "start", first));
-    BELAY_OK(Expect(*store, "ten edits", second));
-    Say("  both earlier checkpoints read back byte for byte");
-    VerifyOptions every_byte;
-    every_byte.read_data = true;
-    BELAY_TRY(VerifyReport clean, VerifyStore(*store, every_byte));
-    if (!clean.clean()) return Error(Errc::kCorrupt, clean.damage.front());
-    Say("  belay verify: whole");
+    Say("");
+    Say("An agent works for a while: edits ten files, makes two, removes a directory, "
+        "a");
+    Say("notebook, a 3 MB file and .env by shell, swaps a file for a directory, "
+        "changes");
+    Say("modes and links, and adds a line to .gitignore.");
+    BELAY_OK(Shell(kAgent));
+    BELAY_TRY(std::string mess, Tree());
 
-    BELAY_OK(FlipOneBit(*store, second.at("module_3.cc")));
-    BELAY_TRY(VerifyReport report, VerifyStore(*store, every_byte));
-    if (report.clean() || report.hit.size() != 1 || report.hit[0].paths.size() != 1 ||
-        report.hit[0].paths[0] != "module_3.cc")
-      return Error(Errc::kIo, "a flipped bit was not traced to its file");
-    Say(StrCat("  one bit flipped on disk: belay verify names ", report.hit[0].paths[0],
-               " of '", report.hit[0].checkpoint.name.value_or(""), "'"));
-    BELAY_TRY(auto again, Open(ctx_.fs));
-    BELAY_OK(Expect(*again, "start", first));
-    Say("  and 'start' is untouched. All as promised.");
+    Command("belay rollback 'before the agent' --dry-run");
+    BELAY_TRY(Outcome preview,
+              PreviewRollback(*opened.store, Request(), first.checkpoint));
+    const std::string plan = PlanText(preview.plan, false);
+    for (size_t at = 0, end; (end = plan.find('\n', at)) != std::string::npos;
+         at = end + 1)
+      Say(std::string_view(plan).substr(at, end - at));
+    BELAY_OK(Expect(mess, "the preview changed something"));
+
+    // What the target does not have and today's rules ignore stays.
+    Command("belay rollback 'before the agent' --yes");
+    BELAY_TRY(Outcome back, Rollback(*opened.store, Request(), first.checkpoint));
+    if (!back.operation || !back.verified)
+      return Error(Errc::kIo, "the rollback was not verified");
+    Say(StrCat("  rolled back ", AffectedText(back.plan), " in ",
+               Milliseconds(back.operation->took_us), "; undo with `belay undo`"));
+    BELAY_OK(ExpectBut(good, "results", "the rollback missed something"));
+    Say("  every byte, mode and link is as it was; results/, which is ignored now, "
+        "stayed");
+
+    Command("belay undo");
+    BELAY_TRY(Outcome undone,
+              Undo(*opened.store, *opened.catalog, Request(), std::nullopt, false));
+    BELAY_OK(Expect(mess, "undo missed something"));
+    Say("  the agent's work is back, every byte of it");
+    Command("belay redo");
+    BELAY_TRY(Outcome redone, Redo(*opened.store, *opened.catalog, Request()));
+    BELAY_OK(ExpectBut(good, "results", "redo missed something"));
+    Say("  and gone again");
+
+    Say("");
+    Say("Now a rollback is cut off in the middle, as by a power cut:");
+    BELAY_OK(Shell(kAgent));
+    BELAY_OK(CutOff(first.checkpoint));
+    BELAY_OK(ExpectBut(good, "results", "recovery left a mixture"));
+    Say("  the next command finished it: again every byte is as it was");
+    BELAY_TRY(Opened again, Open(ctx_.fs));
+    BELAY_TRY(VerifyReport report, VerifyStore(*again.store, {.read_data = true}));
+    if (!report.clean()) return Error(Errc::kCorrupt, report.damage.front());
+    Say("  belay verify: the store is whole");
+    Say("All as promised.");
     return Ok();
   }
 
  private:
-  void Say(std::string_view line) {
-    if (!ctx_.term.json()) ctx_.term.Out(StrCat(line, "\n"));
+  struct Opened {
+    std::unique_ptr<Store> store;
+    std::unique_ptr<Catalog> catalog;
+  };
+
+  void Say(std::string_view line) { ctx_.term.Say(line); }
+  void Command(std::string_view line) {
+    Say("");
+    Say(StrCat("$ ", line));
+  }
+  static std::string Milliseconds(uint64_t micros) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f ms", static_cast<double>(micros) / 1000.0);
+    return text;
   }
 
-  Result<std::unique_ptr<Store>> Open(Fs& fs) {
+  Result<Opened> Open(Fs& fs) {
+    Opened out;
     StoreOptions options;
     options.uid = geteuid();
-    return Store::Open(fs, clock_, random_, dir_, options, Store::Mode::kWrite);
+    BELAY_TRY(out.store, Store::Open(fs, clock_, random_, store_dir_, options,
+                                     Store::Mode::kWrite));
+    BELAY_TRY(out.catalog, Catalog::Open(*out.store));
+    return out;
   }
 
-  Status Keep(Fs& fs, const std::string& name, const Project& project) {
-    const int64_t began = clock_.SteadyNanos();
-    BELAY_TRY(auto store, Open(fs));
-    BELAY_TRY(auto writer, store->Begin());
-    Tree tree;
-    uint64_t bytes = 0;
-    for (const auto& [file, text] : project) {
-      TreeEntry entry;
-      entry.name = file;
-      entry.mode = 0644;
-      entry.size = text.size();
-      BELAY_TRY(entry.id, writer->PutContent(AsBytes(text)));
-      tree.entries.push_back(std::move(entry));
-      bytes += text.size();
+  RollbackRequest Request() {
+    RollbackRequest request;
+    request.root = root_;
+    request.settings = &settings_;
+    request.git = GitPlacesOf(ctx_.env);
+    request.pid = getpid();
+    request.plan = WhoWeAre();
+    return request;
+  }
+
+  Status Shell(std::string_view script) {
+    BELAY_TRY(ProcessResult ran,
+              RunProcess({.program = AbsPath::Literal("/bin/sh"),
+                          .arguments = {"-ec", std::string(script)},
+                          .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"},
+                          .directory = project_}));
+    if (ran.ok()) return Ok();
+    return Error(Errc::kIo, StrCat("the script failed: ", ran.errors));
+  }
+
+  Result<std::string> Tree() {
+    BELAY_TRY(Fd dir, ctx_.fs.OpenDir(project_));
+    return TreeText(ctx_.fs, dir);
+  }
+  Status Expect(const std::string& wanted, std::string_view otherwise) {
+    BELAY_TRY(std::string now, Tree());
+    if (now == wanted) return Ok();
+    return Error(Errc::kIo, std::string(otherwise));
+  }
+  // The same, but for what lies in the directory `name`.
+  Status ExpectBut(const std::string& wanted, const std::string& name,
+                   std::string_view otherwise) {
+    BELAY_TRY(std::string now, Tree());
+    std::string rest;
+    bool seen = false;
+    for (size_t at = 0; at < now.size();) {
+      size_t end = now.find('\n', at);
+      end = end == std::string::npos ? now.size() : end + 1;
+      const std::string_view line = std::string_view(now).substr(at, end - at);
+      const std::string_view path = line.substr(std::min(kPathColumn, line.size()));
+      if (path.starts_with(name + "/") || path.starts_with(name + "\n"))
+        seen = true;
+      else
+        rest += line;
+      at = end;
     }
-    State state;
-    BELAY_TRY(state.tree, writer->PutTree(tree));
-    Checkpoint checkpoint;
-    BELAY_TRY(checkpoint.state,
-              writer->PutObject(ObjectType::kState, EncodeState(state)));
-    checkpoint.id = RecordId(random_.NewId());
-    checkpoint.kind = CheckpointKind::kManual;
-    checkpoint.name = name;
-    checkpoint.files = project.size();
-    checkpoint.bytes = bytes;
-    checkpoint.made_ms = clock_.WallMillis();
-    writer->Add(ToRecord(checkpoint));
-    BELAY_TRY(auto published, writer->Commit());
-    states_[name] = checkpoint.state;
-    char took[32];
-    std::snprintf(took, sizeof took, "%.1f ms",
-                  static_cast<double>(clock_.SteadyNanos() - began) / 1e6);
-    Say(StrCat("  checkpoint '", name, "': ", CountText(project.size(), "file"), ", ",
-               SizeText(bytes), "; stored ", SizeText(published.stats.bytes_stored),
-               " in ", took, ", durable"));
-    return Ok();
+    if (rest == wanted && seen) return Ok();
+    return Error(Errc::kIo, std::string(otherwise));
   }
 
-  Status Expect(Store& store, const std::string& name, const Project& project) {
-    BELAY_TRY(State state, store.GetState(states_.at(name)));
-    BELAY_TRY(Tree tree, store.GetTree(state.tree));
-    if (tree.entries.size() != project.size())
-      return Error(Errc::kIo, "'" + name + "' has lost files");
-    for (const TreeEntry& entry : tree.entries) {
-      BELAY_TRY(Bytes bytes, store.ReadContentBytes(entry.id, kMaxBlob));
-      if (AsText(bytes) != project.at(entry.name))
-        return Error(Errc::kIo, entry.name + " of '" + name + "' differs");
+  // A disk that stops at the third rename: nothing after it happens.
+  Status CutOff(const Checkpoint& target) {
+    {
+      Fault cut = Fault::PowerCut(3);
+      cut.only = {FsCall::kRename};
+      FaultFs dying(ctx_.fs, cut);
+      auto opened = Open(dying);
+      if (opened.ok() && Rollback(*opened->store, Request(), target).ok())
+        return Error(Errc::kIo, "a rollback was acknowledged without power");
+      if (!dying.fired()) return Error(Errc::kIo, "the power did not go");
     }
+    BELAY_TRY(Opened opened, Open(ctx_.fs));
+    BELAY_TRY(auto recovered, Recover(*opened.store, Request()));
+    if (!recovered) return Error(Errc::kIo, "nothing was found to recover");
+    Say(StrCat("  ", recovered->text));
+    if (recovered->how == Recovered::How::kFinished) return Ok();
+    BELAY_TRY(Outcome done, Rollback(*opened.store, Request(), target));
     return Ok();
-  }
-
-  Status FlipOneBit(Store& store, const std::string& content) {
-    BELAY_TRY(auto found,
-              store.Find({ObjectType::kBlob, Sha256::Of(AsBytes(content))}));
-    if (!found) return Error(Errc::kNotFound, "the content is not in the store");
-    BELAY_TRY(Fd pack, ctx_.fs.Open(store.packs_dir(),
-                                    PackFile::FileName(found->pack->file->id()),
-                                    OpenMode::ReadWrite()));
-    const uint64_t at = found->record.offset + kRecordHeaderSize +
-                        found->record.header.stored_length / 2;
-    std::byte one[1];
-    BELAY_OK(ReadExact(ctx_.fs, pack, at, one));
-    one[0] ^= std::byte{1};
-    BELAY_OK(WriteFull(ctx_.fs, pack, at, one));
-    return pack.Close();
   }
 
   CommandContext& ctx_;
-  const AbsPath& dir_;
+  const AbsPath dir_;
+  const AbsPath project_;
+  const AbsPath store_dir_;
   RealClock clock_;
   RealRandom random_;
-  std::map<std::string, ObjectId> states_;
+  Settings settings_;
+  Root root_;
 };
 
 // The demo made every file below `dir`; all of them go.
@@ -183,12 +263,12 @@ ExitCode CmdDemo(CommandContext& ctx) {
   RealRandom random;
   auto resolved = ctx.env.Resolve(ctx.env.tmpdir.empty() ? "/tmp" : ctx.env.tmpdir);
   if (!resolved.ok()) return ctx.term.Fail(resolved.error());
-  const AbsPath tmp = *resolved;
+  auto real = ctx.fs.RealPath(*resolved);
+  if (!real.ok()) return ctx.term.Fail(real.error());
   const Name name = Name::Literal("belay-demo-" + random.NewId().text().substr(0, 10));
-  auto parent = ctx.fs.OpenDir(tmp);
+  auto parent = ctx.fs.OpenDir(*real);
   if (!parent.ok()) return ctx.term.Fail(parent.error());
-  const AbsPath dir = tmp.Join(name);
-  Status done = Demo(ctx, dir).Run();
+  Status done = Demo(ctx, real->Join(name)).Run();
   Status removed = RemoveTree(ctx.fs, *parent, name);
   if (!done.ok()) return ctx.term.Fail(done.error());
   if (!removed.ok()) return ctx.term.Fail(removed.error());

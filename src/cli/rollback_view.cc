@@ -55,7 +55,7 @@ std::string PlanText(const Plan& plan, bool all) {
     Group& group = groups[step.op];
     group.changes.push_back(step.change);
     const auto& state = step.op == "delete" ? step.change->before : step.change->after;
-    if (step.op != "chmod" && state) group.bytes += state->size;
+    if (step.op != "chmod" && step.op != "rmdir" && state) group.bytes += state->size;
   }
   std::string out;
   constexpr std::string_view kVerbs[] = {"write", "create", "symlink", "chmod",
@@ -178,6 +178,17 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   json.EndObject();
 }
 
+PlanOptions WhoWeAre() {
+  PlanOptions plan;
+  plan.uid = geteuid();
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(0, getgroups(0, nullptr))));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::max(0, count)));
+  plan.groups.push_back(getegid());
+  plan.groups.insert(plan.groups.end(), groups.begin(), groups.end());
+  return plan;
+}
+
 RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
                            const Settings& settings) {
   RollbackRequest request;
@@ -185,12 +196,7 @@ RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
   request.settings = &settings;
   request.git = GitPlacesOf(ctx.env);
   request.pid = getpid();
-  request.plan.uid = geteuid();
-  std::vector<gid_t> groups(static_cast<size_t>(std::max(0, getgroups(0, nullptr))));
-  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
-  groups.resize(static_cast<size_t>(std::max(0, count)));
-  request.plan.groups.push_back(getegid());
-  request.plan.groups.insert(request.plan.groups.end(), groups.begin(), groups.end());
+  request.plan = WhoWeAre();
   request.stop = StopOnSignal::Asked;
   return request;
 }

@@ -22,6 +22,9 @@ void WarnAbout(Terminal& term, const Outcome& outcome);
 void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
                   JsonWriter& json);
 
+// Our user and groups.
+PlanOptions WhoWeAre();
+
 // A request with who we are, the root and its settings. `settings` must outlive it.
 RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
                            const Settings& settings);

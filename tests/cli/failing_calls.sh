@@ -14,7 +14,8 @@ inject() {
 }
 
 # Every second call of each kind that looks at, opens, reads or writes files. A file is
-# replaced (config), a store is made, written, read and removed (demo).
+# replaced (config).
+nl=$'\n'
 export BELAY_HOME=$scratch/store
 umask 077  # modes have to be put right
 fired=0
@@ -30,9 +31,18 @@ for calls in newfstatat,fstat statx pread64,pwrite64 fdatasync,fsync ftruncate \
   inject "$calls:error=EINTR:when=$((own + 1))+2" config notice
   expect_rc 0; expect_out "true
 "
-  inject "$calls:error=EINTR:when=$((own + 2))+2" demo
-  expect_rc 0; expect_in_out "All as promised"
-  fired=$((fired + $(grep -c INJECTED "$scratch/trace")))
+  # A store is made, written and read, a directory is taken back and forth.
+  rm -rf "$BELAY_HOME" "$scratch/work/p"; mkdir -p "$scratch/work/p/d"; cd "$scratch/work/p" || exit 1
+  echo old >a; echo gone >d/b; ln -s a l
+  for words in on "checkpoint -m start" change "rollback start --yes" undo redo "verify --read-data"; do
+    if [ "$words" = change ]; then echo newer >a; rm d/b l; ln -s d l; echo x >c; continue; fi
+    # shellcheck disable=SC2086
+    inject "$calls:error=EINTR:when=$((own + 2))+2" $words
+    expect_rc 0
+    fired=$((fired + $(grep -c INJECTED "$scratch/trace")))
+  done
+  [ "$(cat a d/b)$(readlink l)$(ls)" = "old${nl}gonea$(printf 'a\nd\nl')" ] || fail "$calls: not as it was: $(ls)"
+  cd "$scratch/work" || exit 1
 done
 [ $fired -gt 50 ] || fail "only $fired calls were interrupted"
 
