@@ -84,6 +84,12 @@ class CappedSink final : public ScanSink {
   Result<ObjectId> PutTree(const Tree& tree) override {
     return Checked(inner_.PutTree(tree));
   }
+  Result<ObjectId> PutChanged(ByteSpan content, const ObjectId& before) override {
+    return Checked(inner_.PutChanged(content, before));
+  }
+  Result<ObjectId> PutChangedTree(const Tree& tree, const Tree& before) override {
+    return Checked(inner_.PutChangedTree(tree, before));
+  }
   Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
   Status Check() {
     return allowance_ == nullptr ? Ok() : allowance_->Check(writer_.bytes_so_far());

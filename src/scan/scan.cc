@@ -752,6 +752,7 @@ Status Scan::AddFile(Worker& worker, Node& node, std::string_view name,
   }
   if (!failed.ok()) return failed;
   if (e.kind == CacheKind::kFile) worker.bytes_to_read += stat.size;
+  if (known != nullptr && known->kind == e.kind) e.id = known->id;
   draft.Add(e, name, {});
   worker.captures.push_back(
       {.node = &node, .entry = static_cast<uint32_t>(draft.entries.size() - 1)});
@@ -1169,7 +1170,9 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
         length != before.size || Fingerprint(after, key_) != Fingerprint(before, key_);
     if (BELAY_MUTANT("ignore-change-while-reading")) again = false;
     length = std::min<uint64_t>(length, before.size);
-    auto put = sink_.PutContent(ByteSpan(buffer).first(static_cast<size_t>(length)));
+    // Until it is captured the entry has the id that the cache knew.
+    auto put =
+        sink_.PutChanged(ByteSpan(buffer).first(static_cast<size_t>(length)), e.id);
     if (!put.ok()) return OfTheStore(std::move(put).error());
     id = *put;
   } else {
@@ -1398,7 +1401,13 @@ Status Scan::BuildNode(Node& node) {
     }
     tree.entries.push_back(std::move(*entry));
   }
-  auto put = sink_.PutTree(tree);
+  // What it was, as far as the cache knows: most of it is the same.
+  Tree before;
+  if (node.known.head != nullptr)
+    for (const CacheEntry& e : node.known.entries)
+      if (auto entry = EntryInTree(node.known, e))
+        before.entries.push_back(std::move(*entry));
+  auto put = sink_.PutChangedTree(tree, before);
   if (!put.ok()) return Context(std::move(put).error(), node.path());
   draft.head.tree = *put;
   return Ok();

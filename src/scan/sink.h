@@ -20,6 +20,16 @@ class ScanSink {
   virtual Result<ObjectId> PutContent(ByteSpan content) = 0;
   virtual Result<ObjectId> PutStream(const BatchWriter::Source& source) = 0;
   virtual Result<ObjectId> PutTree(const Tree& tree) = 0;
+  // The same with what it was before, zero or empty when that is not known. A hint: who
+  // stores may store only what differs.
+  virtual Result<ObjectId> PutChanged(ByteSpan content, const ObjectId& before) {
+    (void)before;
+    return PutContent(content);
+  }
+  virtual Result<ObjectId> PutChangedTree(const Tree& tree, const Tree& before) {
+    (void)before;
+    return PutTree(tree);
+  }
   // Content with this id need not be put again.
   virtual Result<bool> HasContent(const ObjectId& id) = 0;
 };
@@ -34,6 +44,12 @@ class BatchSink final : public ScanSink {
     return writer_.PutStream(source);
   }
   Result<ObjectId> PutTree(const Tree& tree) override { return writer_.PutTree(tree); }
+  Result<ObjectId> PutChanged(ByteSpan content, const ObjectId& before) override {
+    return writer_.PutContent(content, before);
+  }
+  Result<ObjectId> PutChangedTree(const Tree& tree, const Tree& before) override {
+    return writer_.PutTree(tree, before);
+  }
   Result<bool> HasContent(const ObjectId& id) override {
     return writer_.HasContent(id);
   }

@@ -256,6 +256,42 @@ Result<uint64_t> Appender::WriteBatch(Store& store, const PackFile& file,
   return header.end();
 }
 
+Status Appender::MakeWhole(const End& at, PreparedBatch& batch) {
+  if (batch.base_pack.is_zero() || (at.file && at.file->id() == batch.base_pack) ||
+      BELAY_MUTANT("delta-in-another-pack"))
+    return Ok();
+  // The writer holds `use`: the pack is still there, though it was sealed.
+  BELAY_TRY(auto bases, store_.Pack(batch.base_pack));
+  BELAY_TRY(uint64_t end, bases->file->Size());
+  PreparedBatch whole;
+  whole.flags = batch.flags;
+  std::unique_ptr<Codec> codec = store_.TakeCodec();
+  ByteSpan rest = ByteSpan(batch.bytes).subspan(kBatchHeaderSize);
+  for (uint32_t i = 0; i < batch.object_count; ++i) {
+    auto header = DecodeRecordHeader(rest);
+    BELAY_CHECK(header && header->total_length() <= rest.size());
+    ByteSpan given = rest.subspan(kRecordHeaderSize, header->stored_length);
+    Bytes stored(given.begin(), given.end());
+    rest = rest.subspan(static_cast<size_t>(header->total_length()));
+    if (header->codec == CodecId::kDelta) {
+      BELAY_TRY(PlainRecord plain,
+                bases->file->DecodeAt(end, *header, std::move(stored)));
+      stored.clear();
+      header->codec = codec->Encode(plain.bytes, stored);
+      header->chain = 0;
+      header->stored_length = static_cast<uint32_t>(stored.size());
+    }
+    whole.AddObject(*header, stored);
+  }
+  store_.ReturnCodec(std::move(codec));
+  whole.log_offset = whole.body_length();
+  whole.log_count = batch.log_count;
+  whole.bytes.insert(whole.bytes.end(), rest.begin(), rest.end());
+  whole.Seal();
+  batch = std::move(whole);
+  return Ok();
+}
+
 Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
                                   const std::vector<Appended>& ahead) {
   Fs& fs = store_.fs();
@@ -263,11 +299,16 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
             store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
   BELAY_TRY(End at, FindEnd());
   BELAY_OK(CheckAhead(at, ahead));
+  BELAY_OK(MakeWhole(at, batch));
   const uint64_t length = kBatchHeaderSize + batch.body_length() + kBatchTrailerSize;
-  if (at.file && at.end > kPackHeaderSize &&
-      at.end + length > store_.options().pack_target) {
+  const bool full =
+      at.end > kPackHeaderSize && at.end + length > store_.options().pack_target;
+  const bool old = at.file && at.file->version() < kFormatVersion &&
+                   !BELAY_MUTANT("append-to-old-version");
+  if (at.file && (full || old)) {
     if (!BELAY_MUTANT("skip-old-pack-flush")) BELAY_OK(Flush(at));
     BELAY_OK(Seal(at, at.end));
+    BELAY_OK(MakeWhole(at, batch));
   }
   if (!at.file) BELAY_OK(StartPack(at));
 

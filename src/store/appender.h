@@ -5,7 +5,9 @@
 //
 // Order (docs/format.md, "Order of writes"), all of it under the append lock:
 //   1. Bytes beyond the flushed mark are checked; a torn end is cut off.
-//   2. A pack that would grow too long is flushed and sealed, another one started.
+//   2. A pack that would grow too long, or is of an older version, is flushed and
+//      sealed, another one started. Deltas whose bases are not in the pack that the
+//      batch goes to are made whole.
 //   3. The batch is written in one go, then flushed once. Only now is it acknowledged.
 //   4. Index and tail follow; a kill before or between them costs a later scan, no
 //   data.
@@ -26,6 +28,9 @@ struct PreparedBatch {
   uint32_t flags = 0;
   Hash256 body_hash;
   std::vector<IndexEntry> entries;  // offsets relative to the body
+  // The pack that holds the bases of its deltas; zero: it has none. Appended to another
+  // one, the batch is made whole first.
+  PackId base_pack;
 
   uint64_t body_length() const { return bytes.size() - kBatchHeaderSize; }
   void AddObject(const RecordHeader& header, ByteSpan stored);
@@ -85,6 +90,8 @@ class Appender {
   Status Flush(End& at);
   Status CheckAhead(const End& at, const std::vector<Appended>& ahead);
   Status StartPack(End& at);
+  // Decodes the deltas of a batch whose bases are in another pack than `at`'s.
+  Status MakeWhole(const End& at, PreparedBatch& batch);
   Status WriteTail(const End& at);
 
   Store& store_;

@@ -1,9 +1,16 @@
 #include "store/batch_writer.h"
 
+#include <algorithm>
+
 #include "base/mutant.h"
 #include "store/chunker.h"
 
 namespace belay {
+
+namespace {
+// Shorter than this the record's header is most of what it takes.
+constexpr size_t kMinDelta = 128;
+}  // namespace
 
 Result<std::unique_ptr<BatchWriter>> Store::Begin() {
   HeldLock use;
@@ -44,36 +51,89 @@ Result<bool> BatchWriter::HasContent(const ObjectId& id) {
   return Known({ObjectType::kChunks, id});
 }
 
-Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
+bool BatchWriter::EncodeDelta(Codec& codec, ByteSpan raw, const Base& base,
+                              Encoded& out) {
+  if (raw.size() < kMinDelta || raw.size() > kMaxDelta) return false;
+  // Whatever is wrong with the base, there is another way: no error leaves here.
+  auto found = store_.Find({out.header.type, base.id});
+  if (!found.ok() || !*found) return false;
+  const OpenPack& pack = *(*found)->pack;
+  const RecordAt& record = (*found)->record;
+  if (record.offset >= pack.flushed && !BELAY_MUTANT("delta-unflushed")) return false;
+  // The batch will go to the open pack, where its bases must be.
+  if (pack.file->id() != store_.open_pack() || pack.file->version() < kFormatVersion)
+    return false;
+  if (record.header.raw_length > kMaxDelta || record.header.chain >= kMaxDeltaChain)
+    return false;
+  // What it would take whole: ids do not compress; content as the last whole one did.
+  size_t whole = raw.size();
+  PlainRecord read;
+  if (!base.bytes) {
+    auto plain = pack.file->ReadPlain(record);
+    if (!plain.ok()) return false;
+    read = std::move(*plain);
+    if (raw.size() >= Codec::kTooSmall && read.whole_raw > 0)
+      whole = std::min<uint64_t>(
+          whole, uint64_t{raw.size()} * read.whole_stored / read.whole_raw);
+  }
+  Bytes stored = EncodeDeltaBase(record.offset);
+  if (whole / 2 <= stored.size() ||
+      !codec.EncodeDelta(raw, base.bytes ? *base.bytes : read.bytes,
+                         whole / 2 - stored.size(), stored))
+    return false;
+  out.header.codec = CodecId::kDelta;
+  out.header.chain = static_cast<uint8_t>(record.header.chain + 1);
+  out.stored = std::move(stored);
+  out.base_pack = pack.file->id();
+  return true;
+}
+
+BatchWriter::Encoded BatchWriter::Encode(const ObjectKey& key, ByteSpan raw,
+                                         const Base& base) {
+  std::unique_ptr<Codec> codec = store_.TakeCodec();
+  Encoded out;
+  out.header.type = key.type;
+  out.header.id = key.id;
+  if (base.id.is_zero() || !EncodeDelta(*codec, raw, base, out))
+    out.header.codec = codec->Encode(raw, out.stored);
+  out.header.raw_length = static_cast<uint32_t>(raw.size());
+  out.header.stored_length = static_cast<uint32_t>(out.stored.size());
+  store_.ReturnCodec(std::move(codec));
+  return out;
+}
+
+Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw,
+                                  const Base& base) {
   BELAY_TRY(bool known, Known(key));
   if (known) {
     std::lock_guard guard(mutex_);
     ++stats_.objects_known;
     return key.id;
   }
-  std::unique_ptr<Codec> codec = store_.TakeCodec();
-  Bytes stored;
-  RecordHeader header;
-  header.type = key.type;
-  header.id = key.id;
-  header.codec = codec->Encode(raw, stored);
-  header.raw_length = static_cast<uint32_t>(raw.size());
-  header.stored_length = static_cast<uint32_t>(stored.size());
-  store_.ReturnCodec(std::move(codec));
-
+  Encoded encoded = Encode(key, raw, base);
   std::optional<PreparedBatch> full;
-  {
-    std::lock_guard guard(mutex_);
-    if (!mine_.insert(key).second) {  // another thread was faster
-      ++stats_.objects_known;
-      return key.id;
+  for (bool added = false; !added;) {
+    {
+      std::lock_guard guard(mutex_);
+      if (mine_.contains(key)) {  // another thread was faster
+        ++stats_.objects_known;
+        return key.id;
+      }
+      // All bases of a batch lie in one pack.
+      added = encoded.base_pack.is_zero() || pending_.base_pack.is_zero() ||
+              encoded.base_pack == pending_.base_pack;
+      if (added) {
+        mine_.insert(key);
+        ++stats_.objects_new;
+        pending_.AddObject(encoded.header, encoded.stored);
+        if (!encoded.base_pack.is_zero()) pending_.base_pack = encoded.base_pack;
+        if (pending_.body_length() >= store_.options().batch_target) {
+          full = std::move(pending_);
+          pending_ = PreparedBatch();
+        }
+      }
     }
-    ++stats_.objects_new;
-    pending_.AddObject(header, stored);
-    if (pending_.body_length() >= store_.options().batch_target) {
-      full = std::move(pending_);
-      pending_ = PreparedBatch();
-    }
+    if (!added) encoded = Encode(key, raw, Base());
   }
   if (full) {
     full->Seal();
@@ -89,24 +149,32 @@ Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw) {
   return key.id;
 }
 
-Result<ObjectId> BatchWriter::PutObject(ObjectType type, ByteSpan encoding) {
+Result<ObjectId> BatchWriter::PutObject(ObjectType type, ByteSpan encoding,
+                                        const ObjectId& base) {
   if (encoding.size() > kMaxObject)
     return Error(Errc::kInvalid, ObjectTypeName(type) + " is too large to be stored");
-  return Put({type, Sha256::Of(encoding)}, encoding);
+  return Put({type, Sha256::Of(encoding)}, encoding, {.id = base});
 }
 
-Result<ObjectId> BatchWriter::PutTree(const Tree& tree) {
+Result<ObjectId> BatchWriter::PutTree(const Tree& tree, const Tree& before) {
   BELAY_TRY(Bytes encoding, EncodeTree(tree));
-  return PutObject(ObjectType::kTree, encoding);
+  if (encoding.size() > kMaxObject)
+    return Error(Errc::kInvalid, "tree is too large to be stored");
+  Base base;
+  if (auto old = EncodeTree(before); !before.entries.empty() && old.ok()) {
+    base.id = Sha256::Of(*old);
+    base.bytes = std::move(*old);
+  }
+  return Put({ObjectType::kTree, Sha256::Of(encoding)}, encoding, base);
 }
 
-Result<ObjectId> BatchWriter::PutContent(ByteSpan content) {
+Result<ObjectId> BatchWriter::PutContent(ByteSpan content, const ObjectId& base) {
   if (content.size() <= kMaxBlob) {
     {
       std::lock_guard guard(mutex_);
       stats_.bytes_in += content.size();
     }
-    return Put({ObjectType::kBlob, Sha256::Of(content)}, content);
+    return Put({ObjectType::kBlob, Sha256::Of(content)}, content, {.id = base});
   }
   return PutStream([&content](std::span<std::byte> out) -> Result<size_t> {
     size_t count = std::min(out.size(), content.size());
@@ -149,7 +217,7 @@ Result<ObjectId> BatchWriter::PutStream(const Source& source) {
   Bytes encoded = EncodeChunks(list);
   if (encoded.size() > kMaxObject)
     return Error(Errc::kInvalid, "the content is too long to be stored");
-  return Put({ObjectType::kChunks, whole.Finish()}, encoded);
+  return Put({ObjectType::kChunks, whole.Finish()}, encoded, Base());
 }
 
 Result<BatchWriter::Published> BatchWriter::Commit() {

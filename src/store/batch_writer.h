@@ -7,6 +7,9 @@
 //     it counts. A destroyed, uncommitted writer leaves at most unreferenced objects.
 //   * What was found already stored stays stored until Commit(): the writer holds the
 //     store's `use` lock from its first lookup, and relies only on flushed objects.
+//   * An object that is put with what it was before (`base`) is stored as a delta when
+//     that saves half or more. The base is a hint: one that is not there, not flushed,
+//     in another pack or damaged means that the object is stored whole.
 //   * Memory is bounded by StoreOptions::batch_target: beyond it objects go to the pack
 //     ahead of the batch that will make them count.
 //
@@ -31,14 +34,17 @@ class BatchWriter {
  public:
   ~BatchWriter();
 
-  // Content of any length; the id is its SHA-256.
-  Result<ObjectId> PutContent(ByteSpan content);
+  // Content of any length; the id is its SHA-256. `base`: the id of what it was made
+  // from, zero = nothing known.
+  Result<ObjectId> PutContent(ByteSpan content, const ObjectId& base = {});
   // The same from a source that fills what it is given and answers how much; 0 ends it.
   using Source = std::function<Result<size_t>(std::span<std::byte>)>;
   Result<ObjectId> PutStream(const Source& source);
   // An encoded tree, state or node.
-  Result<ObjectId> PutObject(ObjectType type, ByteSpan encoding);
-  Result<ObjectId> PutTree(const Tree& tree);
+  Result<ObjectId> PutObject(ObjectType type, ByteSpan encoding,
+                             const ObjectId& base = {});
+  // `before`: what the directory was, empty = nothing known.
+  Result<ObjectId> PutTree(const Tree& tree, const Tree& before = {});
 
   // Content that need not be put again: flushed already, or put by this writer.
   Result<bool> HasContent(const ObjectId& id);
@@ -59,8 +65,20 @@ class BatchWriter {
  private:
   friend class Store;
   BatchWriter(Store& store, HeldLock use);
-  Result<ObjectId> Put(const ObjectKey& key, ByteSpan raw);
+  // What an object was made from: its bytes when the caller has them, or read here.
+  struct Base {
+    ObjectId id = {};
+    std::optional<Bytes> bytes = {};
+  };
+  Result<ObjectId> Put(const ObjectKey& key, ByteSpan raw, const Base& base);
   Result<bool> Known(const ObjectKey& key);
+  struct Encoded {
+    RecordHeader header;
+    Bytes stored;
+    PackId base_pack;  // zero: whole
+  };
+  Encoded Encode(const ObjectKey& key, ByteSpan raw, const Base& base);
+  bool EncodeDelta(Codec& codec, ByteSpan raw, const Base& base, Encoded& out);
 
   Store& store_;
   HeldLock use_;

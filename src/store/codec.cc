@@ -2,24 +2,33 @@
 
 #include <zstd.h>
 
+#include <algorithm>
+#include <bit>
+
 namespace belay {
 
 namespace {
 // Level 1: 255 MB/s and 4.9x on source trees; level 3 gains 5 % for 10 % more CPU
 // (performance figures in docs/decisions/0005).
 constexpr int kLevel = 1;
-// A frame builds its tables whatever it holds: 12-15 us an object, for a few hundred
-// bytes saved. Trees and states are mostly ids, which do not compress.
-constexpr size_t kTooSmall = 1024;
 constexpr size_t kSample = size_t{64} << 10;
 constexpr size_t kSampleFrom = size_t{256} << 10;
+// Of a delta: one entry for every four bytes finds what did not change; more are only
+// cleared for nothing. Of a base longer than eight bytes an entry zstd would leave the
+// beginning out.
+constexpr int kMinWindowLog = 10;  // zstd's own
+constexpr int kMinHashLog = 8;
+constexpr int kMaxHashLog = 21;
+static_assert(kMaxDelta <= size_t{8} << kMaxHashLog);
 }  // namespace
 
 struct Codec::Impl {
   ZSTD_CCtx* compress = nullptr;
+  ZSTD_CCtx* delta = nullptr;  // of its own: parameters that are set stay set
   ZSTD_DCtx* decompress = nullptr;
   ~Impl() {
     ZSTD_freeCCtx(compress);
+    ZSTD_freeCCtx(delta);
     ZSTD_freeDCtx(decompress);
   }
 };
@@ -56,6 +65,47 @@ CodecId Codec::Encode(ByteSpan raw, Bytes& out) {
   return CodecId::kZstd;
 }
 
+bool Codec::EncodeDelta(ByteSpan raw, ByteSpan base, size_t at_most, Bytes& out) {
+  if (!impl_->delta) {
+    impl_->delta = ZSTD_createCCtx();
+    if (!impl_->delta) return false;
+    ZSTD_CCtx_setParameter(impl_->delta, ZSTD_c_compressionLevel, kLevel);
+  }
+  // The window must reach back to the base's first byte.
+  const int window = std::max<int>(
+      kMinWindowLog, static_cast<int>(std::bit_width(base.size() + raw.size())));
+  ZSTD_CCtx_setParameter(impl_->delta, ZSTD_c_windowLog, window);
+  ZSTD_CCtx_setParameter(impl_->delta, ZSTD_c_hashLog,
+                         std::clamp(window - 2, kMinHashLog, kMaxHashLog));
+  const size_t start = out.size();
+  out.resize(start + ZSTD_compressBound(raw.size()));
+  size_t size = ZSTD_CCtx_refPrefix(impl_->delta, base.data(), base.size());
+  if (!ZSTD_isError(size))
+    size = ZSTD_compress2(impl_->delta, out.data() + start, out.size() - start,
+                          raw.data(), raw.size());
+  const bool good = !ZSTD_isError(size) && size <= at_most;
+  out.resize(good ? start + size : start);
+  return good;
+}
+
+Result<Bytes> Codec::DecodeDelta(ByteSpan frame, ByteSpan base, size_t raw_length) {
+  unsigned long long stated = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (stated != raw_length || raw_length > kMaxDelta)
+    return Error(Errc::kCorrupt, "compressed length is a lie");
+  if (!impl_->decompress) impl_->decompress = ZSTD_createDCtx();
+  if (!impl_->decompress) return Error(Errc::kIo, "out of memory for zstd");
+  Bytes raw(raw_length);
+  // For the next frame only, whether it can be decoded or not. Not usingDict(): that
+  // takes a base which looks like a dictionary for one.
+  size_t size = ZSTD_DCtx_refPrefix(impl_->decompress, base.data(), base.size());
+  if (!ZSTD_isError(size))
+    size = ZSTD_decompressDCtx(impl_->decompress, raw.data(), raw.size(), frame.data(),
+                               frame.size());
+  if (ZSTD_isError(size) || size != raw_length)
+    return Error(Errc::kCorrupt, "compressed data is damaged");
+  return raw;
+}
+
 Result<Bytes> Codec::Decode(CodecId codec, ByteSpan stored, size_t raw_length) {
   if (codec == CodecId::kRaw) {
     if (stored.size() != raw_length)
@@ -74,6 +124,23 @@ Result<Bytes> Codec::Decode(CodecId codec, ByteSpan stored, size_t raw_length) {
   if (ZSTD_isError(size) || size != raw_length)
     return Error(Errc::kCorrupt, "compressed data is damaged");
   return raw;
+}
+
+std::unique_ptr<Codec> CodecPool::Take() {
+  {
+    std::lock_guard guard(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Codec> codec = std::move(idle_.back());
+      idle_.pop_back();
+      return codec;
+    }
+  }
+  return std::make_unique<Codec>();
+}
+
+void CodecPool::Return(std::unique_ptr<Codec> codec) {
+  std::lock_guard guard(mutex_);
+  idle_.push_back(std::move(codec));
 }
 
 }  // namespace belay

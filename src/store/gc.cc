@@ -28,9 +28,30 @@ class CopyTarget {
       (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(f.file.id()));
   }
 
-  Status AddObject(const RecordHeader& header, ByteSpan stored) {
+  struct Place {
+    size_t pack = 0;
+    uint64_t offset = 0;
+    uint8_t chain = 0;  // RecordHeader::chain
+  };
+  // The number of the pack that the next object goes to.
+  Result<size_t> NextPack() {
+    if (packs_.empty() || (batch_.body_length() == 0 &&
+                           packs_.back().end >= store_.options().pack_target)) {
+      BELAY_TRY(PackFile file, Appender::CreatePack(store_, store_id_, true));
+      packs_.push_back(Finished{std::move(file), kPackHeaderSize, {}});
+    }
+    return packs_.size() - 1;
+  }
+  Result<Place> AddObject(const RecordHeader& header, ByteSpan stored) {
+    Place place;
+    BELAY_TRY(place.pack, NextPack());
+    place.offset = packs_.back().end + kBatchHeaderSize + batch_.body_length();
+    place.chain = header.chain;
     batch_.AddObject(header, stored);
-    return MaybeWrite();
+    if (batch_.body_length() >= store_.options().batch_target ||
+        packs_.back().end + batch_.body_length() >= store_.options().pack_target)
+      BELAY_OK(Write());
+    return place;
   }
   // Records keep the sequence number they were given.
   void AddRecord(const LogRecord& record) { logs_.push_back(record); }
@@ -64,23 +85,14 @@ class CopyTarget {
     std::vector<IndexEntry> entries;
   };
 
-  Status MaybeWrite() {
-    if (batch_.body_length() < store_.options().batch_target) return Ok();
-    return Write();
-  }
-
   Status Write() {
+    if (batch_.body_length() == 0 && logs_.empty()) return Ok();
+    BELAY_TRY(size_t number, NextPack());
     for (const LogRecord& r : logs_) batch_.AddLog(r);
     logs_.clear();
-    if (batch_.body_length() == 0) return Ok();
     batch_.flags = BatchHeader::kCopied;
     batch_.Seal();
-    if (packs_.empty() ||
-        packs_.back().end + batch_.body_length() > store_.options().pack_target) {
-      BELAY_TRY(PackFile file, Appender::CreatePack(store_, store_id_, true));
-      packs_.push_back(Finished{std::move(file), kPackHeaderSize, {}});
-    }
-    Finished& pack = packs_.back();
+    Finished& pack = packs_[number];
     BELAY_TRY(uint64_t end,
               Appender::WriteBatch(store_, pack.file, pack.end, batch_, 0, 0));
     for (IndexEntry e : batch_.entries) {
@@ -291,17 +303,25 @@ class Collector {
     const uint64_t small_size = store_.options().pack_target / 8;
     for (const PackInventory& pack : inventory_.packs) {
       uint64_t garbage = 0;
-      for (const InventoryItem& item : pack.items) {
-        bool dead = item.key.type == ObjectType::kLog
-                        ? dead_records.contains(item.key.id)
-                        : !seen.insert(item.key).second || !marker_->IsLive(item.key);
-        if (dead) garbage += item.total_length();
+      std::vector<bool> wanted;
+      for (const InventoryItem& item : pack.items)
+        wanted.push_back(item.key.type == ObjectType::kLog
+                             ? !dead_records.contains(item.key.id)
+                             : seen.insert(item.key).second &&
+                                   marker_->IsLive(item.key));
+      const auto held = pack.HeldBases(wanted);
+      bool erasable = false;  // of that, bases too
+      for (size_t i = 0; i < pack.items.size(); ++i) {
+        erasable = erasable || !wanted[i];
+        if (!wanted[i] && !held.contains(pack.items[i].offset))
+          garbage += pack.items[i].total_length();
       }
       report_.reclaimable += garbage;
       bool worth =
-          garbage > 0 && (options_.everything ||
-                          static_cast<double>(garbage) >=
-                              options_.min_garbage * static_cast<double>(pack.end));
+          options_.everything
+              ? erasable
+              : garbage > 0 && static_cast<double>(garbage) >=
+                                   options_.min_garbage * static_cast<double>(pack.end);
       if (worth)
         victims_.insert(pack.listed.id);
       else if (pack.listed.sealed && pack.end < small_size)
@@ -370,15 +390,18 @@ class Collector {
         }
         BELAY_TRY(RecordHeader header, file.HeaderAt(item.offset, pack.end));
         RecordAt record{item.offset, header};
-        auto checked = file.ReadRecord(record);
-        if (!checked.ok()) {
-          if (checked.error().code != Errc::kCorrupt) return std::move(checked).error();
+        auto plain = file.ReadPlain(record);
+        if (!plain.ok()) {
+          if (plain.error().code != Errc::kCorrupt) return std::move(plain).error();
           hidden.push_back(item.key);  // a duplicate may be whole
           continue;
         }
         BELAY_TRY(Bytes stored, file.ReadStored(record));
-        BELAY_OK(target.AddObject(header, stored));
-        copied_.insert(item.key);
+        if (header.codec == CodecId::kDelta) {
+          BELAY_OK(CopyDelta(target, pack, header, stored, plain->bytes));
+          continue;
+        }
+        BELAY_TRY(copied_[item.key], target.AddObject(header, stored));
         ++report_.objects_kept;
       }
     }
@@ -403,7 +426,10 @@ class Collector {
     if (!read.ok())
       return Error(Errc::kCorrupt, read.error().what)
           .WithHint("belay verify names the checkpoints; nothing was removed");
-    const Bytes& raw = *read;
+    return CopyWhole(target, key, *read);
+  }
+
+  Status CopyWhole(CopyTarget& target, const ObjectKey& key, ByteSpan raw) {
     std::unique_ptr<Codec> codec = store_.TakeCodec();
     Bytes stored;
     RecordHeader header;
@@ -413,8 +439,35 @@ class Collector {
     header.raw_length = static_cast<uint32_t>(raw.size());
     header.stored_length = static_cast<uint32_t>(stored.size());
     store_.ReturnCodec(std::move(codec));
-    BELAY_OK(target.AddObject(header, stored));
-    copied_.insert(key);
+    BELAY_TRY(copied_[key], target.AddObject(header, stored));
+    ++report_.objects_kept;
+    return Ok();
+  }
+
+  // A delta stays one when its base went to the same pack before it; otherwise it
+  // becomes whole, so that nothing that is unwanted is kept for its sake.
+  Status CopyDelta(CopyTarget& target, const PackInventory& from, RecordHeader header,
+                   ByteSpan stored, ByteSpan raw) {
+    auto base = DecodeDeltaBase(stored);
+    const InventoryItem* item = base ? from.At(base->offset) : nullptr;
+    auto at = item ? copied_.find(item->key) : copied_.end();
+    BELAY_TRY(size_t pack, target.NextPack());
+    if (at == copied_.end() && BELAY_MUTANT("gc-delta-forgets-base")) {
+      BELAY_TRY(copied_[header.key()], target.AddObject(header, stored));
+      return Ok();
+    }
+    if (at == copied_.end() || at->second.chain >= kMaxDeltaChain ||
+        (at->second.pack != pack && !BELAY_MUTANT("gc-delta-in-another-pack")))
+      return CopyWhole(target, header.key(), raw);
+    Bytes moved = EncodeDeltaBase(
+        BELAY_MUTANT("gc-delta-keeps-offset") ? base->offset : at->second.offset);
+    moved.insert(moved.end(), stored.begin() + static_cast<ptrdiff_t>(base->length),
+                 stored.end());
+    header.stored_length = static_cast<uint32_t>(moved.size());
+    if (header.stored_length >= header.raw_length)
+      return CopyWhole(target, header.key(), raw);
+    header.chain = static_cast<uint8_t>(at->second.chain + 1);
+    BELAY_TRY(copied_[header.key()], target.AddObject(header, moved));
     ++report_.objects_kept;
     return Ok();
   }
@@ -577,7 +630,7 @@ class Collector {
   LogView log_;
   std::unique_ptr<Marker> marker_;
   std::unordered_set<PackId> victims_;
-  std::unordered_set<ObjectKey> copied_;
+  std::unordered_map<ObjectKey, CopyTarget::Place> copied_;
   std::set<std::pair<uint64_t, RecordId>> copied_records_;
   std::unordered_set<RecordId> copied_ids_;
 };

@@ -6,6 +6,23 @@
 
 namespace belay {
 
+const InventoryItem* PackInventory::At(uint64_t offset) const {
+  auto at = std::lower_bound(
+      items.begin(), items.end(), offset,
+      [](const InventoryItem& item, uint64_t o) { return item.offset < o; });
+  return at != items.end() && at->offset == offset ? &*at : nullptr;
+}
+
+std::unordered_set<uint64_t> PackInventory::HeldBases(
+    const std::vector<bool>& wanted) const {
+  // From the end: a base comes before what is made from it.
+  std::unordered_set<uint64_t> held;
+  for (size_t i = items.size(); i-- > 0;)
+    if (items[i].base != 0 && (wanted[i] || held.contains(items[i].offset)))
+      held.insert(items[i].base);
+  return held;
+}
+
 Result<Inventory> TakeInventory(Store& store) {
   BELAY_OK(store.Refresh());
   Inventory inventory;
@@ -30,7 +47,7 @@ Result<Inventory> TakeInventory(Store& store) {
     }
     BELAY_TRY(auto records, file->ReadableRecords(kPackHeaderSize, pack.end));
     for (const RecordAt& r : records)
-      pack.items.push_back({r.header.key(), r.offset, r.header.stored_length});
+      pack.items.push_back({r.header.key(), r.offset, r.header.stored_length, r.base});
     inventory.packs.push_back(std::move(pack));
   }
   for (uint32_t p = 0; p < inventory.packs.size(); ++p)

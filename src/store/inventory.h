@@ -20,6 +20,7 @@ struct InventoryItem {
   ObjectKey key;
   uint64_t offset = 0;
   uint32_t stored_length = 0;
+  uint64_t base = 0;  // of a delta: the offset of its base; 0 = whole, or unknown
   uint64_t total_length() const { return kRecordHeaderSize + stored_length; }
 };
 
@@ -29,6 +30,13 @@ struct PackInventory {
   uint64_t flushed = 0;  // what lies beyond this may still be cut off
   bool readable = true;  // it could be opened; otherwise nothing of it is known
   std::vector<InventoryItem> items;
+
+  // The item whose record begins at `offset`; null when there is none.
+  const InventoryItem* At(uint64_t offset) const;
+  // Offsets of what deltas among the `wanted` items (one bit each) are made from,
+  // directly or not. Not wanted for themselves, they are no garbage either: without
+  // them those deltas would take as much room.
+  std::unordered_set<uint64_t> HeldBases(const std::vector<bool>& wanted) const;
 };
 
 struct Inventory {

@@ -59,6 +59,11 @@ std::string ObjectTypeName(ObjectType type) {
 }
 
 bool IsGitAlias(std::string_view name) {
+  // Most names are told by their first byte: it stays, and stays the first.
+  if (name.empty()) return false;
+  if (const auto first = static_cast<unsigned char>(name[0]);
+      first < 0x80 && first != '.' && first != 'g' && first != 'G')
+    return false;
   // Invisible code points are dropped as HFS+ does, ASCII is folded; then what NTFS and
   // VFAT ignore at the end goes.
   std::string folded;

@@ -92,6 +92,7 @@ Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
   if (header.ok()) {
     if (header->pack != id || header->store != store)
       return Error(Errc::kCorrupt, name.bytes() + ": belongs to another store or pack");
+    file.version_ = header->version;
     return file;
   }
   if (header.error().code == Errc::kCorrupt) {
@@ -112,6 +113,8 @@ Result<PackFile> PackFile::Open(Fs& fs, const Fd& packs_dir, const PackId& id,
 PackFile PackFile::ForReading() const {
   PackFile file(*fs_, fd_, id_);
   file.header_is_damaged_ = header_is_damaged_;
+  file.version_ = version_;
+  file.codecs_ = codecs_;
   file.trouble_ = std::make_unique<Trouble>();
   return file;
 }
@@ -290,7 +293,8 @@ Result<std::optional<RecordHeader>> HeaderIn(PackWindow& window, uint64_t at,
   }
   // Most places are told by three bytes, without hashing; a run of zeros too.
   const ByteSpan bytes = *raw;
-  if (bytes[0] == std::byte{} || bytes[2] != std::byte{} || bytes[3] != std::byte{})
+  if (bytes[0] == std::byte{} || bytes[2] > std::byte{kMaxDeltaChain} ||
+      bytes[3] != std::byte{})
     return header;
   header = DecodeRecordHeader(bytes);
   if (header && header->total_length() > end - at) header.reset();
@@ -363,9 +367,17 @@ Status PackFile::ForEachRecord(
         ++at;
         continue;
       }
+      RecordAt record{at, *header};
+      if (header->codec == CodecId::kDelta) {
+        auto first = window.At(at + kRecordHeaderSize,
+                               std::min<size_t>(kMaxDeltaBase, header->stored_length));
+        if (!first.ok() && first.error().code != Errc::kCorrupt)
+          return std::move(first).error();
+        if (auto base = first.ok() ? DecodeDeltaBase(*first) : std::nullopt)
+          record.base = base->offset;
+      }
       // Once the chain is broken only objects are believed: they carry their proof.
-      if (!damage || header->type != ObjectType::kLog)
-        BELAY_OK(visit(RecordAt{at, *header}));
+      if (!damage || header->type != ObjectType::kLog) BELAY_OK(visit(record));
       at += header->total_length();
     }
   }
@@ -411,29 +423,111 @@ Result<Bytes> PackFile::ReadStored(const RecordAt& record) const {
   return stored;
 }
 
-Result<Bytes> PackFile::ReadRecord(const RecordAt& record) const {
-  auto stored = ReadStored(record);
-  auto raw = stored.ok() ? DecodeRecord(record.header, *stored)
-                         : Result<Bytes>(std::move(stored).error());
-  if (!raw.ok())
-    return Context(std::move(raw).error(),
-                   ObjectTypeName(record.header.type) + " " + record.header.id.hex());
-  return raw;
+Result<RecordHeader> PackFile::ReadAt(uint64_t offset, uint64_t limit,
+                                      Bytes& stored) const {
+  constexpr size_t kShort = size_t{4} << 10;
+  std::byte raw[kShort];
+  if (offset < kPackHeaderSize || offset > limit || limit - offset < kRecordHeaderSize)
+    return Error(Errc::kCorrupt, "no record there");
+  auto room = std::span(raw).first(
+      static_cast<size_t>(std::min<uint64_t>(kShort, limit - offset)));
+  int bad = 0;
+  BELAY_TRY(size_t got, Read(offset, room, &bad));
+  auto header = DecodeRecordHeader(ByteSpan(raw).first(got));
+  if (!header || header->total_length() > limit - offset)
+    return Error(Errc::kCorrupt, "record header at " + std::to_string(offset) +
+                                     " of pack " + id_.text() + " is damaged");
+  if (header->total_length() > got || bad != 0) {
+    BELAY_TRY(stored, ReadStored({offset, *header}));
+  } else {
+    auto from = ByteSpan(raw).subspan(kRecordHeaderSize, header->stored_length);
+    stored.assign(from.begin(), from.end());
+  }
+  return *header;
 }
 
-Result<Bytes> DecodeRecord(const RecordHeader& header, ByteSpan stored) {
-  Codec codec;
-  BELAY_TRY(Bytes raw, codec.Decode(header.codec, stored, header.raw_length));
+Result<PlainRecord> PackFile::ReadPlain(const RecordAt& record) const {
+  auto plain = [&]() -> Result<PlainRecord> {
+    BELAY_TRY(Bytes stored, ReadStored(record));
+    return DecodeAt(record.offset, record.header, std::move(stored));
+  }();
+  if (!plain.ok())
+    return Context(std::move(plain).error(),
+                   ObjectTypeName(record.header.type) + " " + record.header.id.hex());
+  return plain;
+}
+
+Result<Bytes> PackFile::ReadRecord(const RecordAt& record) const {
+  BELAY_TRY(PlainRecord plain, ReadPlain(record));
+  return std::move(plain.bytes);
+}
+
+namespace {
+bool MayBeDelta(const RecordHeader& header) {
+  switch (header.type) {
+    case ObjectType::kBlob:
+    case ObjectType::kTree:
+    case ObjectType::kState:
+    case ObjectType::kNode:
+      // A delta that saves nothing is not written; this bounds what a chain holds.
+      return header.raw_length <= kMaxDelta && header.stored_length < header.raw_length;
+    default:
+      return false;
+  }
+}
+}  // namespace
+
+Result<PlainRecord> PackFile::DecodeAt(uint64_t offset, const RecordHeader& header,
+                                       Bytes stored) const {
+  // Down to a whole record. Each step leads to a smaller offset and a smaller count, so
+  // that no pack, however it was made, leads in a circle or far.
+  struct Link {
+    uint32_t raw_length;
+    size_t frame_at;
+    Bytes stored;
+  };
+  std::vector<Link> chain;
+  RecordHeader whole = header;
+  while (whole.codec == CodecId::kDelta) {
+    auto base = DecodeDeltaBase(stored);
+    if (!MayBeDelta(whole) || !base || base->offset >= offset)
+      return Error(Errc::kCorrupt, "a delta that makes no sense");
+    chain.push_back({whole.raw_length, base->length, std::move(stored)});
+    auto next = ReadAt(base->offset, offset, stored);
+    if (!next.ok()) return Context(std::move(next).error(), "what it is made from");
+    // Each step is counted down, so that there are few.
+    if (next->chain + 1 != whole.chain && !BELAY_MUTANT("delta-endless"))
+      return Error(Errc::kCorrupt, "a delta that miscounts those before it");
+    whole = *next;
+    offset = base->offset;
+    if (whole.type != header.type || whole.raw_length > kMaxDelta)
+      return Error(Errc::kCorrupt, "a delta of something else");
+  }
+  PlainRecord plain;
+  plain.whole_stored = whole.stored_length;
+  plain.whole_raw = whole.raw_length;
+  if (whole.codec == CodecId::kRaw && chain.empty()) {
+    if (stored.size() != whole.raw_length)
+      return Error(Errc::kCorrupt, "stored length does not match");
+    plain.bytes = std::move(stored);
+  } else {
+    std::unique_ptr<Codec> codec = codecs_->Take();
+    auto decoded = codec->Decode(whole.codec, stored, whole.raw_length);
+    for (auto link = chain.rbegin(); decoded.ok() && link != chain.rend(); ++link)
+      decoded = codec->DecodeDelta(ByteSpan(link->stored).subspan(link->frame_at),
+                                   *decoded, link->raw_length);
+    codecs_->Return(std::move(codec));
+    if (!decoded.ok()) return std::move(decoded).error();
+    plain.bytes = std::move(*decoded);
+  }
   if (header.type == ObjectType::kChunks) {
-    BELAY_OK([&]() -> Status {
-      auto list = DecodeChunks(raw);
-      if (!list.ok()) return std::move(list).error();
-      return Ok();
-    }());
-  } else if (!BELAY_MUTANT("trust-unhashed-read") && Sha256::Of(raw) != header.id) {
+    auto list = DecodeChunks(plain.bytes);
+    if (!list.ok()) return std::move(list).error();
+  } else if (!BELAY_MUTANT("trust-unhashed-read") &&
+             Sha256::Of(plain.bytes) != header.id) {
     return Error(Errc::kCorrupt, "content does not match its hash");
   }
-  return raw;
+  return plain;
 }
 
 }  // namespace belay

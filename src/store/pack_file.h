@@ -28,6 +28,15 @@ namespace belay {
 struct RecordAt {
   uint64_t offset = 0;  // of the record header in the pack
   RecordHeader header;
+  uint64_t base = 0;  // of a delta that a walk met: its base's offset; 0 = unknown
+};
+
+// An object out of a pack, as it was put in.
+struct PlainRecord {
+  Bytes bytes;
+  // Of the whole record it was made from, or itself: how well such content compresses.
+  uint32_t whole_stored = 0;
+  uint32_t whole_raw = 0;
 };
 
 // Bytes of a pack that the disk does not give back.
@@ -51,6 +60,7 @@ class PackFile {
 
   const PackId& id() const { return id_; }
   bool header_is_damaged() const { return header_is_damaged_; }
+  uint32_t version() const { return version_; }  // 1 when the header does not tell
   const Fd& fd() const { return *fd_; }
   // What is there from `offset` on; the count read.
   Result<size_t> ReadBytes(uint64_t offset, std::span<std::byte> out) const {
@@ -102,8 +112,14 @@ class PackFile {
   // The record header at `offset`, or kCorrupt.
   Result<RecordHeader> HeaderAt(uint64_t offset, uint64_t limit) const;
   // The record at `offset`, decoded, re-hashed; kCorrupt when it is not what its header
-  // says. (A chunk list's id is its content's: only its own check is verified here.)
+  // says. (A chunk list's id is its content's: only its own check is verified here.) A
+  // delta is followed to a whole record, kMaxDeltaChain steps at most. Those on
+  // the way are not re-hashed: a right result proves all it was made of.
   Result<Bytes> ReadRecord(const RecordAt& record) const;
+  Result<PlainRecord> ReadPlain(const RecordAt& record) const;
+  // The same for a record that lies elsewhere and would be put behind `offset`.
+  Result<PlainRecord> DecodeAt(uint64_t offset, const RecordHeader& header,
+                               Bytes stored) const;
   // The stored form as it lies there, unverified, for copying after verification.
   Result<Bytes> ReadStored(const RecordAt& record) const;
 
@@ -124,17 +140,19 @@ class PackFile {
                       int* bad = nullptr) const;
   Result<size_t> ReadInPieces(uint64_t offset, std::span<std::byte> out,
                               int* bad) const;
+  // The record at `offset`, which ends at or before `limit`, in one read when it is
+  // short.
+  Result<RecordHeader> ReadAt(uint64_t offset, uint64_t limit, Bytes& stored) const;
   Status WalkLog(const BatchHeader& batch, uint64_t from, uint64_t end,
                  const std::function<Status(const RecordAt&)>& visit) const;
 
   Fs* fs_;
   std::shared_ptr<const Fd> fd_;  // of a writer and of readers: ForReading()
   PackId id_;
+  uint32_t version_ = 1;
   bool header_is_damaged_ = false;
+  std::shared_ptr<CodecPool> codecs_ = std::make_shared<CodecPool>();
   std::unique_ptr<Trouble> trouble_;  // null: opened for writing
 };
-
-// Decodes and re-hashes a stored form.
-Result<Bytes> DecodeRecord(const RecordHeader& header, ByteSpan stored);
 
 }  // namespace belay

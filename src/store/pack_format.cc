@@ -124,6 +124,7 @@ std::array<std::byte, kRecordHeaderSize> Encode(const RecordHeader& h) {
   std::array<std::byte, kRecordHeaderSize> out{};
   out[0] = static_cast<std::byte>(h.type);
   out[1] = static_cast<std::byte>(h.codec);
+  out[2] = static_cast<std::byte>(h.chain);
   StoreU32(&out[8], h.stored_length);
   StoreU32(&out[12], h.raw_length);
   Put(&out[16], h.id.span());
@@ -132,18 +133,36 @@ std::array<std::byte, kRecordHeaderSize> Encode(const RecordHeader& h) {
 }
 
 std::optional<RecordHeader> DecodeRecordHeader(ByteSpan bytes) {
-  if (bytes.size() < kRecordHeaderSize || !AllZero(bytes.subspan(2, 2)) ||
+  if (bytes.size() < kRecordHeaderSize || bytes[3] != std::byte{} ||
       LoadU32(&bytes[4]) != RecordCheck(bytes))
     return std::nullopt;
   RecordHeader h;
   h.type = static_cast<ObjectType>(bytes[0]);
   h.codec = static_cast<CodecId>(bytes[1]);
+  h.chain = static_cast<uint8_t>(bytes[2]);
   h.stored_length = LoadU32(&bytes[8]);
   h.raw_length = LoadU32(&bytes[12]);
   h.id = Hash256::FromSpan(bytes.subspan(16, 32));
+  if (h.chain > kMaxDeltaChain || (h.chain != 0) != (h.codec == CodecId::kDelta))
+    return std::nullopt;
   if (h.raw_length > kMaxObject) return std::nullopt;
   if (h.type == ObjectType::kBlob && h.raw_length > kMaxBlob) return std::nullopt;
   return h;
+}
+
+Bytes EncodeDeltaBase(uint64_t offset) {
+  Bytes out;
+  ByteWriter(out).Varint(offset);
+  return out;
+}
+
+std::optional<DeltaBase> DecodeDeltaBase(ByteSpan stored) {
+  ByteReader in(stored.first(std::min(stored.size(), kMaxDeltaBase)));
+  DeltaBase base;
+  base.offset = in.Varint();
+  if (in.failed() || base.offset < kPackHeaderSize) return std::nullopt;
+  base.length = in.pos();
+  return base;
 }
 
 std::array<std::byte, kTailSize> Encode(const Tail& t) {

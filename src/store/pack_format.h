@@ -15,12 +15,15 @@
 
 namespace belay {
 
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;  // of manifest and packs
 inline constexpr size_t kPackHeaderSize = 64;
 inline constexpr size_t kBatchHeaderSize = 128;
 inline constexpr size_t kBatchTrailerSize = 48;
 inline constexpr size_t kRecordHeaderSize = 48;
 inline constexpr size_t kTailSize = 64;
+// So many deltas at most before a record that is whole. Every further one makes reading
+// slower and saves less: docs/decisions/0009.
+inline constexpr uint32_t kMaxDeltaChain = 8;
 
 struct PackHeader {
   uint32_t version = kFormatVersion;
@@ -64,6 +67,7 @@ bool TrailerMatches(ByteSpan trailer, ByteSpan encoded_header, uint64_t total_le
 struct RecordHeader {
   ObjectType type = ObjectType::kBlob;
   CodecId codec = CodecId::kRaw;
+  uint8_t chain = 0;  // of a delta: deltas down to a whole record, itself included
   uint32_t stored_length = 0;
   uint32_t raw_length = 0;
   ObjectId id;
@@ -73,6 +77,15 @@ struct RecordHeader {
 };
 std::array<std::byte, kRecordHeaderSize> Encode(const RecordHeader& header);
 std::optional<RecordHeader> DecodeRecordHeader(ByteSpan bytes);
+// What a delta's stored bytes begin with: where in the pack its base is.
+struct DeltaBase {
+  uint64_t offset = 0;
+  size_t length = 0;  // of this; the frame follows
+};
+Bytes EncodeDeltaBase(uint64_t offset);
+// Empty when there is none.
+std::optional<DeltaBase> DecodeDeltaBase(ByteSpan stored);
+inline constexpr size_t kMaxDeltaBase = 10;
 
 struct Tail {
   PackId pack;

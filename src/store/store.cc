@@ -266,6 +266,12 @@ std::shared_ptr<const Manifest> Store::Listed() {
 
 Manifest Store::manifest() { return *Listed(); }
 
+PackId Store::open_pack() {
+  std::lock_guard guard(mutex_);
+  const Manifest::Pack* open = manifest_->open_pack();
+  return open ? open->id : PackId();
+}
+
 Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
   if (create && mode_ == Mode::kRead) {
     // GC and repair write too, though they make no store: not with what readers hold.
@@ -331,23 +337,6 @@ Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
       if (IsUnreadable(error)) return std::optional<Tail>();
       return tail;
   }
-}
-
-std::unique_ptr<Codec> Store::TakeCodec() {
-  {
-    std::lock_guard guard(mutex_);
-    if (!codecs_.empty()) {
-      std::unique_ptr<Codec> codec = std::move(codecs_.back());
-      codecs_.pop_back();
-      return codec;
-    }
-  }
-  return std::make_unique<Codec>();
-}
-
-void Store::ReturnCodec(std::unique_ptr<Codec> codec) {
-  std::lock_guard guard(mutex_);
-  codecs_.push_back(std::move(codec));
 }
 
 Status Store::Refresh() {

@@ -126,13 +126,14 @@ class Store {
   Status WriteManifest(const Manifest& manifest);
   // The manifest this process last loaded.
   Manifest manifest();
+  PackId open_pack();  // of that; zero when there is none
   // The tail when it is whole and about `pack`.
   Result<std::optional<Tail>> LoadTail(const PackId& pack);
   // The same for readers, to whom a tail that cannot be read is as good as none.
   Result<std::optional<Tail>> TailIfReadable(const PackId& pack);
   // A codec with its working memory, and back when done.
-  std::unique_ptr<Codec> TakeCodec();
-  void ReturnCodec(std::unique_ptr<Codec> codec);
+  std::unique_ptr<Codec> TakeCodec() { return codecs_.Take(); }
+  void ReturnCodec(std::unique_ptr<Codec> codec) { codecs_.Return(std::move(codec)); }
   // Looks at the manifest again and forgets packs that are gone.
   Status Refresh();
   Result<std::shared_ptr<const OpenPack>> Pack(const PackId& id);
@@ -190,9 +191,9 @@ class Store {
   Fd dir_;
   Fd packs_dir_;
   StoreLocks locks_;
+  CodecPool codecs_;
 
   std::mutex mutex_;  // guards what follows; never held over IO
-  std::vector<std::unique_ptr<Codec>> codecs_;     // idle ones, for writers to come
   std::shared_ptr<const LoadedManifest> on_disk_;  // as last read
   std::shared_ptr<const Manifest> manifest_ = std::make_shared<Manifest>();
   std::unordered_map<PackId, std::shared_ptr<OpenPack>> packs_;

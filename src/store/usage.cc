@@ -110,13 +110,17 @@ Result<StoreUsage> MeasureUsage(Store& store) {
   for (const PackInventory& pack : inventory.packs) {
     usage.pack_bytes += pack.end;
     uint64_t records = 0;
-    for (const InventoryItem& item : pack.items) {
+    std::vector<bool> wanted;
+    for (const InventoryItem& item : pack.items)
+      wanted.push_back(item.key.type == ObjectType::kLog
+                           ? !dead_records.contains(item.key.id)
+                           : marker.IsLive(item.key) && seen.insert(item.key).second);
+    const auto held = pack.HeldBases(wanted);
+    for (size_t i = 0; i < pack.items.size(); ++i) {
+      const InventoryItem& item = pack.items[i];
       const uint64_t length = item.total_length();
       records += length;
-      bool wanted = item.key.type == ObjectType::kLog
-                        ? !dead_records.contains(item.key.id)
-                        : marker.IsLive(item.key) && seen.insert(item.key).second;
-      if (!wanted) {
+      if (!wanted[i] && !held.contains(item.offset)) {
         usage.reclaimable += length;
         continue;
       }

@@ -23,7 +23,8 @@ struct StoreUsage {
   uint64_t indexes = 0;
   uint64_t catalog = 0;
   uint64_t other = 0;
-  uint64_t wanted = 0;       // bytes of packs: objects and records that are wanted
+  // Bytes of packs: objects and records that are wanted, and what those are made from.
+  uint64_t wanted = 0;
   uint64_t reclaimable = 0;  // bytes of packs: what `belay gc` could free
   uint64_t overhead = 0;     // bytes of packs: headers and trailers
   uint64_t pack_bytes = 0;   // wanted + reclaimable + overhead

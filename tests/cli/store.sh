@@ -213,7 +213,7 @@ fi
 restore
 
 # A newer format: refused, nothing changed.
-sed -i 's/^belay store 1$/belay store 2/' "$BELAY_HOME/manifest"
+sed -i 's/^belay store 2$/belay store 3/' "$BELAY_HOME/manifest"
 before=$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)
 for command in verify du gc repair status; do
   run $command; expect_rc 1; expect_in_err "newer Belay"

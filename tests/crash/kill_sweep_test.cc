@@ -54,7 +54,8 @@ TEST_P(KillSweep, LosesNothingAcknowledged) {
 
 INSTANTIATE_TEST_SUITE_P(Operations, KillSweep,
                          ::testing::Values("create", "append", "roll", "batches",
-                                           "drop", "gc", "gc_beside_writer", "repair"),
+                                           "drop", "gc", "gc_beside_writer", "delta",
+                                           "delta_gc_beside_writer", "repair"),
                          [](const auto& op) { return op.param; });
 
 }  // namespace

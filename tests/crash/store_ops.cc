@@ -32,6 +32,18 @@ Status MakeAll(const StoreOp& op, Store& store, const std::vector<std::string>& 
   return Ok();
 }
 
+// "x+3" is what three edits made of "x".
+std::pair<std::string, int> Edits(const std::string& name) {
+  size_t plus = name.rfind('+');
+  if (plus == std::string::npos) return {name, 0};
+  return {name.substr(0, plus), std::stoi(name.substr(plus + 1))};
+}
+Files Before(const std::string& name, const Scale& scale) {
+  auto [first, edits] = Edits(name);
+  if (edits == 0) return {};
+  return ContentOf(edits == 1 ? first : first + "+" + std::to_string(edits - 1), scale);
+}
+
 Status SetupPlain(const StoreOp& op, Fs& fs, const AbsPath& dir) {
   Process process(fs, dir, op.scale.seed, op.options);
   BELAY_TRY(auto store, process.Open());
@@ -189,6 +201,14 @@ Status CheckAcked(const StoreOp& op, const Expected& expected, const Seen& seen)
 Files ContentOf(const std::string& name, const Scale& scale) {
   // "back-x" is x once more: all of its objects are there already, or were.
   if (name.starts_with("back-")) return ContentOf(name.substr(5), scale);
+  if (auto [first, edits] = Edits(name); edits > 0) {
+    Files files = Before(name, scale);
+    for (auto& [path, content] : files)
+      if (path != "shared" && content.size() > 100)
+        content.replace(HashOf(path, static_cast<uint64_t>(edits)) % 90, 10,
+                        "edit " + std::to_string(10000 + edits));
+    return files;
+  }
   Files files = {{"shared", Noise(scale.seed, scale.bytes)}, {"empty", ""}};
   size_t count = name.starts_with("big") ? scale.files * 3 : scale.files;
   for (size_t i = 0; i < count; ++i) {
@@ -211,7 +231,7 @@ Status MakeAndAck(const StoreOp& op, Store& store, const std::string& name,
   BELAY_TRY(auto writer, store.Begin());
   Files files = ContentOf(name, op.scale);
   Checkpoint c;
-  BELAY_TRY(c.state, PutFiles(*writer, files));
+  BELAY_TRY(c.state, PutFiles(*writer, files, Before(name, op.scale)));
   c.id = IdFor(name);
   c.kind = CheckpointKind::kManual;
   c.name = name;
@@ -350,6 +370,42 @@ std::vector<StoreOp> StoreOps(const Scale& scale) {
   beside.makes = {"back-gone1", "three"};
   beside.run = CollectBeside;
   ops.push_back(beside);
+
+  // What changed little is stored as a delta.
+  StoreOp delta = plain;
+  delta.name = "delta";
+  delta.before = {"one", "one+1"};
+  delta.makes = {"one+2", "two", "one+3"};
+  ops.push_back(delta);
+
+  // By twos in a pack, so that some bases are in another one when it counts.
+  StoreOp delta_roll = delta;
+  delta_roll.name = "delta_roll";
+  delta_roll.options.pack_target = scale.bytes * 7;
+  ops.push_back(delta_roll);
+
+  // Half of a chain is unwanted; what it was made from goes.
+  StoreOp delta_gc = plain;
+  delta_gc.name = "delta_gc";
+  delta_gc.before = {"one+1", "one+3", "one+4", "one+6"};
+  delta_gc.dropped = {"one", "one+2", "one+5"};
+  delta_gc.options.pack_target = scale.bytes * 12;
+  delta_gc.setup = [](const StoreOp& op, Fs& fs, const AbsPath& dir) -> Status {
+    Process process(fs, dir, op.scale.seed, op.options);
+    BELAY_TRY(auto store, process.Open());
+    BELAY_OK(MakeAll(op, *store,
+                     {"one", "one+1", "one+2", "one+3", "one+4", "one+5", "one+6"}));
+    return DropCheckpoints(*store, op.dropped);
+  };
+  delta_gc.run = Collect;
+  ops.push_back(delta_gc);
+
+  // A writer has found its bases when the collector seals the pack they are in.
+  StoreOp delta_beside = delta_gc;
+  delta_beside.name = "delta_gc_beside_writer";
+  delta_beside.makes = {"one+7", "back-one+2"};
+  delta_beside.run = CollectBeside;
+  ops.push_back(delta_beside);
 
   StoreOp repair = plain;
   repair.name = "repair";

@@ -46,7 +46,8 @@ struct StoreOp {
   std::function<Status(const StoreOp&, Fs&, const AbsPath&)> setup;
   std::function<Status(const StoreOp&, Fs&, const AbsPath&, Acks&)> run;
 };
-// Every operation: create, append, roll, batches, drop, gc, gc_beside_writer, repair.
+// Every operation: create, append, roll, batches, drop, gc, gc_beside_writer, delta,
+// delta_roll, delta_gc, delta_gc_beside_writer, repair.
 std::vector<StoreOp> StoreOps(const Scale& scale);
 StoreOp OpNamed(const std::string& name, const Scale& scale = {});
 

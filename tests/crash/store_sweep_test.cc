@@ -262,7 +262,9 @@ TEST_P(StoreSweep, RecoversFromACrashDuringRecovery) {
 
 INSTANTIATE_TEST_SUITE_P(Operations, StoreSweep,
                          ::testing::Values("create", "append", "roll", "batches",
-                                           "drop", "gc", "gc_beside_writer", "repair"),
+                                           "drop", "gc", "gc_beside_writer", "delta",
+                                           "delta_roll", "delta_gc",
+                                           "delta_gc_beside_writer", "repair"),
                          [](const auto& op) { return op.param; });
 
 }  // namespace

@@ -30,19 +30,30 @@ const Base& GetBase() {
     auto store = Store::Open(b->disk, clock, random, AbsPath::Literal("/store"),
                              options, Store::Mode::kWrite);
     BELAY_CHECK(store.ok());
-    for (int i = 0; i < 3; ++i) {
+    std::string text = "0123456789";
+    for (int i = 0; i < 300; ++i) text += std::to_string(i * i * 7919);
+    ObjectId content_before;
+    Tree tree_before;
+    for (int i = 0; i < 4; ++i) {
       auto writer = (*store)->Begin();
       BELAY_CHECK(writer.ok());
       Tree tree;
       TreeEntry e;
       e.name = "f";
       e.mode = 0644;
-      std::string text(300, static_cast<char>('a' + i));
+      text.replace(static_cast<size_t>(i) * 40, 9, "edit" + std::to_string(10000 + i));
       e.size = text.size();
-      e.id = *(*writer)->PutContent(AsBytes(text));
-      tree.entries.push_back(e);
+      e.id = *(*writer)->PutContent(AsBytes(text), content_before);
+      content_before = e.id;
+      for (char c = 'f'; c < 'k'; ++c) {
+        e.name = std::string(1, c);
+        tree.entries.push_back(e);
+        e.id = *(*writer)->PutContent(AsBytes(e.name));
+        e.size = 1;
+      }
       State state;
-      state.tree = *(*writer)->PutTree(tree);
+      state.tree = *(*writer)->PutTree(tree, tree_before);
+      tree_before = tree;
       Checkpoint c;
       c.state = *(*writer)->PutObject(ObjectType::kState, EncodeState(state));
       c.id = RecordId(random.NewId());
@@ -60,6 +71,19 @@ const Base& GetBase() {
   return *base;
 }
 
+struct World {
+  explicit World(Fs& disk) : fs(disk) {}
+  Result<std::unique_ptr<Store>> Open() {
+    StoreOptions options;
+    options.uid = 1000;
+    return Store::Open(fs, clock, random, AbsPath::Literal("/store"), options,
+                       Store::Mode::kWrite);
+  }
+  Fs& fs;
+  FakeClock clock;
+  SeededRandom random{3};
+};
+
 void Overwrite(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes) {
   BELAY_CHECK(ReplaceFile(fs, dir, name, bytes).ok());
 }
@@ -73,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto home = disk->OpenDir(AbsPath::Literal("/store"));
   auto packs = disk->OpenDir(AbsPath::Literal("/store/packs"));
   BELAY_CHECK(home.ok() && packs.ok());
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       Overwrite(*disk, *packs, PackFile::FileName(base.pack), input);
       break;
@@ -91,6 +115,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Bytes bytes = base.bytes;
       bytes.insert(bytes.end(), input.begin(), input.end());
       Overwrite(*disk, *packs, PackFile::FileName(base.pack), bytes);
+      break;
+    }
+    case 5: {  // a batch of one record, whole but for what it says: header, stored
+               // bytes
+      World world(*disk);
+      if (input.size() < 8) return 0;
+      RecordHeader header;
+      header.type = static_cast<ObjectType>(input[0] & std::byte{31});
+      header.codec = CodecId::kDelta;
+      header.chain = static_cast<uint8_t>(1 + static_cast<unsigned>(input[0]) / 32);
+      header.raw_length = LoadU32(&input[1]) % (uint32_t{1} << 25);
+      header.id = Sha256::Of(input);
+      ByteSpan stored = input.subspan(5);
+      header.stored_length = static_cast<uint32_t>(stored.size());
+      PreparedBatch batch;
+      batch.AddObject(header, stored);
+      batch.Seal();
+      auto store = world.Open();
+      BELAY_CHECK(store.ok());
+      BELAY_CHECK(Appender(**store).Append(batch, true).ok());
+      auto read = (*store)->Get(header.key());
+      BELAY_CHECK(!read.ok() || Sha256::Of(*read) == header.id);
       break;
     }
     case 3:

@@ -51,6 +51,105 @@ TEST(Codec, CompressesSourceWell) {
   EXPECT_LT(Stored(codec, text, CodecId::kZstd).size(), text.size() / 2);
 }
 
+// --- deltas
+
+TEST(Delta, GivesBackWhatWasPutInWhateverTheBase) {
+  Codec codec;
+  SeededRandom random(3);
+  for (size_t length : {0u, 1u, 100u, 5000u, 300'000u}) {
+    for (size_t base_length : {1u, 100u, 5000u, 300'000u}) {
+      const std::string base = SourceText(base_length, base_length);
+      for (const std::string& raw :
+           {SourceText(length + 9, length), Noise(length, length), base + "more",
+            "before" + base, base.substr(base.size() / 2)}) {
+        Bytes out(3);
+        ASSERT_TRUE(codec.EncodeDelta(AsBytes(raw), AsBytes(base), 1 << 20, out));
+        auto back =
+            codec.DecodeDelta(ByteSpan(out).subspan(3), AsBytes(base), raw.size());
+        ASSERT_TRUE(back.ok()) << back.error().what;
+        EXPECT_EQ(AsText(*back), raw);
+      }
+    }
+  }
+}
+
+TEST(Delta, FindsWhatDidNotChangeAcrossAllOfTheBase) {
+  Codec codec;
+  for (size_t length : {2000u, 60'000u, 1u << 20, 12u << 20}) {
+    const std::string base = Noise(length, length);
+    for (size_t at : {size_t{0}, length / 2, length - 20}) {
+      std::string raw = base;
+      raw.replace(at, 7, "changed");
+      raw.insert(at / 2, "put in");
+      Bytes out;
+      ASSERT_TRUE(codec.EncodeDelta(AsBytes(raw), AsBytes(base), raw.size(), out));
+      EXPECT_LT(out.size(), 200 + length / 1000) << length << " at " << at;
+    }
+  }
+}
+
+TEST(Delta, IsNotMadeWhenItWouldBeTooLong) {
+  Codec codec;
+  Bytes out(5);
+  EXPECT_FALSE(
+      codec.EncodeDelta(AsBytes(Noise(1, 1000)), AsBytes(Noise(2, 1000)), 900, out));
+  EXPECT_EQ(out.size(), 5u);
+}
+
+// A base is bytes, whatever it looks like: a trained dictionary may be a file too.
+TEST(Delta, DoesNotTakeABaseForADictionary) {
+  Codec codec;
+  std::string base = std::string("\x37\xa4\x30\xec", 4) + SourceText(1, 3000);
+  std::string raw = base + "more";
+  Bytes out;
+  ASSERT_TRUE(codec.EncodeDelta(AsBytes(raw), AsBytes(base), raw.size(), out));
+  EXPECT_LT(out.size(), 100u);
+  auto back = codec.DecodeDelta(out, AsBytes(base), raw.size());
+  ASSERT_TRUE(back.ok()) << back.error().what;
+  EXPECT_EQ(AsText(*back), raw);
+}
+
+TEST(Delta, RefusesAWrongLengthAndLeavesNoBaseBehind) {
+  Codec codec;
+  const std::string base = SourceText(1, 3000);
+  const std::string raw = base + "more";
+  Bytes out;
+  ASSERT_TRUE(codec.EncodeDelta(AsBytes(raw), AsBytes(base), raw.size(), out));
+  for (size_t wrong : {size_t{0}, raw.size() - 1, raw.size() + 1, kMaxDelta + 1})
+    EXPECT_FALSE(codec.DecodeDelta(out, AsBytes(base), wrong).ok());
+  Bytes cut(out.begin(), out.end() - 1);
+  EXPECT_FALSE(codec.DecodeDelta(cut, AsBytes(base), raw.size()).ok());
+  // Nor is it used for what comes next, in either direction.
+  EXPECT_FALSE(codec.Decode(CodecId::kZstd, out, raw.size()).ok());
+  Bytes whole;
+  ASSERT_EQ(codec.Encode(AsBytes(raw), whole), CodecId::kZstd);
+  EXPECT_EQ(AsText(*codec.Decode(CodecId::kZstd, whole, raw.size())), raw);
+}
+
+TEST(Delta, RefusesOrSurvivesEveryFlipAndAnotherBase) {
+  Codec codec;
+  const std::string base = SourceText(1, 3000);
+  std::string raw = base;
+  raw.replace(1000, 30, Noise(4, 30));
+  Bytes out;
+  ASSERT_TRUE(codec.EncodeDelta(AsBytes(raw), AsBytes(base), raw.size(), out));
+  for (size_t at = 0; at < out.size(); ++at)
+    for (unsigned bit = 0; bit < 8; ++bit) {
+      Bytes flipped = out;
+      flipped[at] ^= static_cast<std::byte>(1u << bit);
+      auto back = codec.DecodeDelta(flipped, AsBytes(base), raw.size());
+      if (back.ok()) {
+        EXPECT_EQ(back->size(), raw.size());
+      }
+    }
+  for (size_t length : {0u, 1u, 2999u}) {
+    auto back = codec.DecodeDelta(out, AsBytes(base.substr(0, length)), raw.size());
+    if (back.ok()) {
+      EXPECT_EQ(back->size(), raw.size());
+    }
+  }
+}
+
 TEST(Codec, RefusesALengthThatIsNotTheFrames) {
   Codec codec;
   std::string text(10'000, 'a');

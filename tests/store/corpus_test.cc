@@ -67,6 +67,16 @@ Files SecondFiles() {
 }
 Files LateFiles() { return {{"src/main.c", Numbers(0, 300)}, {"new", Numbers(7, 20)}}; }
 
+// Since version 2: a few bytes changed, again and again.
+constexpr int kEdits = 10;
+Files EditedFiles(int edits) {
+  Files files = LateFiles();
+  for (int i = 1; i <= edits; ++i)
+    files["src/main.c"].replace(static_cast<size_t>(i) * 50, 6,
+                                "edit" + std::to_string(10 + i));
+  return files;
+}
+
 const RootId kRoot(IdFor("the root"));
 
 void Publish(Store& store, const LogRecord& record) {
@@ -153,6 +163,11 @@ void WriteSample(Fs& fs, const AbsPath& dir, uint32_t uid) {
   options.pack_target = 4000;  // the next one starts a pack
   store = open();
   Need(MakeCheckpoint(*store, "late", LateFiles(), kRoot));
+  options.pack_target = StoreOptions().pack_target;  // one pack for all of these
+  store = open();
+  for (int i = 1; i <= kEdits; ++i)
+    Need(MakeCheckpoint(*store, "edit " + std::to_string(i), EditedFiles(i), kRoot,
+                        EditedFiles(i - 1)));
 }
 
 TEST(Corpus, WritesASample) {
@@ -283,6 +298,60 @@ TEST_F(CorpusV1, IsWrittenOnAndCollected) {
   LogView log;
   Need(ReadOn(*store, log));
   EXPECT_EQ(log.max_seq, 16u);
+}
+
+class CorpusV2 : public CorpusV1 {
+ protected:
+  void SetUp() override { Load("store-v2", disk_); }
+  void ExpectAll(Store& store) {
+    ExpectClean(store);
+    ExpectPlainCheckpoints(store);
+    LogView log;
+    Need(ReadOn(store, log));
+    int edits = 0;
+    for (const LogRecord& r : log.records) {
+      if (r.kind != RecordKind::kCheckpoint || !log.IsWanted(r)) continue;
+      const std::string name = *Need(ToCheckpoint(r)).name;
+      if (!name.starts_with("edit ")) continue;
+      ++edits;
+      EXPECT_EQ(Need(ReadFiles(store, r.refs.at(0).id)),
+                EditedFiles(std::stoi(name.substr(5))));
+    }
+    EXPECT_EQ(edits, kEdits);
+  }
+  size_t Deltas(Store& store) {
+    size_t count = 0;
+    auto inventory = Need(TakeInventory(store));
+    for (const PackInventory& pack : inventory.packs)
+      for (const InventoryItem& item : pack.items) count += item.base != 0 ? 1 : 0;
+    return count;
+  }
+};
+
+TEST_F(CorpusV2, IsReadAndVerified) {
+  auto store = Need(world_.Open(Store::Mode::kRead));
+  EXPECT_EQ(store->manifest().packs.size(), 3u);
+  EXPECT_EQ(Deltas(*store), 8u);
+  ExpectAll(*store);
+}
+
+TEST_F(CorpusV2, IsWrittenOnAndCollected) {
+  auto store = Need(world_.Open());
+  Need(MakeCheckpoint(*store, "today", {{"t", "today"}}));
+  Need(CollectGarbage(*store, {.everything = true}));
+  store = Need(world_.Open());
+  EXPECT_EQ(Deltas(*store), 8u);
+  ExpectAll(*store);
+}
+
+TEST_F(CorpusV2, IsRepairedWithoutItsManifest) {
+  {
+    Fd dir = Need(disk_.OpenDir(AbsPath::Literal("/store")));
+    Need(disk_.Unlink(dir, Name::Literal("manifest")));
+  }
+  Need(RepairStore(disk_, world_.clock, world_.random, world_.dir, world_.options));
+  auto store = Need(world_.Open());
+  ExpectAll(*store);
 }
 
 TEST_F(CorpusV1, IsRepairedWithoutItsManifest) {

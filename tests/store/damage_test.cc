@@ -41,6 +41,8 @@ struct Place {
   uint64_t begin = 0, end = 0;
   ObjectKey key;    // kObject
   RecordId record;  // kLog
+  bool is_delta = false;
+  std::set<ObjectKey> dependents = {};  // kObject: what is made from it, and from those
 };
 
 struct PackLayout {
@@ -88,6 +90,18 @@ class Sample {
     // By now the next batch begins the second pack.
     Make(*store, "five", {{"late", SourceText(9, 900)}, {"dir/b", shared}}, root);
     Make(*store, "six", {{"late", Noise(5, 300)}, {"x/y/z", "deep"}}, root);
+    // Deltas of deltas, which are made from what nobody wants any more.
+    Files files = {{"e", SourceText(20, 600)}, {"k/f", Noise(21, 200)}};
+    for (uint64_t i = 0; i < 3; ++i) files["k/" + std::to_string(i)] = Noise(30 + i, 9);
+    Make(*store, "seven", files, root);
+    for (const char* name : {"eight", "nine"}) {
+      Files before = files;
+      files["e"].replace(200, 20, name);
+      files["k/f"].replace(100, 4, name);
+      Make(*store, name, files, root, before);
+    }
+    Need(DropCheckpoints(*store, {"eight"}));
+    wanted_.erase("eight");
     store.reset();
     disk_->Crash(CrashPolicy::KeepAll());
     Survey();
@@ -106,11 +120,12 @@ class Sample {
   const std::map<std::string, KnownCheckpoint>& wanted() const { return wanted_; }
   const std::map<RecordId, LogRecord>& records() const { return records_; }
   const std::vector<std::string>& rebuildable() const { return rebuildable_; }
+  size_t deltas() const { return deltas_; }
 
  private:
   void Make(Store& store, const std::string& name, const Files& files,
-            const RootId& root) {
-    Need(MakeCheckpoint(store, name, files, root));
+            const RootId& root, const Files& before = {}) {
+    Need(MakeCheckpoint(store, name, files, root, before));
     wanted_[name] = {IdFor(name), {}, files, {}};
   }
 
@@ -215,6 +230,14 @@ class Sample {
                     place.kind = Place::Kind::kLog;
                     place.record = Need(DecodeLogRecord(Need(file.ReadRecord(r)))).id;
                   }
+                  if (r.base != 0) {
+                    ++deltas_;
+                    place.is_delta = true;
+                    for (Place& base : layout.places)
+                      if (base.begin == r.base ||
+                          base.dependents.contains(layout.At(r.base).key))
+                        base.dependents.insert(r.header.key());
+                  }
                   layout.places.push_back(place);
                   return Ok();
                 }));
@@ -242,6 +265,7 @@ class Sample {
   std::map<RecordId, LogRecord> records_;
   std::vector<PackLayout> packs_;
   std::vector<std::string> rebuildable_;
+  size_t deltas_ = 0;
 };
 
 const Sample& TheSample() {
@@ -304,6 +328,7 @@ struct Toll {
   static Toll Of(const Place& place) {
     Toll toll;
     if (place.kind == Place::Kind::kObject) toll.objects.insert(place.key);
+    toll.objects.insert(place.dependents.begin(), place.dependents.end());
     if (place.kind == Place::Kind::kLog) toll.records.insert(place.record);
     return toll;
   }
@@ -483,11 +508,13 @@ void JudgeCollect(Fs& fs, const Toll& toll, bool must_refuse, Findings& out) {
   }
   if (must_refuse) out.Wrong("gc went on");
   store->reset();
-  // The dropped checkpoint and its drop are gone for good; damage may have gone along.
+  // The dropped checkpoints and their drops are gone for good; damage may have gone
+  // along.
   Toll after = toll;
   after.found = false;
   after.may_be_found = true;
   after.records.insert(IdFor("dropped"));
+  after.records.insert(IdFor("eight"));
   for (const auto& [id, r] : TheSample().records())
     if (r.kind == RecordKind::kDrop) after.records.insert(id);
   Judge(fs, after, out);
@@ -505,9 +532,10 @@ std::string At(const std::string& file, uint64_t position, unsigned bit) {
 
 TEST(Damage, TheSampleHasWhatItShould) {
   const Sample& s = TheSample();
-  EXPECT_EQ(s.packs().size(), 2u);
-  EXPECT_EQ(s.wanted().size(), 6u);
-  EXPECT_EQ(s.records().size(), 11u);
+  EXPECT_EQ(s.packs().size(), 3u);
+  EXPECT_EQ(s.wanted().size(), 8u);
+  EXPECT_EQ(s.records().size(), 15u);
+  EXPECT_GE(s.deltas(), 6u);
   uint64_t total = 0;
   for (const PackLayout& p : s.packs()) {
     total += p.length;
@@ -716,6 +744,7 @@ TEST(Damage, AZeroedBlockIsFoundAndCostsOnlyWhatItHits) {
       for (const Place& place : pack.places) {
         if (place.end <= at || place.begin >= end) continue;
         if (place.kind == Place::Kind::kObject) toll.objects.insert(place.key);
+        toll.objects.insert(place.dependents.begin(), place.dependents.end());
         if (place.kind == Place::Kind::kLog) toll.records.insert(place.record);
         headers += place.kind == Place::Kind::kBatchHeader;
         logs += place.kind == Place::Kind::kLog;
@@ -749,18 +778,24 @@ TEST(Damage, TwoSwappedObjectsAreFound) {
         const bool same_size = a.end - a.begin == b.end - b.begin;
         Toll toll;
         toll.objects = {a.key, b.key};
+        // Header and bytes swapped, both are whole, only not where they were: that is
+        // nothing but to what names its base by place.
+        Toll moved;
+        for (const Place* p : {&a, &b}) {
+          toll.objects.insert(p->dependents.begin(), p->dependents.end());
+          moved.objects.insert(p->dependents.begin(), p->dependents.end());
+          if (p->is_delta) moved.objects.insert(p->key);
+        }
         auto part = [&](uint64_t begin, uint64_t end) {
           return ByteSpan(original).subspan(begin, end - begin);
         };
         if (same_size) {
-          // Header and bytes: both are whole, only not where they were.
           DamagedDisk whole;
           whole.Overwrite("packs/" + pack.file, a.begin, part(b.begin, b.end));
           whole.Overwrite("packs/" + pack.file, b.begin, part(a.begin, a.end));
           out.Case(pack.file + " records swapped at " + std::to_string(a.begin) +
                    " and " + std::to_string(b.begin));
-          Toll nothing;
-          Judge(whole.fs(), nothing, out);
+          Judge(whole.fs(), moved, out);
           // The bytes alone: each header now lies about what follows.
           DamagedDisk bytes;
           bytes.Overwrite("packs/" + pack.file, a.begin + kRecordHeaderSize,
@@ -817,7 +852,10 @@ TEST(Damage, TwoSwappedBatchesAreFound) {
                  std::to_string(b));
         Toll toll;
         toll.numbers_may_change = true;
-        for (const Place& p : pack.places) {  // records only: they have no other copy
+        // Records, which are believed in their place only, and what names its base by
+        // place.
+        for (const Place& p : pack.places) {
+          if (p.is_delta) toll.objects.insert(p.key);
           if (p.kind == Place::Kind::kLog && p.begin >= a && p.begin < b_end)
             toll.records.insert(p.record);
         }

@@ -40,7 +40,7 @@ TEST(PackHeader, ComesBackAndRefusesEveryFlip) {
   auto encoded = Encode(h);
   EXPECT_EQ(ToHex(ByteSpan(encoded).first(56)),
             "42454c4159504b0a"
-            "01000000"
+            "02000000"
             "01000000"
             "11111111111111111111111111111111"
             "22222222222222222222222222222222"
@@ -56,10 +56,55 @@ TEST(PackHeader, ComesBackAndRefusesEveryFlip) {
 
 TEST(PackHeader, OfANewerVersionIsUnsupportedNotCorrupt) {
   PackHeader h;
-  h.version = 2;
+  h.version = 3;
   auto decoded = DecodePackHeader(Encode(h));
   ASSERT_FALSE(decoded.ok());
   EXPECT_EQ(decoded.error().code, Errc::kUnsupported);
+}
+
+TEST(PackHeader, OfEveryOlderVersionIsRead) {
+  PackHeader h;
+  h.version = 1;
+  auto decoded = DecodePackHeader(Encode(h));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->version, 1u);
+}
+
+TEST(RecordHeader, ADeltaSaysHowLongItsChainIsAndNothingElseDoes) {
+  auto read = [](CodecId codec, unsigned chain) {
+    RecordHeader h;
+    h.codec = codec;
+    h.chain = static_cast<uint8_t>(chain);
+    return DecodeRecordHeader(Encode(h));
+  };
+  for (unsigned chain = 1; chain <= kMaxDeltaChain; ++chain) {
+    ASSERT_TRUE(read(CodecId::kDelta, chain)) << chain;
+    EXPECT_EQ(read(CodecId::kDelta, chain)->chain, chain);
+    EXPECT_FALSE(read(CodecId::kZstd, chain)) << chain;
+    EXPECT_FALSE(read(CodecId::kRaw, chain)) << chain;
+  }
+  EXPECT_FALSE(read(CodecId::kDelta, 0));
+  EXPECT_FALSE(read(CodecId::kDelta, kMaxDeltaChain + 1));
+  EXPECT_FALSE(read(CodecId::kDelta, 255));
+}
+
+TEST(DeltaBase, ComesBackAndRefusesWhatIsNone) {
+  for (uint64_t offset :
+       {uint64_t{64}, uint64_t{127}, uint64_t{128}, uint64_t{1} << 40, UINT64_MAX}) {
+    Bytes encoded = EncodeDeltaBase(offset);
+    EXPECT_LE(encoded.size(), kMaxDeltaBase);
+    encoded.push_back(std::byte{0xff});  // the frame
+    auto back = DecodeDeltaBase(encoded);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->offset, offset);
+    EXPECT_EQ(back->length, encoded.size() - 1);
+    EXPECT_FALSE(DecodeDeltaBase(ByteSpan(encoded).first(back->length - 1)));
+  }
+  EXPECT_FALSE(DecodeDeltaBase({}));
+  EXPECT_FALSE(DecodeDeltaBase(EncodeDeltaBase(63)));  // within the pack's header
+  const Bytes longer_than_needed = {std::byte{0xc0}, std::byte{0x80}, std::byte{0}};
+  EXPECT_FALSE(DecodeDeltaBase(longer_than_needed));
+  EXPECT_FALSE(DecodeDeltaBase(Bytes(12, std::byte{0xff})));
 }
 
 BatchHeader SomeBatch() {
@@ -190,7 +235,7 @@ Manifest SomeManifest() {
 
 TEST(Manifest, ReadsAsTheFormatSays) {
   std::string text(AsText(EncodeManifest(SomeManifest())));
-  std::string body = "belay store 1\nstore " + Short<StoreId>(0x22).text() +
+  std::string body = "belay store 2\nstore " + Short<StoreId>(0x22).text() +
                      "\ngeneration 3\nnext_seq 99\npack " + Short<PackId>(0x11).text() +
                      " 500\npack " + Short<PackId>(0x12).text() + " 64\npack " +
                      Short<PackId>(0x13).text() + " open\n";
@@ -242,13 +287,13 @@ INSTANTIATE_TEST_SUITE_P(
     Manifest, RefusedManifest,
     ::testing::Values(
         Swap("another program", "belay", "delay"),
-        Swap("no version", "store 1", "store "),
-        Swap("version with a zero before it", "store 1", "store 01"),
-        Swap("version with a sign", "store 1", "store +1"),
-        Swap("version with a space behind it", "store 1\n", "store 1 \n"),
-        Swap("newer version", "store 1", "store 2", Errc::kUnsupported),
-        Swap("much newer version", "store 1", "store 4000000000", Errc::kUnsupported),
-        Swap("version beyond 64 bits", "store 1", "store 99999999999999999999"),
+        Swap("no version", "store 2", "store "),
+        Swap("version with a zero before it", "store 2", "store 02"),
+        Swap("version with a sign", "store 2", "store +2"),
+        Swap("version with a space behind it", "store 2\n", "store 2 \n"),
+        Swap("newer version", "store 2", "store 3", Errc::kUnsupported),
+        Swap("much newer version", "store 2", "store 4000000000", Errc::kUnsupported),
+        Swap("version beyond 64 bits", "store 2", "store 99999999999999999999"),
         Swap("CR LF", "\n", "\r\n"),
         Swap("no store line", "store " + Short<StoreId>(0x22).text() + "\n", ""),
         Swap("store id too short", Short<StoreId>(0x22).text(),

@@ -234,7 +234,7 @@ TEST_F(StoreTest, RefusesANewerFormat) {
   auto bytes = ReadSmallFile(disk_, store_->dir(), Name::Literal("manifest"), 4096);
   ASSERT_OK(bytes);
   std::string text(AsText(*bytes));
-  text.replace(text.find("store 1"), 7, "store 2");
+  text.replace(text.find("store 2"), 7, "store 3");
   ASSERT_OK(
       ReplaceFile(disk_, store_->dir(), Name::Literal("manifest"), AsBytes(text)));
   auto opened = world_.Open();

@@ -7,34 +7,72 @@
 namespace belay::test {
 
 namespace {
-// Builds one directory out of the paths that begin with it.
-Result<ObjectId> PutDirectory(BatchWriter& writer, const Files& files) {
+std::map<std::string, Files> Below(const Files& files) {
   std::map<std::string, Files> below;
+  for (const auto& [path, content] : files)
+    if (size_t slash = path.find('/'); slash != std::string::npos)
+      below[path.substr(0, slash)][path.substr(slash + 1)] = content;
+  return below;
+}
+
+void Sort(Tree& tree) {
+  std::sort(tree.entries.begin(), tree.entries.end(),
+            [](const TreeEntry& a, const TreeEntry& b) { return a.name < b.name; });
+}
+
+// What PutDirectory() would put.
+Tree DirectoryOf(const Files& files) {
   Tree tree;
   for (const auto& [path, content] : files) {
-    size_t slash = path.find('/');
-    if (slash != std::string::npos) {
-      below[path.substr(0, slash)][path.substr(slash + 1)] = content;
-      continue;
-    }
+    if (path.find('/') != std::string::npos) continue;
     TreeEntry e;
     e.name = path;
     e.mode = 0644;
     e.size = content.size();
-    BELAY_TRY(e.id, writer.PutContent(AsBytes(content)));
+    e.id = Sha256::Of(AsBytes(content));
     tree.entries.push_back(std::move(e));
   }
-  for (const auto& [name, inner] : below) {
+  for (const auto& [name, inner] : Below(files)) {
     TreeEntry e;
     e.name = name;
     e.kind = EntryKind::kDirectory;
     e.mode = 0755;
-    BELAY_TRY(e.id, PutDirectory(writer, inner));
+    e.id = Sha256::Of(*EncodeTree(DirectoryOf(inner)));
     tree.entries.push_back(std::move(e));
   }
-  std::sort(tree.entries.begin(), tree.entries.end(),
-            [](const TreeEntry& a, const TreeEntry& b) { return a.name < b.name; });
-  return writer.PutTree(tree);
+  Sort(tree);
+  return tree;
+}
+
+// Builds one directory out of the paths that begin with it.
+Result<ObjectId> PutDirectory(BatchWriter& writer, const Files& files,
+                              const Files& before) {
+  Tree tree;
+  for (const auto& [path, content] : files) {
+    size_t slash = path.find('/');
+    if (slash != std::string::npos) continue;
+    TreeEntry e;
+    e.name = path;
+    e.mode = 0644;
+    e.size = content.size();
+    auto was = before.find(path);
+    BELAY_TRY(e.id,
+              writer.PutContent(
+                  AsBytes(content),
+                  was == before.end() ? ObjectId() : Sha256::Of(AsBytes(was->second))));
+    tree.entries.push_back(std::move(e));
+  }
+  auto below_before = Below(before);
+  for (const auto& [name, inner] : Below(files)) {
+    TreeEntry e;
+    e.name = name;
+    e.kind = EntryKind::kDirectory;
+    e.mode = 0755;
+    BELAY_TRY(e.id, PutDirectory(writer, inner, below_before[name]));
+    tree.entries.push_back(std::move(e));
+  }
+  Sort(tree);
+  return writer.PutTree(tree, DirectoryOf(before));
 }
 
 Status ReadDirectory(Store& store, const ObjectId& id, const std::string& prefix,
@@ -56,9 +94,10 @@ Status ReadDirectory(Store& store, const ObjectId& id, const std::string& prefix
 }
 }  // namespace
 
-Result<ObjectId> PutFiles(BatchWriter& writer, const Files& files) {
+Result<ObjectId> PutFiles(BatchWriter& writer, const Files& files,
+                          const Files& before) {
   State state;
-  BELAY_TRY(state.tree, PutDirectory(writer, files));
+  BELAY_TRY(state.tree, PutDirectory(writer, files, before));
   return writer.PutObject(ObjectType::kState, EncodeState(state));
 }
 
@@ -67,10 +106,11 @@ RecordId IdFor(const std::string& name) {
 }
 
 Result<RecordId> MakeCheckpoint(Store& store, const std::string& name,
-                                const Files& files, const RootId& root) {
+                                const Files& files, const RootId& root,
+                                const Files& before) {
   BELAY_TRY(auto writer, store.Begin());
   Checkpoint c;
-  BELAY_TRY(c.state, PutFiles(*writer, files));
+  BELAY_TRY(c.state, PutFiles(*writer, files, before));
   c.id = IdFor(name);
   c.root = root;
   c.kind = CheckpointKind::kManual;

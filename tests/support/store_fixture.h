@@ -30,12 +30,15 @@ struct World {
   }
 };
 
-// Puts trees and state into `writer`; the state's id.
-Result<ObjectId> PutFiles(BatchWriter& writer, const Files& files);
+// Puts trees and state into `writer`; the state's id. What `before` holds under the
+// same paths is given as what it was made from.
+Result<ObjectId> PutFiles(BatchWriter& writer, const Files& files,
+                          const Files& before = {});
 // A manual checkpoint of `files`, committed. Its record id is made from `name`, so that
 // it can be found again without remembering anything.
 Result<RecordId> MakeCheckpoint(Store& store, const std::string& name,
-                                const Files& files, const RootId& root = RootId());
+                                const Files& files, const RootId& root = RootId(),
+                                const Files& before = {});
 RecordId IdFor(const std::string& name);
 Status DropCheckpoints(Store& store, const std::vector<std::string>& names);
 
