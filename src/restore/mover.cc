@@ -439,12 +439,29 @@ Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
   return Ok();
 }
 
+// On the way back there is nowhere else to go: who put a directory where a file was, or
+// took the directory away, would otherwise keep everybody out for good.
+Status Mover::LeaveTheirs(size_t index, Status step) {
+  if (step.ok() || way_ != Way::kBack || BELAY_MUTANT("stuck-on-the-way-back"))
+    return step;
+  bool theirs = step.error().code == Errc::kConflict;
+  if (!theirs && IsAbsence(step.error())) {
+    looker_.Forget();
+    auto at = looker_.Parent(PathOf(index));
+    theirs = !at.ok() && IsAbsence(at.error());
+  }
+  if (!theirs) return step;
+  theirs_.push_back(PathOf(index));
+  return Ok();
+}
+
 // --- all of it -----------------------------------------------------------------------
 
 Status Mover::Move(Way way, const std::function<bool()>& stop) {
   const size_t count = journal_.changes.size();
   way_ = way;
   left_.clear();
+  theirs_.clear();
   looker_.Forget();
   BELAY_OK(OpenStage(false));
   auto stopped = [&]() -> Status {
@@ -473,9 +490,10 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
     if (IsLeaf(from) && !IsLeaf(to)) {
       // Of an earlier run a directory may stand here already.
       BELAY_TRY(auto stat, looker_.Stat(PathOf(i)));
-      if (stat && stat->type != FileType::kDirectory) BELAY_OK(Displace(i));
+      if (stat && stat->type != FileType::kDirectory)
+        BELAY_OK(LeaveTheirs(i, Displace(i)));
     } else if (IsDir(from) && !IsDir(to)) {
-      BELAY_OK(RemoveDirectory(i, to));
+      BELAY_OK(LeaveTheirs(i, RemoveDirectory(i, to)));
     }
   }
   // 2. What comes, directories before what is in them.
@@ -486,11 +504,11 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
     const Maybe& to = To(i, way);
     if (!to) continue;
     if (IsDir(to)) {
-      if (!IsDir(from)) BELAY_OK(MakeDirectory(i));
+      if (!IsDir(from)) BELAY_OK(LeaveTheirs(i, MakeDirectory(i)));
     } else if (!IsLeaf(from)) {
-      BELAY_OK(Place(i, *to));
+      BELAY_OK(LeaveTheirs(i, Place(i, *to)));
     } else if (!SameContent(*from, *to)) {
-      BELAY_OK(Replace(i, *from, *to));
+      BELAY_OK(LeaveTheirs(i, Replace(i, *from, *to)));
     }
   }
   return Finish(way);

@@ -67,6 +67,9 @@ class Mover {
   const std::vector<std::string>& held_open() const { return held_open_; }
   // Directories that could not go because something new is in them.
   const std::vector<std::string>& left() const { return left_; }
+  // Of the way back: paths where others are in the way. Theirs stays; what was there is
+  // in the safety checkpoint.
+  const std::vector<std::string>& theirs() const { return theirs_; }
 
   // Removes the staging directory and all in it.
   Status RemoveStage();
@@ -97,6 +100,7 @@ class Mover {
   Result<bool> WriteInPlace(size_t index, const PathState& from, const PathState& to);
   Status SetAttributes(const std::string& path, const PathState& wanted);
   Status SetModeOf(const std::string& path, uint32_t mode);
+  Status LeaveTheirs(size_t index, Status step);
   Status Finish(Way way);
 
   const Maybe& From(size_t index, Way way) const;
@@ -116,7 +120,7 @@ class Mover {
   std::unordered_set<uint64_t> torn_;             // inodes that we half wrote
   std::unordered_map<ObjectId, Bytes> contents_;  // small ones that were read already
   size_t contents_size_ = 0;
-  std::vector<std::string> left_, held_open_;
+  std::vector<std::string> left_, theirs_, held_open_;
 };
 
 }  // namespace belay

@@ -128,7 +128,13 @@ class Runner {
     if (back.ok()) back = StoreFound(out);
     if (back.ok()) back = Tidy();
     if (!back.ok()) return Interrupted(why, back.error());
-    if (why.hint.empty()) why.hint = "nothing was changed";
+    if (!mover_.theirs().empty()) {
+      why.hint = "others have changed " + EscapeForDisplay(mover_.theirs().front()) +
+                 (mover_.theirs().size() > 1 ? " and more" : "") +
+                 ", which is left so; how it was is in the newest checkpoint";
+    } else if (why.hint.empty()) {
+      why.hint = "nothing was changed";
+    }
     return why;
   }
 
@@ -422,11 +428,12 @@ Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
 }
 
 // A root that is gone comes back, empty at first, as the checkpoint knew it.
-Status BringRootBack(Store& store, const Root& root, const StateView& target) {
+// True: it was gone.
+Result<bool> BringRootBack(Store& store, const Root& root, const StateView& target) {
   BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
   auto there = store.fs().OpenDir(path);
   if (there.ok() || there.error().code != Errc::kNotFound) {
-    if (there.ok()) return Ok();
+    if (there.ok()) return false;
     return std::move(there).error();
   }
   if (!path.is_root()) {
@@ -438,7 +445,17 @@ Status BringRootBack(Store& store, const Root& root, const StateView& target) {
   if (target.rules && (stat.uid != target.rules->uid || stat.gid != target.rules->gid))
     (void)store.fs().SetOwner(dir, target.rules->uid, target.rules->gid);
   if ((mode | 0700) != mode) BELAY_OK(store.fs().SetMode(dir, mode));
-  return Ok();
+  return true;
+}
+
+// After a failure: gone as before, unless there is something in it or to be done.
+void TakeRootAway(Store& store, const Root& root) {
+  auto pending = JournalFile::Exists(store, root.id);
+  auto path = AbsPath::Parse(root.path);
+  if (!pending.ok() || *pending || !path.ok() || path->is_root()) return;
+  auto parent = store.fs().OpenDir(path->parent());
+  auto name = RelPath::Parse(std::string_view(path->bytes()).substr(1));
+  if (parent.ok() && name.ok()) (void)store.fs().RemoveDir(*parent, name->basename());
 }
 
 Operation RollbackTo(const Checkpoint& target, const RollbackRequest& request) {
@@ -572,7 +589,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   Outcome out;
   if (recovered) out.warnings.push_back(recovered->text);
   BELAY_TRY(StateView view, LoadTarget(store, target));
-  BELAY_OK(BringRootBack(store, request.root, view));
+  BELAY_TRY(const bool was_gone, BringRootBack(store, request.root, view));
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
                            "); nothing was deleted");
@@ -592,9 +609,11 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   };
   std::optional<int64_t> times;
   if (request.preserve_times) times = target.made_ms * 1'000'000;
-  return Perform(store, request, RollbackTo(target, request),
-                 "before rollback to " + Quoted(LabelOf(target)), times, make,
-                 std::move(out));
+  auto done = Perform(store, request, RollbackTo(target, request),
+                      "before rollback to " + Quoted(LabelOf(target)), times, make,
+                      std::move(out));
+  if (!done.ok() && was_gone) TakeRootAway(store, request.root);
+  return done;
 }
 
 Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& request,

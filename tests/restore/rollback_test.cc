@@ -1,59 +1,24 @@
 // A rollback takes a directory back, whole, and can itself be taken back.
 
-#include <gtest/gtest.h>
-
-#include "restore/journal.h"
-#include "support/restore_world.h"
+#include "support/crash_harness.h"
+#include "support/pass_fs.h"
+#include "support/race_fs.h"
+#include "support/rollback_fixture.h"
 
 namespace belay::test {
 namespace {
 
-class RollbackTest : public ::testing::Test {
- protected:
-  RollbackTest() : world(disk, AbsPath::Literal("/m")) {
-    Must(MakeDirs(disk, AbsPath::Literal("/m"), 0755));
-    root = Must(world.Dir());
-  }
-  void Put(std::string_view path, std::string_view content, uint32_t mode = 0644) {
-    Must(PutFile(disk, root, P(path), content, mode));
-  }
-  void MakeDir(std::string_view path) {
-    Parent parent = Must(OpenParent(disk, root, P(path)));
-    Must(disk.MakeDir(parent.dir, parent.name, 0755));
-  }
-  void Remove(std::string_view path) {
-    Parent parent = Must(OpenParent(disk, root, P(path)));
-    Must(disk.Unlink(parent.dir, parent.name));
-  }
-
-  MemFs disk;
-  RestoreWorld world;
-  Fd root;
-};
-
 TEST_F(RollbackTest, BringsBackWhatWasEditedDeletedAndCreated) {
-  MakeDir("src");
-  Put("src/a", "one");
-  Put("src/b", "two", 0600);
-  Must(disk.Symlink(root, N("link"), "src/a"));
-  Must(world.Capture("start"));
-  const std::string before = world.Tree();
-  Put("src/a", "edited by an agent");
-  Remove("src/b");
-  Put("src/new", "made by an agent");
-  Remove("link");
-  Must(disk.Symlink(root, N("link"), "elsewhere"));
-  const std::string after = world.Tree();
-
+  MakeMess();
   Outcome done = Must(world.Rollback("start"));
-  EXPECT_EQ(world.Tree(), before);
+  EXPECT_EQ(Tree(), start);
   EXPECT_TRUE(done.verified);
   ASSERT_TRUE(done.operation);
   ASSERT_TRUE(done.safety);
   Must(world.Undo());
-  EXPECT_EQ(world.Tree(), after);
+  EXPECT_EQ(Tree(), now);
   Must(world.Redo());
-  EXPECT_EQ(world.Tree(), before);
+  EXPECT_EQ(Tree(), start);
 }
 
 TEST_F(RollbackTest, NothingToDoMakesNoOperationAndNoCheckpoint) {
@@ -62,6 +27,482 @@ TEST_F(RollbackTest, NothingToDoMakesNoOperationAndNoCheckpoint) {
   Outcome done = Must(world.Rollback("start"));
   EXPECT_FALSE(done.operation);
   EXPECT_FALSE(done.safety);
+  EXPECT_EQ(Checkpoints().size(), 1u);
+  EXPECT_TRUE(Operations().empty());
+}
+
+// --- the safety checkpoint
+// -------------------------------------------------------------
+
+TEST_F(RollbackTest, WhatIsOverwrittenWasStoredFirst) {
+  MakeMess();
+  Outcome done = Must(world.Rollback("start"));
+  ASSERT_TRUE(done.safety);
+  EXPECT_EQ(done.safety->kind, CheckpointKind::kSafety);
+  EXPECT_FALSE(done.safety->partial);
+  auto holds = Holds(*done.safety);
+  EXPECT_EQ(holds["in-place"], "edited by an agent");
+  EXPECT_EQ(holds["private"], "secret now, and longer");
+  EXPECT_EQ(holds["new"], "made by an agent");
+  EXPECT_EQ(holds["newdir/new"], "3");
+  EXPECT_EQ(holds["swap/in"], "2");
+  EXPECT_EQ(holds["link"], "-> there");
+}
+
+TEST_F(RollbackTest, TheSafetyCheckpointHoldsWhatIsIgnoredNow) {
+  Put("data/x", "1");
+  Put("y.csv", "1");
+  Put("plain", "1");
+  Must(world.Capture("start"));
+  Put(".gitignore", "data/\n*.csv\n");
+  Put("data/x", "2");
+  Put("y.csv", "2");
+  Put("plain", "2");
+  world.settings.exclude = {"plain"};
+  Outcome done = Must(world.Rollback("start"));
+  auto holds = Holds(*done.safety);
+  EXPECT_EQ(holds["data/x"], "2");
+  EXPECT_EQ(holds["y.csv"], "2");
+  EXPECT_EQ(holds["plain"], "2");
+  // It is a checkpoint like any other: the content is there without `undo`.
+  EXPECT_TRUE(IsStoredSomewhere("data/x", "2"));
+}
+
+TEST_F(RollbackTest, TheSafetyCheckpointIgnoresCapAndFloor) {
+  Put("a", "1");
+  Must(world.Capture("start"));
+  Put("a", Noise(1, 50'000));
+  world.settings.store_cap = {.bytes = 1};
+  world.settings.store_floor = {.percent = 100};
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Read("a"), "1");
+}
+
+TEST_F(RollbackTest, WithoutASafetyCheckpointNothingIsChanged) {
+  MakeMess();
+  for (int sys : {ENOSPC, EIO, EDQUOT, EROFS}) {
+    for (FsCall call : {FsCall::kSyncData, FsCall::kWrite}) {
+      auto copy = disk.Clone();
+      Fault fault = Fault::Errno(1, sys, true);
+      fault.only = {call};
+      FaultFs fs(*copy, fault);
+      RestoreWorld other(fs, AbsPath::Literal("/m"), 99, 1000);
+      EXPECT_FALSE(other.Rollback("start").ok()) << FsCallName(call) << " " << sys;
+      EXPECT_TRUE(fs.fired());
+      EXPECT_EQ(other.Tree(), now) << FsCallName(call) << " " << sys;
+    }
+  }
+}
+
+TEST_F(RollbackTest, AFileThatCannotBeReadStopsItBeforeAnythingMoves) {
+  MakeMess();
+  struct Unreadable : PassFs {
+    using PassFs::PassFs;
+    Result<size_t> Read(const Fd& file, uint64_t offset,
+                        std::span<std::byte> out) override {
+      auto got = PassFs::Read(file, offset, out);
+      if (got.ok() && *got >= 16 &&
+          AsText(ByteSpan(out.first(*got))).starts_with("made by an agent"))
+        return FsError(EIO, "read", "new");
+      return got;
+    }
+  } fs(disk);
+  Through other(fs, *this);
+  auto done = other.world.Rollback("start");
+  // Either it is refused, or the file that cannot be stored stays.
+  if (done.ok()) {
+    EXPECT_EQ(Read("new"), "made by an agent");
+  } else {
+    EXPECT_EQ(Tree(), now);
+  }
+  ExpectNoTraces();
+}
+
+// --- deletion
+// --------------------------------------------------------------------------
+
+TEST_F(RollbackTest, WhatTheTargetIgnoredStays) {
+  Put(".gitignore", "data/\n*.tmp\n");
+  Must(world.Capture("start"));
+  Put(".gitignore", "# nothing\n");
+  Put("data/only-copy", "precious");
+  Put("x.tmp", "precious");
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Read("data/only-copy"), "precious");
+  EXPECT_EQ(Read("x.tmp"), "precious");
+}
+
+// --- apply
+// -----------------------------------------------------------------------------
+
+TEST_F(RollbackTest, NothingIsLeftBehind) {
+  MakeMess();
+  Must(world.Rollback("start"));
+  ExpectNoTraces();
+  Must(world.Undo());
+  ExpectNoTraces();
+  EXPECT_FALSE(Must(world.Recover()));
+}
+
+TEST_F(RollbackTest, APrivateFileIsNeverReadableByOthers) {
+  MakeMess();
+  Remove("private");  // so that it is made anew
+  std::function<void(const Fd&)> look = [&](const Fd& dir) {
+    for (const DirEntry& entry : Must(disk.List(dir))) {
+      const FileStat stat = Must(disk.StatAt(dir, N(entry.name)));
+      if (stat.type == FileType::kDirectory)
+        look(Must(disk.Open(dir, N(entry.name), OpenMode::Directory())));
+      if (stat.type != FileType::kRegular || (stat.mode & 077) == 0) continue;
+      auto content = GetFile(disk, dir, P(entry.name));
+      ASSERT_FALSE(content.ok() && content->find("secret") != std::string::npos)
+          << entry.name << " is readable by others";
+    }
+  };
+  RaceFs fs(disk, [&] { look(root); });
+  {
+    Through other(fs, *this);
+    Must(other.world.Rollback("start"));
+    look(root);
+    Must(other.world.Undo());
+    Must(other.world.Redo());
+  }
+  EXPECT_EQ(Read("private"), "secret then");
+  EXPECT_EQ(Stat("private").mode, 0600u);
+}
+
+TEST_F(RollbackTest, OtherNamesOfAHardLinkKeepTheirContent) {
+  Put("a", "then");
+  Must(world.Capture("start"));
+  Put("a", "now");
+  Fd outside = Must(disk.OpenDir(AbsPath::Literal("/m")));
+  Must(disk.Link(root, N("a"), outside, N("other-name")));
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Read("a"), "then");
+  EXPECT_EQ(Must(GetFile(disk, outside, P("other-name"))), "now");
+  Must(world.Undo());
+  EXPECT_EQ(Read("a"), "now");
+  EXPECT_EQ(Must(GetFile(disk, outside, P("other-name"))), "now");
+}
+
+TEST_F(RollbackTest, HardLinksInsideTheProjectComeBackAsFiles) {
+  Put("a", "then");
+  HardLink("a", "b");
+  Must(world.Capture("start"));
+  Remove("b");
+  Put("a", "now");
+  HardLink("a", "c");
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Read("a"), "then");
+  EXPECT_EQ(Read("b"), "then");
+  EXPECT_FALSE(Exists("c"));
+  Must(world.Undo());
+  EXPECT_EQ(Read("a"), "now");
+  EXPECT_EQ(Read("c"), "now");
+  EXPECT_FALSE(Exists("b"));
+}
+
+TEST_F(RollbackTest, AFileInUseIsNotWrittenInPlace) {
+  Put("a", "then");
+  Must(world.Capture("start"));
+  Put("a", "now");
+  Fd reader = Must(disk.Open(root, N("a"), OpenMode::Read()));
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Read("a"), "then");
+  Bytes seen(8);
+  EXPECT_EQ(Must(ReadFull(disk, reader, 0, seen)), 3u);
+  EXPECT_EQ(std::string(AsText(seen)).substr(0, 3), "now");
+}
+
+TEST_F(RollbackTest, AFileInUseByAWriterIsWarnedAbout) {
+  Put("a", "then");
+  Must(world.Capture("start"));
+  Put("a", "now");
+  Fd writer = Must(disk.Open(root, N("a"), OpenMode::ReadWrite()));
+  Outcome preview = Must(world.Preview("start"));
+  EXPECT_TRUE(Mentions(preview.plan.warnings, "a is open for writing"));
+  Outcome done = Must(world.Rollback("start"));
+  EXPECT_TRUE(Mentions(done.warnings, "still writes to the old a"));
+  EXPECT_EQ(Read("a"), "then");
+}
+
+TEST_F(RollbackTest, FilesGetTheCurrentTimeUnlessAskedOtherwise) {
+  Put("a", "then");
+  Put("b", "then");
+  Must(world.Capture("start"));
+  auto opened = Must(world.Open());
+  const int64_t made_ns = Must(world.Named(opened, "start")).made_ms * 1'000'000;
+  Put("a", "now");
+  Remove("b");
+  const int64_t edited = Stat("a").mtime_ns;
+  Must(world.Rollback("start"));
+  EXPECT_GT(Stat("a").mtime_ns, edited);
+  EXPECT_GT(Stat("b").mtime_ns, edited);
+  Must(world.Undo());
+  world.preserve_times = true;
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Stat("a").mtime_ns, made_ns);
+  EXPECT_EQ(Stat("b").mtime_ns, made_ns);
+}
+
+TEST_F(RollbackTest, FilesThatAreAsTheyWereKeepTheirTime) {
+  Put("a", "then");
+  Put("same", "same");
+  Must(world.Capture("start"));
+  const FileStat before = Stat("same");
+  Put("a", "now");
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Stat("same").mtime_ns, before.mtime_ns);
+  EXPECT_EQ(Stat("same").ctime_ns, before.ctime_ns);
+  EXPECT_EQ(Stat("same").ino, before.ino);
+}
+
+TEST_F(RollbackTest, SetuidComesBackOnlyWhereItIsNow) {
+  Put("kept", "1", 0755);
+  Chmod("kept", 04755);
+  Put("lost", "1", 0755);
+  Chmod("lost", 04755);
+  Put("gone", "1", 0755);
+  Chmod("gone", 06755);
+  Must(world.Capture("start"));
+  Put("kept", "2", 0755);
+  Chmod("kept", 04755);
+  Put("lost", "2", 0755);
+  Chmod("lost", 0755);
+  Remove("gone");
+  Outcome done = Must(world.Rollback("start"));
+  EXPECT_EQ(Stat("kept").mode, 04755u);
+  EXPECT_EQ(Stat("lost").mode, 0755u);
+  EXPECT_EQ(Stat("gone").mode, 0755u);
+  EXPECT_EQ(Read("gone"), "1");
+  EXPECT_TRUE(Mentions(done.plan.warnings, "without setuid"));
+}
+
+TEST_F(RollbackTest, AnImmutableFileIsReportedBeforeAnythingMoves) {
+  MakeMess();
+  Must(disk.SetImmutable(root, N("in-place"), true));
+  auto preview = world.Preview("start");
+  ASSERT_FALSE(preview.ok());
+  EXPECT_EQ(preview.error().code, Errc::kRefused);
+  EXPECT_NE(preview.error().what.find("in-place is immutable"), std::string::npos);
+  auto done = world.Rollback("start");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(Tree(), now);
+  ExpectNoTraces();
+  Must(disk.SetImmutable(root, N("in-place"), false));
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Tree(), start);
+}
+
+TEST_F(RollbackTest, AnImmutableDirectoryIsReportedBeforeAnythingMoves) {
+  Put("d/a", "1");
+  Must(world.Capture("start"));
+  Put("d/a", "2");
+  Put("d/b", "2");
+  Must(disk.SetImmutable(root, N("d"), true));
+  auto done = world.Rollback("start");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kRefused);
+  EXPECT_EQ(Read("d/a"), "2");
+}
+
+TEST_F(RollbackTest, AReadOnlyDiskRefusesWithNothingChanged) {
+  MakeMess();
+  disk.SetReadOnly(true);
+  EXPECT_FALSE(world.Rollback("start").ok());
+  disk.SetReadOnly(false);
+  EXPECT_EQ(Tree(), now);
+  ExpectNoTraces();
+}
+
+TEST_F(RollbackTest, TheRootItselfMayBeGone) {
+  Put("d/a", "1");
+  Put("x", "1", 0600);
+  Must(world.Capture("start"));
+  const std::string then = Tree();
+  root = Fd();
+  Fd top = Must(disk.OpenDir(AbsPath::Literal("/m")));
+  Must(RemoveTree(disk, top, N("project")));
+  Outcome preview = Must(world.Preview("start"));
+  EXPECT_TRUE(Mentions(preview.warnings, "gone"));
+  EXPECT_EQ(Steps(preview.plan), "mkdir d, create d/a, create x");
+  EXPECT_FALSE(disk.OpenDir(world.project).ok()) << "a preview made it";
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Tree(), then);
+  Must(world.Undo());
+  EXPECT_EQ(Tree(), "");
+}
+
+TEST_F(RollbackTest, ARootThatIsGoneIsNotMadeWhenTheTargetIsDamaged) {
+  Put("a", "1");
+  Must(world.Capture("start"));
+  auto opened = Must(world.Open());
+  Checkpoint target = Must(world.Named(opened, "start"));
+  {
+    State state = Must(opened.store->GetState(target.state));
+    belay::Tree tree = Must(opened.store->GetTree(state.tree));
+    tree.entries[0].id = Sha256::Of(AsBytes("nowhere"));
+    auto writer = Must(opened.store->Begin());
+    state.tree = Must(writer->PutTree(tree));
+    target.state = Must(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    target.id = RecordId(world.world.random.NewId());
+    writer->Add(ToRecord(target));
+    Must(writer->Commit());
+  }
+  root = Fd();
+  Fd top = Must(disk.OpenDir(AbsPath::Literal("/m")));
+  Must(RemoveTree(disk, top, N("project")));
+  auto done = belay::Rollback(*opened.store, world.RequestFor(opened.root), target);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kCorrupt);
+  EXPECT_FALSE(disk.OpenDir(world.project).ok()) << "an empty directory was left";
+}
+
+// --- stopping
+// --------------------------------------------------------------------------
+
+TEST_F(RollbackTest, StoppedAnywhereItEndsInTheOldTree) {
+  MakeMess();
+  int stopped = 0;
+  for (int at = 1;; ++at) {
+    auto copy = disk.Clone();
+    RestoreWorld other(*copy, AbsPath::Literal("/m"), 99, 1000);
+    int asked = 0;
+    other.stop = [&] { return ++asked >= at; };
+    auto done = other.Rollback("start");
+    if (done.ok()) {
+      EXPECT_EQ(other.Tree(), start);
+      EXPECT_LT(asked, at);
+      break;
+    }
+    ++stopped;
+    EXPECT_EQ(done.error().code, Errc::kRefused) << done.error().what;
+    ASSERT_EQ(other.Tree(), now) << "stopped at question " << at;
+    ASSERT_FALSE(Must(other.Recover())) << "a journal was left";
+    other.stop = {};
+    Must(other.Rollback("start"));
+    ASSERT_EQ(other.Tree(), start) << "after a stop at question " << at;
+  }
+  EXPECT_GT(stopped, 20);
+}
+
+// --- verification
+// ----------------------------------------------------------------------
+
+// Says it wrote `right`, and writes something else.
+class LyingFs : public PassFs {
+ public:
+  LyingFs(Fs& inner, std::string right) : PassFs(inner), right_(std::move(right)) {}
+  Result<size_t> Write(const Fd& file, uint64_t offset, ByteSpan bytes) override {
+    if (AsText(bytes) != right_) return PassFs::Write(file, offset, bytes);
+    ++lies;
+    Bytes wrong(bytes.begin(), bytes.end());
+    wrong[wrong.size() / 2] ^= std::byte{1};
+    return PassFs::Write(file, offset, wrong);
+  }
+  int lies = 0;
+
+ private:
+  std::string right_;
+};
+
+TEST_F(RollbackTest, ADiskThatLiesIsNoticedAndTheRollbackTakenBack) {
+  for (bool exists : {true, false}) {
+    auto copy = disk.Clone();
+    Project project(*copy, AbsPath::Literal("/m"), 1000);
+    project.Put("a", "the right content");
+    project.Put("b", "1");
+    Must(project.world.Capture("start"));
+    project.Put("a", "edited");
+    if (!exists) project.Remove("a");
+    project.Put("b", "2");
+    project.Put("c", "2");
+    const std::string before = project.Tree();
+    LyingFs fs(*copy, "the right content");
+    {
+      RestoreWorld other(fs, AbsPath::Literal("/m"), 99, 1000);
+      auto done = other.Rollback("start");
+      ASSERT_FALSE(done.ok());
+      EXPECT_EQ(done.error().code, Errc::kIo);
+      EXPECT_NE(done.error().what.find("a is not what the disk gives back"),
+                std::string::npos)
+          << done.error().what;
+    }
+    EXPECT_GT(fs.lies, 0);
+    EXPECT_EQ(project.Tree(), before);
+    EXPECT_TRUE(project.Operations().empty());
+    EXPECT_FALSE(Must(project.world.Recover()));
+  }
+}
+
+TEST_F(RollbackTest, WhatOthersChangeAfterOurWriteIsReportedAndLeft) {
+  Put("a", "then");
+  Put("b", "then");
+  Must(world.Capture("start"));
+  Put("a", "now");
+  Put("b", "now");
+  bool edited = false;
+  // Before the flush everything is written.
+  struct BeforeFlush : PassFs {
+    BeforeFlush(Fs& inner, std::function<void()> hook)
+        : PassFs(inner), hook_(std::move(hook)) {}
+    Status Sync(const Fd& file) override {
+      hook_();
+      return PassFs::Sync(file);
+    }
+    Status SyncAll(const Fd& file) override {
+      hook_();
+      return PassFs::SyncAll(file);
+    }
+    std::function<void()> hook_;
+  } fs(disk, [&] {
+    if (edited || Read("b") != "then" || Read("a") != "then") return;
+    edited = true;
+    Put("a", "theirs");
+  });
+  Through other(fs, *this);
+  Outcome done = Must(other.world.Rollback("start"));
+  ASSERT_TRUE(edited);
+  EXPECT_EQ(done.changed_by_others, std::vector<std::string>{"a"});
+  EXPECT_FALSE(done.verified);
+  EXPECT_EQ(Read("a"), "theirs");
+  EXPECT_EQ(Read("b"), "then");
+}
+
+// --- one at a time
+// ---------------------------------------------------------------------
+
+TEST_F(RollbackTest, ASecondOneIsToldWhoIsAtIt) {
+  MakeMess();
+  auto first = Must(world.Open());
+  HeldLock lock = Must(first.store->locks().AcquireRoot(first.root.id, 0));
+  NoteAtWork(*first.store, first.root.id, {"rollback", 4711});
+  world.lock_wait_ms = 10;
+  auto second = world.Rollback("start");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, Errc::kBusy);
+  EXPECT_NE(second.error().what.find("belay rollback (process 4711)"),
+            std::string::npos)
+      << second.error().what;
+  auto undo = world.Undo();
+  ASSERT_FALSE(undo.ok());
+  EXPECT_EQ(undo.error().code, Errc::kBusy);
+  auto checkpoint = world.Capture("meanwhile");
+  ASSERT_FALSE(checkpoint.ok());
+  EXPECT_EQ(checkpoint.error().code, Errc::kBusy);
+  EXPECT_EQ(Tree(), now);
+  lock.Release();
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Tree(), start);
+}
+
+TEST_F(RollbackTest, TheLockIsReleasedAfterAFailure) {
+  MakeMess();
+  world.stop = [] { return true; };
+  EXPECT_FALSE(world.Rollback("start").ok());
+  world.stop = {};
+  world.lock_wait_ms = 0;
+  Must(world.Rollback("start"));
+  EXPECT_EQ(disk.open_handles(), 1u) << "only the test's own";
 }
 
 }  // namespace

@@ -1,0 +1,221 @@
+// A writer racing a rollback at any call loses nothing: what it wrote is in the tree or
+// in a checkpoint afterwards.
+//
+//   BELAY_FULL=1 restore_test --gtest_filter='RollbackTest.*Racing*'   every call
+
+#include <iostream>
+
+#include "support/crash_harness.h"
+#include "support/race_fs.h"
+#include "support/rollback_fixture.h"
+
+namespace belay::test {
+namespace {
+
+const AbsPath kTop = AbsPath::Literal("/m");
+
+// What somebody does in one moment, to a path that the rollback is about to move.
+struct Racer {
+  const char* name;
+  // The content that must not be lost afterwards; "" when there is none.
+  std::string (*act)(Fs& disk, const Fd& root);
+};
+
+Status WriteInto(Fs& disk, const Fd& root, std::string_view path,
+                 std::string_view text) {
+  BELAY_TRY(Fd file, disk.OpenBeneath(root, P(path), OpenMode::ReadWrite()));
+  BELAY_OK(WriteFull(disk, file, 0, AsBytes(text)));
+  return disk.Truncate(file, text.size());
+}
+// As editors save.
+Status SaveOver(Fs& disk, const Fd& root, std::string_view path,
+                std::string_view text) {
+  BELAY_TRY(Parent at, OpenParent(disk, root, P(path)));
+  BELAY_OK(PutFile(disk, at.dir, P("saved.tmp"), text));
+  return disk.Rename(at.dir, N("saved.tmp"), at.dir, at.name, RenameHow::kReplace);
+}
+
+constexpr Racer kRacers[] = {
+    {"writes into a file that is written",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return WriteInto(disk, root, "edited", "raced edit").ok() ? "edited" : "";
+     }},
+    {"saves over a file that is written",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return SaveOver(disk, root, "edited", "raced edit").ok() ? "edited" : "";
+     }},
+    {"writes into a file that is replaced",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return WriteInto(disk, root, "moded", "raced edit").ok() ? "moded" : "";
+     }},
+    {"saves over a file that is replaced",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return SaveOver(disk, root, "moded", "raced edit").ok() ? "moded" : "";
+     }},
+    {"writes into a file that is deleted",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return WriteInto(disk, root, "new", "raced edit").ok() ? "new" : "";
+     }},
+    {"saves over a file that is deleted",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return SaveOver(disk, root, "new", "raced edit").ok() ? "new" : "";
+     }},
+    {"makes a file that comes back",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return SaveOver(disk, root, "lost", "raced edit").ok() ? "lost" : "";
+     }},
+    {"makes a file in a directory that goes",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return PutFile(disk, root, P("newdir/theirs"), "raced edit").ok()
+                  ? "newdir/theirs"
+                  : "";
+     }},
+    {"makes a file in a directory that becomes a file",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return PutFile(disk, root, P("swap/theirs"), "raced edit").ok() ? "swap/theirs"
+                                                                       : "";
+     }},
+    {"writes into a file that becomes a directory",
+     [](Fs& disk, const Fd& root) -> std::string {
+       return WriteInto(disk, root, "unswap", "raced edit").ok() ? "unswap" : "";
+     }},
+    {"makes a directory where a file was written",
+     [](Fs& disk, const Fd& root) -> std::string {
+       if (!disk.Unlink(root, N("edited")).ok()) return "";
+       Must(disk.MakeDir(root, N("edited"), 0755));
+       Must(PutFile(disk, root, P("edited/theirs"), "raced edit"));
+       return "edited/theirs";
+     }},
+    {"makes a directory where a file was deleted",
+     [](Fs& disk, const Fd& root) -> std::string {
+       if (!disk.Unlink(root, N("new")).ok()) return "";
+       Must(disk.MakeDir(root, N("new"), 0755));
+       Must(PutFile(disk, root, P("new/theirs"), "raced edit"));
+       return "new/theirs";
+     }},
+    {"makes a FIFO where a file comes back",
+     [](Fs& disk, const Fd& root) -> std::string {
+       (void)static_cast<MemFs&>(disk).MakeSpecial(root, N("lost"), FileType::kFifo,
+                                                   0600);
+       return "";
+     }},
+    {"removes a file that is written",
+     [](Fs& disk, const Fd& root) -> std::string {
+       (void)disk.Unlink(root, N("edited"));
+       return "";
+     }},
+    {"removes a directory in which things move",
+     [](Fs& disk, const Fd& root) -> std::string {
+       (void)RemoveTree(disk, root, N("sub"));
+       return "";
+     }},
+    {"puts a symlink in the place of a directory in which things move",
+     [](Fs& disk, const Fd& root) -> std::string {
+       if (RemoveTree(disk, root, N("sub")).ok())
+         (void)disk.Symlink(root, N("sub"), "/m/outside");
+       return "";
+     }},
+};
+
+class Race {
+ public:
+  explicit Race(MemFs& start) : disk(start) {
+    Project project(disk, kTop, 1000);
+    auto Put = [&](const char* path, const char* text, uint32_t mode = 0644) {
+      project.Put(path, text, mode);
+    };
+    auto Remove = [&](const char* path) { project.Remove(path); };
+    Must(disk.MakeDir(Must(disk.OpenDir(kTop)), N("outside"), 0755));
+    Put("edited", "then");
+    Put("moded", "then", 0600);
+    Put("lost", "then");
+    Put("swap", "then");
+    Put("unswap/in", "then");
+    Put("sub/edited", "then");
+    Put("sub/lost", "then");
+    Must(project.world.Capture("start"));
+    Put("edited", "now");
+    Put("moded", "now");
+    project.Chmod("moded", 0644);
+    Remove("lost");
+    Remove("swap");
+    Put("swap/in", "now");
+    Remove("unswap");
+    Put("unswap", "now");
+    Put("new", "now");
+    Put("newdir/in", "now");
+    Put("sub/edited", "now");
+    Remove("sub/lost");
+    Put("sub/new", "now");
+  }
+
+  // One rollback with `racer` acting before call `at`; false when there is no such
+  // call.
+  bool RunOne(const Racer& racer, uint64_t at) {
+    auto copy = disk.Clone();
+    Project project(*copy, kTop, 1000);
+    uint64_t calls = 0;
+    std::string path;
+    RaceFs fs(*copy, [&] {
+      if (++calls == at) path = racer.act(*copy, project.root);
+    });
+    const std::string where =
+        std::string(racer.name) + " before call " + std::to_string(at);
+    Result<Outcome> done = [&] {
+      RestoreWorld other(fs, kTop, 99, 1000);
+      return other.Rollback("start");
+    }();
+    if (calls < at) return false;
+    ++runs_;
+    if (!done.ok()) ++refused_;
+    // Whatever happened, nothing waits to be finished that cannot be.
+    auto recovered = project.world.Recover();
+    EXPECT_TRUE(recovered.ok()) << where << ": " << recovered.error().what
+                                << (done.ok() ? "" : "; " + done.error().what);
+    for (const DirEntry& entry : Must(copy->List(project.root)))
+      EXPECT_FALSE(IsStageName(entry.name)) << where;
+    if (!path.empty()) {
+      ++edits_;
+      const std::string in_tree = project.Read(path);
+      EXPECT_TRUE(in_tree == "raced edit" ||
+                  project.IsStoredSomewhere(path, "raced edit"))
+          << where << ": the edit of " << path << " is lost"
+          << (done.ok() ? "" : "; " + done.error().what);
+    }
+    EXPECT_EQ(Must(copy->List(Must(copy->OpenDir(kTop.Join(P("outside")))))).size(), 0u)
+        << where << ": something was written outside";
+    return true;
+  }
+
+  void Sweep(const Racer& racer, uint64_t stride, uint64_t offset) {
+    for (uint64_t at = 1 + offset; !::testing::Test::HasFailure() && RunOne(racer, at);
+         at += stride) {
+    }
+  }
+  void Report() const {
+    std::cout << "raced " << runs_ << " calls, " << edits_ << " edits, " << refused_
+              << " refused\n";
+  }
+  uint64_t edits() const { return edits_; }
+
+ private:
+  MemFs& disk;
+  uint64_t runs_ = 0, edits_ = 0, refused_ = 0;
+};
+
+TEST_F(RollbackTest, AWriterRacingAnyCallLosesNothing) {
+  const uint64_t seed = TestSeed(1);
+  Race race(disk);
+  uint64_t number = 0;
+  for (const Racer& racer : kRacers) {
+    if (RunEverything())
+      race.Sweep(racer, 1, 0);
+    else
+      race.Sweep(racer, 13, (seed * 7 + number++ * 5) % 13);
+  }
+  race.Report();
+  EXPECT_GT(race.edits(), 100u);
+}
+
+}  // namespace
+}  // namespace belay::test
