@@ -63,7 +63,8 @@ bool BatchWriter::EncodeDelta(Codec& codec, ByteSpan raw, const Base& base,
   // The batch will go to the open pack, where its bases must be.
   if (pack.file->id() != store_.open_pack() || pack.file->version() < kFormatVersion)
     return false;
-  if (record.header.raw_length > kMaxDelta || record.header.chain >= kMaxDeltaChain)
+  if (record.header.raw_length > kMaxDelta) return false;
+  if (record.header.chain >= kMaxDeltaChain && !BELAY_MUTANT("delta-too-deep"))
     return false;
   // What it would take whole: ids do not compress; content as the last whole one did.
   size_t whole = raw.size();
