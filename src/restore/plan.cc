@@ -118,6 +118,7 @@ class Planner {
     for (const Pair& pair : pairs_) BELAY_OK(Decide(pair));
     BELAY_OK(LookForIgnored());
     BELAY_OK(EmptyDirectories());
+    NameUnreadable();
     BELAY_OK(CheckSelection());
     std::sort(plan_.changes.begin(), plan_.changes.end(), ByPath);
     std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
@@ -532,12 +533,13 @@ class Planner {
                             const std::unordered_set<std::string>& leaving) {
     BELAY_TRY(RelPath rel, RelPath::Parse(path));
     auto dir = in_.store.fs().OpenBeneath(in_.root, rel, OpenMode::Directory());
-    if (!dir.ok()) {
-      if (IsAbsence(dir.error())) return true;
-      return false;  // what is in it cannot be known
+    if (!dir.ok() && IsAbsence(dir.error())) return true;
+    auto listed = dir.ok() ? in_.store.fs().List(*dir)
+                           : Result<std::vector<DirEntry>>(std::move(dir).error());
+    if (!listed.ok()) {  // what is in it cannot be known
+      if (selection_.Has(path)) Keep(path, "unreadable");
+      return false;
     }
-    auto listed = in_.store.fs().List(*dir);
-    if (!listed.ok()) return false;
     bool empty = true;
     std::string first;
     for (const DirEntry& entry : *listed) {
@@ -551,6 +553,18 @@ class Planner {
         !emptied_.contains(first))
       Keep(first, "not_covered");
     return empty;
+  }
+
+  // What could not be read is not part of the tree as it is now: it stays, whether or
+  // not the target would have it so.
+  void NameUnreadable() {
+    std::unordered_set<std::string> said;
+    for (const PathChange& change : plan_.changes) said.insert(change.path);
+    for (const KeptPath& kept : plan_.kept) said.insert(kept.path);
+    for (const SkippedPath& skipped : in_.now.skipped)
+      if (skipped.why == Skip::kUnreadable && !said.contains(skipped.path) &&
+          selection_.Has(skipped.path))
+        Keep(skipped.path, "unreadable");
   }
 
   Status CheckSelection() {

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <iostream>
-#include <numeric>
+#include <map>
 
 #include "support/restore_scene.h"
 #include "support/temp_dir.h"
@@ -50,9 +51,28 @@ SweepResult Sweep(const SweepOptions& options, RestoreScene& scene) {
       });
 }
 
+// `count` points spread over `from` to `to`, moved a little by the seed.
+std::vector<uint64_t> Spread(uint64_t from, uint64_t to, uint64_t count,
+                             uint64_t seed) {
+  std::vector<uint64_t> points;
+  if (to < from) return points;
+  const uint64_t width = to - from + 1;
+  SeededRandom random(seed);
+  for (uint64_t i = 0; i < std::min(count, width); ++i) {
+    const uint64_t begin = i * width / std::min(count, width);
+    const uint64_t end = (i + 1) * width / std::min(count, width);
+    points.push_back(from + begin + random.Below(std::max<uint64_t>(1, end - begin)));
+  }
+  return points;
+}
+
+const CrashPolicy kPolicies[] = {CrashPolicy::KeepAll(), CrashPolicy::DropUnsynced(),
+                                 CrashPolicy::Tear(7)};
+
+// Kills the mutants journal-not-durable and skip-tree-flush.
 TEST(RestoreSweep, EveryPowerCutLeavesTheOldTreeOrTheNewTree) {
   const uint64_t seed = TestSeed(1);
-  const uint64_t trees = RunEverything() ? 6 : 2;
+  const uint64_t trees = RunEverything() ? 9 : 2;
   for (uint64_t tree = 0; tree < trees; ++tree) {
     for (const std::string op : {"rollback", "undo", "redo"}) {
       if (!RunEverything() && tree > 0 && op != "rollback") continue;
@@ -62,10 +82,301 @@ TEST(RestoreSweep, EveryPowerCutLeavesTheOldTreeOrTheNewTree) {
       options.tears = RunEverything() ? 4 : 1;
       options.seed = seed;
       options.fault.mutating_only = !RunEverything() || tree > 1;
-      options.stride = op == "rollback" ? 1 : 7;
+      options.stride = op == "rollback" ? tree == 0 ? 1 : 3 : 9;
       Expect(Sweep(options, scene));
     }
   }
+}
+
+// A rollback that was cut, and its recovery cut again.
+TEST(RestoreSweep, RecoveryMayBeCutAnywhere) {
+  const uint64_t seed = TestSeed(1);
+  const uint64_t trees = RunEverything() ? 4 : 1;
+  for (uint64_t tree = 0; tree < trees; ++tree) {
+    RestoreScene scene(
+        {.op = "recovery", .seed = seed + tree, .as_user = tree % 2 == 1});
+    if (Status learnt = LearnInMemory(scene); !learnt.ok())
+      FAIL() << learnt.error().what;
+    const uint64_t first = scene.calls_before(), last = scene.calls();
+    for (uint64_t at : Spread(first, last, RunEverything() ? 30 : 4, seed + tree)) {
+      scene.options().interrupt = at;
+      scene.options().crash = kPolicies[at % 3];
+      SweepOptions options{.name = "power cut recovery, tree " +
+                                   std::to_string(seed + tree) + " cut at " +
+                                   std::to_string(at) + ", " +
+                                   scene.options().crash.Text()};
+      options.tears = RunEverything() ? 3 : 1;
+      options.seed = seed + at;
+      options.fault.mutating_only = !RunEverything() || at % 4 != 0;
+      options.stride = 5;
+      options.first = 1 + at % 5;
+      Expect(Sweep(options, scene));
+    }
+  }
+}
+
+std::vector<Fault> FailingCalls() {
+  std::vector<Fault> faults;
+  for (int sys : {ENOSPC, EDQUOT, EIO, EACCES, EROFS, EMFILE})
+    for (bool sticky : {false, true}) faults.push_back(Fault::Errno(0, sys, sticky));
+  faults.push_back(Fault::Eintr(0));
+  faults.push_back(Fault::ShortWrite(0));
+  // A disk that is full, or read-only, from some moment on: it can still be read.
+  for (int sys : {ENOSPC, EROFS}) {
+    faults.push_back(Fault::Errno(0, sys, true));
+    faults.back().mutating_only = true;
+  }
+  return faults;
+}
+
+TEST(RestoreSweep, EveryFailingCallLeavesTheOldTreeOrIsFinishedLater) {
+  uint64_t row = TestSeed(1);
+  const uint64_t trees = RunEverything() ? 2 : 1;
+  for (uint64_t tree = 1; tree <= trees; ++tree) {
+    for (const std::string op : {"rollback", "undo", "redo", "recovery"}) {
+      for (const Fault& fault : FailingCalls()) {
+        ++row;
+        if (!RunEverything() && op != "rollback" && row % 4 != 0) continue;
+        RestoreScene scene({.op = op, .seed = tree, .as_user = tree == 2});
+        SweepOptions options{.name = op + " " + fault.Text() +
+                                     (fault.mutating_only ? ", writing" : "")};
+        options.fault = fault;
+        options.stride = fault.mutating_only ? 9 : 41;
+        options.first = 1 + row % options.stride;
+        Expect(Sweep(options, scene));
+      }
+    }
+  }
+}
+
+// The operation failed, and then the power went.
+TEST(RestoreSweep, AnErrorIsTrueAfterAPowerCutToo) {
+  for (int sys : {ENOSPC, EIO}) {
+    RestoreScene scene({.op = "rollback", .seed = TestSeed(1)});
+    SweepOptions options{.name = "rollback " + Fault::Errno(0, sys).Text() +
+                                 ", then a power cut"};
+    options.fault = Fault::Errno(0, sys);
+    options.crash_after_error = true;
+    options.tears = 1;
+    options.stride = 37;
+    Expect(Sweep(options, scene));
+  }
+}
+
+// --- kills ---------------------------------------------------------------------------
+
+struct KillCounts {
+  uint64_t points = 0, failures = 0;
+};
+
+void Kill(uint64_t tree, const std::string& op, uint64_t count, KillCounts& counts) {
+  RestoreScene scene({.op = op, .seed = tree, .uid = getuid()});
+  RealFs real;
+  {
+    TempDir temp;
+    if (Status learnt = scene.Learn(real, temp.path()); !learnt.ok()) {
+      ADD_FAILURE() << op << ", tree " << tree << ": " << learnt.error().what;
+      return;
+    }
+  }
+  const bool after = (tree + op.size()) % 2 == 0;
+  SweepOptions options{.name = std::string("kill ") + (after ? "after" : "before") +
+                               " calls of " + op + ", tree " + std::to_string(tree)};
+  options.fault = after ? Fault::KillAfter(0) : Fault::Kill(0);
+  auto sweep = [&] {
+    SweepResult result = SweepKills(
+        options, [&](Fs& fs, const AbsPath& dir) { return scene.Setup(fs, dir); },
+        [&](Fs& fs, const AbsPath& dir, Acks& acks) {
+          return scene.Operate(fs, dir, acks);
+        },
+        [&](Fs& fs, const AbsPath& dir, const SweepRun& run) {
+          return scene.Check(fs, dir, run);
+        });
+    counts.points += result.points;
+    counts.failures += result.failures;
+    if (result.failures != 0) Expect(result);
+  };
+  const uint64_t first = scene.calls_before(), last = scene.calls();
+  if (op != "recovery") {
+    // Most of them where the tree moves.
+    options.only_at = Spread(1, first - 1, count / 8, tree);
+    for (uint64_t at : Spread(first, last, count - count / 8, tree))
+      options.only_at.push_back(at);
+    sweep();
+    return;
+  }
+  // Interrupted in several places, and recovered not quite several times.
+  const uint64_t places = std::max<uint64_t>(1, count / 12);
+  for (uint64_t at : Spread(first + 1, last - 2, places, tree)) {
+    scene.options().interrupt = at;
+    // What a recovery takes at most is what is left of a rollback, and looking.
+    options.only_at = Spread(1, last - first, count / places, tree * 1000 + at);
+    sweep();
+  }
+}
+
+TEST(RestoreKillSweep, EveryKillLeavesTheOldTreeOrTheNewTree) {
+  // What a kill leaves does not depend on the disk, and memory is twenty times quicker.
+  if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+  const uint64_t trees = RunEverything() ? 50 : 3;
+  KillCounts operations, recoveries;
+  for (uint64_t tree = 1; tree <= trees; ++tree) {
+    for (const std::string op : {"rollback", "undo", "redo"})
+      Kill(tree, op, RunEverything() ? 72 : 26, operations);
+    Kill(tree, "recovery", RunEverything() ? 160 : 26, recoveries);
+  }
+  std::cout << "restore kills: " << trees << " trees, " << operations.points
+            << " points in rollback, undo and redo, " << recoveries.points
+            << " points in recovery, " << operations.failures + recoveries.failures
+            << " failures\n";
+  EXPECT_EQ(operations.failures + recoveries.failures, 0u);
+  EXPECT_GE(operations.points + recoveries.points, 300u);
+  if (RunEverything()) {
+    EXPECT_GE(operations.points, 10'000u);
+    EXPECT_GE(recoveries.points, 5'000u);
+  }
+}
+
+// --- every short history over four paths ---------------------------------------------
+
+struct Edit {
+  enum class What {
+    kCreate,
+    kWrite,
+    kDelete,
+    kMkdir,
+    kRmdir,
+    kRename,
+    kChmod,
+    kSymlink
+  };
+  What what;
+  std::string path, to = {};
+};
+
+const std::string kFour[] = {"a", "b", "d", "d/x"};
+
+std::vector<Edit> AllEdits() {
+  std::vector<Edit> edits;
+  for (const std::string& path : kFour) {
+    for (Edit::What what : {Edit::What::kCreate, Edit::What::kWrite,
+                            Edit::What::kDelete, Edit::What::kMkdir, Edit::What::kRmdir,
+                            Edit::What::kChmod, Edit::What::kSymlink})
+      edits.push_back({what, path});
+    for (const std::string& to : kFour)
+      if (to != path) edits.push_back({Edit::What::kRename, path, to});
+  }
+  return edits;
+}
+
+Status MakeFour(Fs& fs, const Fd& root) {
+  BELAY_OK(PutFile(fs, root, P("a"), "a as it was"));
+  BELAY_OK(fs.MakeDir(root, N("d"), 0755));
+  return PutFile(fs, root, P("d/x"), "x as it was");
+}
+
+Status Apply(Fs& fs, const Fd& root, const Edit& edit) {
+  BELAY_TRY(Parent at, OpenParent(fs, root, P(edit.path)));
+  switch (edit.what) {
+    case Edit::What::kCreate: {
+      BELAY_TRY(Fd file, fs.Open(at.dir, at.name, OpenMode::CreateNew(0644)));
+      BELAY_OK(WriteFull(fs, file, 0, AsBytes("made")));
+      return file.Close();
+    }
+    case Edit::What::kWrite: {
+      OpenMode mode = OpenMode::ReadWrite();
+      mode.truncate = true;
+      BELAY_TRY(Fd file, fs.Open(at.dir, at.name, mode));
+      BELAY_OK(WriteFull(fs, file, 0, AsBytes("written over")));
+      return file.Close();
+    }
+    case Edit::What::kDelete:
+      return fs.Unlink(at.dir, at.name);
+    case Edit::What::kMkdir:
+      return fs.MakeDir(at.dir, at.name, 0755);
+    case Edit::What::kRmdir:
+      return fs.RemoveDir(at.dir, at.name);
+    case Edit::What::kRename: {
+      BELAY_TRY(Parent to, OpenParent(fs, root, P(edit.to)));
+      return fs.Rename(at.dir, at.name, to.dir, to.name, RenameHow::kReplace);
+    }
+    case Edit::What::kChmod: {
+      BELAY_TRY(Fd file, fs.Open(at.dir, at.name, {.access = OpenMode::Access::kPath}));
+      BELAY_TRY(FileStat stat, fs.Stat(file));
+      return fs.SetMode(file, stat.mode ^ 0111);
+    }
+    case Edit::What::kSymlink:
+      return fs.Symlink(at.dir, at.name, "a");
+  }
+  return Ok();
+}
+
+TEST(RestoreSweep, EveryShortHistoryOverFourPathsIsRolledBackAcrossPowerCuts) {
+  const std::vector<Edit> all = AllEdits();
+  // Every sequence of at most three that the file system lets happen, by the tree it
+  // leads to: a rollback knows nothing but that.
+  std::map<std::string, std::vector<Edit>> trees;
+  uint64_t sequences = 0;
+  std::vector<std::vector<Edit>> waiting{{}};
+  const AbsPath place = AbsPath::Literal("/t");
+  while (!waiting.empty()) {
+    const std::vector<Edit> so_far = std::move(waiting.back());
+    waiting.pop_back();
+    for (const Edit& next : all) {
+      MemFs disk;
+      Fd root = Must(MakeDirs(disk, place, 0755));
+      Must(MakeFour(disk, root));
+      for (const Edit& edit : so_far) Must(Apply(disk, root, edit));
+      if (!Apply(disk, root, next).ok()) continue;
+      ++sequences;
+      std::vector<Edit> longer = so_far;
+      longer.push_back(next);
+      trees.try_emplace(Must(WholeTreeText(disk, place)), longer);
+      if (longer.size() < 3) waiting.push_back(std::move(longer));
+    }
+  }
+  MemFs plain;
+  Fd plain_root = Must(MakeDirs(plain, place, 0755));
+  Must(MakeFour(plain, plain_root));
+  trees.erase(Must(WholeTreeText(plain, place)));
+
+  SweepResult total;
+  total.name = "short histories";
+  uint64_t number = 0, visited = 0;
+  for (const auto& [text, edits] : trees) {
+    if (++number % 41 != 0 && !RunEverything()) continue;
+    ++visited;
+    RestoreScene scene({.op = "rollback", .seed = number, .make = MakeFour});
+    scene.options().edit = [&edits = edits](Fs& fs, const Fd& root) -> Status {
+      for (const Edit& edit : edits) BELAY_OK(Apply(fs, root, edit));
+      return Ok();
+    };
+    SweepOptions options{.name = "history"};
+    options.tears = RunEverything() ? 2 : 1;
+    options.seed = number;
+    Status learnt = LearnInMemory(scene);
+    if (!learnt.ok()) {
+      ADD_FAILURE() << text << learnt.error().what;
+      continue;
+    }
+    const std::vector<FsCall>& log = scene.log();
+    for (size_t i = 0; i < log.size(); ++i)
+      if (log[i] == FsCall::kSync || log[i] == FsCall::kSyncData ||
+          log[i] == FsCall::kSyncAll)
+        options.only_at.push_back(i + 2);  // the call after it
+    SweepResult result = SweepFaults(
+        options, [&](Fs& disk) { return scene.Setup(disk, kTop); },
+        [&](Fs& fs, Acks& acks) { return scene.Operate(fs, kTop, acks); },
+        [&](Fs& disk, const SweepRun& run) { return scene.Check(disk, kTop, run); });
+    total.points += result.points;
+    total.states += result.states;
+    total.failures += result.failures;
+    EXPECT_EQ(result.failures, 0u) << text << result.Text();
+  }
+  std::cout << sequences << " sequences lead to " << trees.size() << " trees, "
+            << visited << " of them rolled back\n";
+  Expect(total);
+  EXPECT_GT(sequences, 1000u);
 }
 
 }  // namespace

@@ -63,6 +63,18 @@ uint64_t First(const SweepOptions& options) {
   return RunEverything() || options.first == 0 ? 1 : options.first;
 }
 
+// `run_point` says whether there may be another one.
+void ForEachPoint(const SweepOptions& options, const SweepResult& result,
+                  const std::function<bool(uint64_t)>& run_point) {
+  if (!options.only_at.empty()) {
+    for (uint64_t point : options.only_at) (void)run_point(point);
+    return;
+  }
+  for (uint64_t point = First(options); Take(options, result.points);
+       point += Stride(options))
+    if (!run_point(point)) return;
+}
+
 void CheckDisk(SweepResult& result, Fs& disk, const SweepRun& run,
                const DiskCheck& check) {
   ++result.states;
@@ -226,10 +238,9 @@ SweepResult SweepFaults(const SweepOptions& options, const DiskSetup& setup,
     return result;
   }
   fresh.Crash(CrashPolicy::KeepAll());
-  for (uint64_t point = First(options); Take(options, result.points);
-       point += Stride(options)) {
-    if (!RunFaultPoint(options, result, fresh, point, operation, check)) break;
-  }
+  ForEachPoint(options, result, [&](uint64_t point) {
+    return RunFaultPoint(options, result, fresh, point, operation, check);
+  });
   return result;
 }
 
@@ -237,10 +248,9 @@ SweepResult SweepKills(const SweepOptions& options, const DirSetup& setup,
                        const DirOperation& operation, const DirCheck& check) {
   SweepResult result;
   result.name = options.name;
-  for (uint64_t point = First(options); Take(options, result.points);
-       point += Stride(options)) {
-    if (!RunKillPoint(options, result, point, setup, operation, check)) break;
-  }
+  ForEachPoint(options, result, [&](uint64_t point) {
+    return RunKillPoint(options, result, point, setup, operation, check);
+  });
   return result;
 }
 

@@ -36,6 +36,8 @@ struct SweepOptions {
   uint64_t first = 1;
   uint64_t stride = 1;
   uint64_t max_points = 0;
+  // Or exactly these points, with BELAY_FULL=1 too.
+  std::vector<uint64_t> only_at = {};
   // Power cuts: besides "keep all" and "drop unsynced", so many torn disks per point,
   // seeded from `seed` and the point.
   uint64_t tears = 4;

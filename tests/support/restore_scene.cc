@@ -1,7 +1,7 @@
 #include "support/restore_scene.h"
 
 #include <algorithm>
-#include <chrono>
+#include <cerrno>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -175,7 +175,9 @@ class Pen {
   void Tag(std::string_view path, const std::string& name, std::string_view value) {
     Do([&]() -> Status {
       BELAY_TRY(Fd file, fs_.OpenBeneath(root_, P(path), OpenMode::Read()));
-      return fs_.SetXattr(file, name, AsBytes(value));
+      Status set = fs_.SetXattr(file, name, AsBytes(value));
+      // Some file systems have none.
+      return !set.ok() && set.error().sys == EOPNOTSUPP ? Ok() : std::move(set);
     });
   }
   const Status& status() const { return status_; }
@@ -201,11 +203,10 @@ class Pen {
 
 constexpr std::string_view kLatin1 = "caf\xe9.txt", kNewline = "two\nlines";
 
-// The tree that the checkpoint holds. `other` is a directory outside of it.
+// The tree that the checkpoint holds. One file has a name outside of it, in `other`.
 Status MakeTree(Fs& fs, const Fd& top, const Fd& root, uint64_t seed) {
   const Sizes sizes = SizesOf(seed);
   SeededRandom random(seed);
-  BELAY_OK(fs.MakeDir(top, N("other"), 0755));
   Pen pen(fs, root);
   pen.Put(".gitignore", "*.log\nbuild/\n");
   pen.Put(".env", "KEY=1", 0600);
@@ -257,7 +258,8 @@ Status MakeTree(Fs& fs, const Fd& top, const Fd& root, uint64_t seed) {
   pen.Put(kNewline, "1\n2\n");
   pen.Mode("rodir", 0555);
   BELAY_OK(pen.status());
-  return fs.Link(root, N("hard3"), top, N("other-hard"));
+  BELAY_TRY(Fd other, fs.Open(top, N("other"), OpenMode::Directory()));
+  return fs.Link(root, N("hard3"), other, N("hard"));
 }
 
 // What happens to it in a day; an odd seed does about a third of it.
@@ -380,14 +382,24 @@ RestoreWorld RestoreScene::WorldAt(Fs& fs, const AbsPath& top, uint64_t step) co
   return world;
 }
 
+Status RestoreScene::MakeStart(Fs& fs, const Fd& top, const Fd& root) const {
+  BELAY_OK(fs.MakeDir(top, N("other"), 0755));
+  if (options_.make) return options_.make(fs, root);
+  return MakeTree(fs, top, root, options_.seed);
+}
+
 Status RestoreScene::UpToOperation(Fs& fs, const AbsPath& top) const {
   {
     BELAY_TRY(Fd dir, MakeDirs(fs, top, 0755));
     RestoreWorld world = WorldAt(fs, top, 1);
     BELAY_TRY(Fd root, world.Dir());
-    BELAY_OK(MakeTree(fs, dir, root, options_.seed));
+    BELAY_OK(MakeStart(fs, dir, root));
     BELAY_TRY([[maybe_unused]] Captured start, world.Capture("start"));
-    BELAY_OK(EditTree(fs, root, options_.seed, options_.uid == 0 || !options_.as_user));
+    if (options_.edit)
+      BELAY_OK(options_.edit(fs, root));
+    else
+      BELAY_OK(
+          EditTree(fs, root, options_.seed, options_.uid == 0 || !options_.as_user));
   }
   if (options_.op == "undo" || options_.op == "redo") {
     RestoreWorld world = WorldAt(fs, top, 2);
@@ -466,7 +478,7 @@ Status RestoreScene::Learn(Fs& fs, const AbsPath& top) {
   MemFs disk(plain);
   BELAY_TRY(Fd place, MakeDirs(disk, AbsPath::Literal("/t/project"), 0755));
   BELAY_TRY(Fd above, disk.OpenDir(AbsPath::Literal("/t")));
-  BELAY_OK(MakeTree(disk, above, place, options_.seed));
+  BELAY_OK(MakeStart(disk, above, place));
   BELAY_TRY(std::string start, WholeTreeText(disk, AbsPath::Literal("/t/project")));
   auto wanted = LinesOf(start), got = LinesOf(new_);
   for (const auto& [path, line] : wanted) {
@@ -514,12 +526,13 @@ Status RestoreScene::CheckTree(const std::string& tree, const SweepRun& run) con
 
 // Everything that the operation took away is in its safety checkpoint.
 Status RestoreScene::CheckSafety(RestoreWorld::Opened& opened,
-                                 const Operation& operation) const {
+                                 const Operation& operation,
+                                 const std::string& tree) const {
   if (!operation.safety) return Wrong("no safety checkpoint");
   BELAY_TRY(CatalogEntry safety,
             opened.catalog->FindById(opened.root.id, operation.safety->text()));
   BELAY_TRY(Files files, ReadFiles(*opened.store, safety.checkpoint.state));
-  auto before = LinesOf(old_), after = LinesOf(new_);
+  auto before = LinesOf(old_), after = LinesOf(tree);
   for (const auto& [path, content] : old_files_) {
     const std::string shown = EscapeForDisplay(path);
     if (after.contains(shown) && after[shown] == before[shown]) continue;
@@ -579,7 +592,7 @@ Status RestoreScene::Check(Fs& fs, const AbsPath& top, const SweepRun& run,
   if (done && !recorded) return Wrong("acknowledged and not in the log");
   if (recorded && tree == old_) return Wrong("in the log, but the tree is the old one");
   if (!recorded && tree != old_) return Wrong("done, but not in the log");
-  if (recorded) BELAY_OK(CheckSafety(opened, operations.back()));
+  if (recorded) BELAY_OK(CheckSafety(opened, operations.back(), tree));
   opened = {};
   RestoreWorld after = WorldAt(fs, top, 8);
   if (recorded) {

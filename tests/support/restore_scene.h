@@ -34,6 +34,8 @@ struct SceneOptions {
   // in the middle of what it moves.
   uint64_t interrupt = 0;
   CrashPolicy crash = CrashPolicy::KeepAll();
+  // Instead of the generated tree and its edits.
+  std::function<Status(Fs&fs, const Fd&root)> make = {}, edit = {};
 };
 
 class RestoreScene {
@@ -62,9 +64,11 @@ class RestoreScene {
 
  private:
   RestoreWorld WorldAt(Fs& fs, const AbsPath& top, uint64_t step) const;
+  Status MakeStart(Fs& fs, const Fd& top, const Fd& root) const;
   Status UpToOperation(Fs& fs, const AbsPath& top) const;
   Status CheckTree(const std::string& tree, const SweepRun& run) const;
-  Status CheckSafety(RestoreWorld::Opened& opened, const Operation& operation) const;
+  Status CheckSafety(RestoreWorld::Opened& opened, const Operation& operation,
+                     const std::string& tree) const;
 
   SceneOptions options_;
   std::string old_, new_, outside_;
