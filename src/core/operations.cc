@@ -106,26 +106,45 @@ Result<std::vector<Operation>> ListOperations(Catalog& catalog, const RootId& ro
 
 UndoStacks StacksOf(const std::vector<Operation>& oldest_first) {
   UndoStacks stacks;
+  // By the undo out of order that took them: what and from which place. They come back
+  // when that one is undone, and go again when it is redone.
+  struct Taken {
+    Operation operation;
+    size_t at = 0;
+  };
+  std::unordered_map<RecordId, Taken> taken;
   auto take = [](std::vector<Operation>& from,
-                 const std::optional<RecordId>& id) -> std::optional<Operation> {
+                 const std::optional<RecordId>& id) -> std::optional<Taken> {
     for (size_t i = from.size(); i-- > 0;) {
       if (!id || from[i].id != *id) continue;
-      Operation found = std::move(from[i]);
+      Taken found{std::move(from[i]), i};
       from.erase(from.begin() + static_cast<ptrdiff_t>(i));
       return found;
     }
     return std::nullopt;
   };
+  auto take_out_of_order = [&](const Operation& operation) {
+    if (auto found = take(stacks.undo, operation.of))
+      taken.insert_or_assign(operation.id, std::move(*found));
+  };
   for (const Operation& operation : oldest_first) {
     if (operation.kind == OperationKind::kUndo && !operation.out_of_order) {
-      if (auto undone = take(stacks.undo, operation.of))
-        stacks.redo.push_back(std::move(*undone));
+      auto undone = take(stacks.undo, operation.of);
+      if (!undone) continue;
+      if (auto back = taken.find(undone->operation.id); back != taken.end()) {
+        const size_t at = std::min(back->second.at, stacks.undo.size());
+        stacks.undo.insert(stacks.undo.begin() + static_cast<ptrdiff_t>(at),
+                           std::move(back->second.operation));
+        taken.erase(back);
+      }
+      stacks.redo.push_back(std::move(undone->operation));
     } else if (operation.kind == OperationKind::kRedo) {
-      if (auto redone = take(stacks.redo, operation.of))
-        stacks.undo.push_back(std::move(*redone));
+      auto redone = take(stacks.redo, operation.of);
+      if (!redone) continue;
+      if (redone->operation.out_of_order) take_out_of_order(redone->operation);
+      stacks.undo.push_back(std::move(redone->operation));
     } else {
-      // What it took back out of order stays below it, and is taken back with it.
-      if (operation.out_of_order) (void)take(stacks.undo, operation.of);
+      if (operation.out_of_order) take_out_of_order(operation);
       stacks.undo.push_back(operation);
       stacks.redo.clear();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/mutant.h"
 #include "scan/scan.h"
 
 namespace belay {
@@ -91,6 +92,13 @@ Result<Looker::At> Looker::Parent(const std::string& path) {
   if (dir_path_ != dir) {
     BELAY_TRY(RelPath below, RelPath::Parse(dir));
     Forget();
+    if (BELAY_MUTANT("follow-symlinked-parent")) {
+      BELAY_TRY(AbsPath through,
+                AbsPath::Parse("/proc/self/fd/" + std::to_string(root_.handle())));
+      BELAY_TRY(dir_, fs_.OpenDir(through.Join(below)));
+      dir_path_ = std::move(dir);
+      return At{dir_, std::move(name)};
+    }
     BELAY_TRY(dir_, fs_.OpenBeneath(root_, below, OpenMode::Directory()));
     dir_path_ = std::move(dir);
   }

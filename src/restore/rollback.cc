@@ -491,7 +491,8 @@ Result<Plan> PlanChanges(Store& store, const Fd& root, Draft& draft,
     // A directory counts by being one: what is in it has changes of its own.
     const bool expected = !special && (SameState(now, change.before) ||
                                        (IsDir(now) && IsDir(change.before)));
-    if (!expected && (special || !exact)) {
+    if (!expected && (special || !exact) &&
+        !BELAY_MUTANT("undo-without-conflict-check")) {
       conflicts.push_back({change.path, !now && !special ? "is gone"
                                         : !change.before ? "is there again"
                                                          : "changed since"});

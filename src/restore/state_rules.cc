@@ -29,6 +29,12 @@ std::string WhyThen(Why why) {
   }
 }
 
+// Of the store's content, not of the disk just now.
+bool IsDamage(const Error& error) {
+  return error.code == Errc::kCorrupt || error.code == Errc::kNotFound ||
+         error.code == Errc::kPurged;
+}
+
 const TreeEntry* Find(const Tree& tree, std::string_view name) {
   for (const TreeEntry& entry : tree.entries)
     if (entry.name == name) return &entry;
@@ -91,11 +97,18 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
         BELAY_TRY(dir->tree, trees_(entry->id));
       }
     }
-    BELAY_TRY(auto gitignore, RuleFile(*dir, ".gitignore"));
-    BELAY_TRY(auto belayignore, RuleFile(*dir, ".belayignore"));
+    // Rules that cannot be read may have protected anything.
+    auto gitignore = RuleFile(*dir, ".gitignore");
+    auto belayignore = RuleFile(*dir, ".belayignore");
+    bool known = true;
+    for (const auto* file : {&gitignore, &belayignore}) {
+      if (file->ok()) continue;
+      if (!IsDamage(file->error())) return Error(file->error());
+      known = false;
+    }
     DirFiles files;
-    if (gitignore) files.gitignore = *gitignore;
-    if (belayignore) files.belayignore = *belayignore;
+    if (gitignore.ok() && *gitignore) files.gitignore = **gitignore;
+    if (belayignore.ok() && *belayignore) files.belayignore = **belayignore;
     std::shared_ptr<const WorkTree> top;
     for (const RulesRecord::Top& work_tree : view_.rules->work_trees)
       if (work_tree.path == dir->path)
@@ -120,6 +133,10 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
         dir->open = false;
         dir->why = left->second;
       }
+    }
+    if (!known && dir->open) {
+      dir->open = false;
+      dir->why = "rules_unknown";
     }
     parent = dir.get();
     dirs_.emplace(dir->path, std::move(dir));

@@ -171,12 +171,12 @@ class RestoreTest : public ::testing::Test, protected MemoryDisk, public Project
 
 struct RealDisk {
   TempDir temp;
-  RealFs fs;
+  RealFs real_fs;
 };
 
 class RealRestoreTest : public ::testing::Test, private RealDisk, public Project {
  protected:
-  RealRestoreTest() : Project(RealDisk::fs, temp.path(), geteuid()) {
+  RealRestoreTest() : Project(RealDisk::real_fs, temp.path(), geteuid()) {
     // Nothing is older than this: no time stamp is trusted.
     world.world.clock.SetWallMillis(1'000'000'000'000);
     world.plan.uid = geteuid();

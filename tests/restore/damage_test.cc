@@ -1,0 +1,197 @@
+// Damage in the store: a rollback that cannot give everything back says which paths,
+// and touches nothing; on request the rest comes back.
+
+#include "store/batch_writer.h"
+#include "support/restore_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class DamagedTargetTest : public RestoreTest {
+ protected:
+  DamagedTargetTest() {
+    Put("bad", Noise(7, 3000));
+    Put("good", "1");
+    Put("sub/bad", Noise(7, 3000));
+    Put("sub/good", "1");
+    Must(world.Capture("start"));
+    Put("bad", "2");
+    Put("good", "2");
+    Remove("sub");
+    Put("new", "2");
+    now = Tree();
+  }
+  // Flips one byte in the middle of the only copy of this content.
+  void Damage(const std::string& content) {
+    Fd packs = Must(disk.OpenDir(AbsPath::Literal("/m/store/packs")));
+    for (const DirEntry& entry : Must(disk.List(packs))) {
+      auto bytes = ReadSmallFile(disk, packs, N(entry.name), 64 << 20);
+      if (!bytes.ok()) continue;
+      const size_t at = std::string(AsText(*bytes)).find(content.substr(100, 200));
+      if (at == std::string::npos) continue;
+      Fd file = Must(disk.Open(packs, N(entry.name), OpenMode::ReadWrite()));
+      Bytes flipped{(*bytes)[at] ^ std::byte{0x40}};
+      Must(disk.Write(file, at, flipped));
+      return;
+    }
+    FAIL() << "the content is not in a pack as it is";
+  }
+  // A checkpoint like `start` with another tree in one place.
+  Checkpoint Forged(const std::function<void(belay::Tree&)>& forge) {
+    auto opened = Must(world.Open());
+    Checkpoint target = Must(world.Named(opened, "start"));
+    State state = Must(opened.store->GetState(target.state));
+    belay::Tree tree = Must(opened.store->GetTree(state.tree));
+    forge(tree);
+    auto writer = Must(opened.store->Begin());
+    state.tree = Must(writer->PutTree(tree));
+    target.state = Must(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    target.id = RecordId(world.world.random.NewId());
+    target.name = "forged";
+    writer->Add(ToRecord(target));
+    Must(writer->Commit());
+    return target;
+  }
+  std::string now;
+};
+
+TEST_F(DamagedTargetTest, IsRefusedWithThePathsNamedAndNothingChanged) {
+  Damage(Noise(7, 3000));
+  for (int round = 0; round < 2; ++round) {
+    auto done = round == 0 ? world.Preview("start") : world.Rollback("start");
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::kCorrupt);
+    EXPECT_NE(done.error().what.find("bad"), std::string::npos) << done.error().what;
+    EXPECT_NE(done.error().what.find("sub/bad"), std::string::npos)
+        << done.error().what;
+    EXPECT_NE(done.error().hint.find("--skip-damaged"), std::string::npos);
+    EXPECT_EQ(Tree(), now);
+  }
+  EXPECT_TRUE(Operations().empty());
+}
+
+TEST_F(DamagedTargetTest, SkipDamagedBringsTheRestBackAndListsWhatItLeft) {
+  Damage(Noise(7, 3000));
+  world.plan.skip_damaged = true;
+  Outcome done = Must(world.Rollback("start"));
+  EXPECT_EQ(Read("good"), "1");
+  EXPECT_EQ(Read("sub/good"), "1");
+  EXPECT_EQ(Read("bad"), "2");
+  EXPECT_FALSE(Exists("sub/bad"));
+  EXPECT_FALSE(Exists("new"));
+  EXPECT_NE(Kept(done.plan).find("bad damaged"), std::string::npos);
+  EXPECT_NE(Kept(done.plan).find("sub/bad damaged"), std::string::npos);
+  Must(world.Undo());
+  EXPECT_EQ(Tree(), now);
+}
+
+TEST_F(DamagedTargetTest, AnotherPathIsStillRestored) {
+  Damage(Noise(7, 3000));
+  world.plan.select = {"good", "sub/good"};
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Read("good"), "1");
+  EXPECT_EQ(Read("sub/good"), "1");
+}
+
+TEST_F(DamagedTargetTest, AMissingObjectIsRefusedToo) {
+  const ObjectId nowhere = Sha256::Of(AsBytes("nowhere"));
+  Forged([&](belay::Tree& tree) {
+    for (TreeEntry& entry : tree.entries)
+      if (entry.name == "good") entry.id = nowhere;
+  });
+  auto done = world.Rollback("forged");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kCorrupt);
+  EXPECT_NE(done.error().what.find("good"), std::string::npos);
+  EXPECT_EQ(Tree(), now);
+  world.plan.skip_damaged = true;
+  Must(world.Rollback("forged"));
+  EXPECT_EQ(Read("good"), "2");
+  EXPECT_EQ(Read("bad"), Noise(7, 3000));
+}
+
+TEST_F(DamagedTargetTest, OfATreeThatIsMissingNothingBelowIsTouched) {
+  Put("sub/mine", "precious");
+  Put("sub/good", "2");
+  now = Tree();
+  Forged([&](belay::Tree& tree) {
+    for (TreeEntry& entry : tree.entries)
+      if (entry.name == "sub") entry.id = Sha256::Of(AsBytes("nowhere"));
+  });
+  auto done = world.Rollback("forged");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kCorrupt);
+  EXPECT_NE(done.error().what.find("sub"), std::string::npos);
+  EXPECT_EQ(Tree(), now);
+  world.plan.skip_damaged = true;
+  Outcome rest = Must(world.Rollback("forged"));
+  EXPECT_EQ(Read("sub/mine"), "precious");
+  EXPECT_EQ(Read("sub/good"), "2");
+  EXPECT_EQ(Read("good"), "1");
+  EXPECT_NE(Kept(rest.plan).find("sub damaged"), std::string::npos);
+}
+
+TEST_F(DamagedTargetTest, DamagedAttributesAreDamage) {
+  Forged([&](belay::Tree& tree) {
+    for (TreeEntry& entry : tree.entries)
+      if (entry.name == "good") entry.xattrs = Sha256::Of(AsBytes("nowhere"));
+  });
+  EXPECT_FALSE(world.Rollback("forged").ok());
+  EXPECT_EQ(Tree(), now);
+}
+
+TEST_F(DamagedTargetTest, WithDamagedRulesOfThatTimeNothingIsDeleted) {
+  Put(".gitignore", "#" + Noise(8, 3000).substr(0, 10) + "\n*.keep\n");
+  Must(world.Capture("with rules"));
+  Put("new2", "2");
+  Put("a.keep", "2");
+  auto opened = Must(world.Open());
+  Checkpoint target = Must(world.Named(opened, "with rules"));
+  {
+    State state = Must(opened.store->GetState(target.state));
+    belay::Tree tree = Must(opened.store->GetTree(state.tree));
+    for (TreeEntry& entry : tree.entries)
+      if (entry.name == ".gitignore") entry.id = Sha256::Of(AsBytes("nowhere"));
+    auto writer = Must(opened.store->Begin());
+    state.tree = Must(writer->PutTree(tree));
+    target.state = Must(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    target.id = RecordId(world.world.random.NewId());
+    writer->Add(ToRecord(target));
+    Must(writer->Commit());
+  }
+  auto request = world.RequestFor(opened.root);
+  EXPECT_FALSE(belay::Rollback(*opened.store, request, target).ok());
+  request.plan.skip_damaged = true;
+  auto done = belay::Rollback(*opened.store, request, target);
+  ASSERT_TRUE(done.ok()) << done.error().what;
+  EXPECT_EQ(Read("new2"), "2");
+  EXPECT_EQ(Read("a.keep"), "2");
+  EXPECT_NE(Kept(done->plan).find("new2 rules_unknown"), std::string::npos)
+      << Kept(done->plan);
+}
+
+TEST_F(DamagedTargetTest, AStateThatCannotBeReadIsSaidToBeDamaged) {
+  auto opened = Must(world.Open());
+  Checkpoint target = Must(world.Named(opened, "start"));
+  target.state = Sha256::Of(AsBytes("nowhere"));
+  auto done = belay::Rollback(*opened.store, world.RequestFor(opened.root), target);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kCorrupt);
+  EXPECT_EQ(Tree(), now);
+}
+
+TEST_F(DamagedTargetTest, AnUndoThatCannotGiveBackIsRefused) {
+  Put("bad", Noise(9, 3000));
+  now = Tree();
+  world.plan.select = {"bad", "good"};
+  Must(world.Rollback("start"));
+  const std::string after = Tree();
+  Damage(Noise(9, 3000));
+  auto undo = world.Undo();
+  ASSERT_FALSE(undo.ok());
+  EXPECT_EQ(undo.error().code, Errc::kCorrupt);
+  EXPECT_EQ(Tree(), after);
+}
+
+}  // namespace
+}  // namespace belay::test
