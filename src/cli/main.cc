@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +14,11 @@
 
 int main(int argc, char** argv) {
   belay::HoldStandardDescriptors();
+#ifdef M_MMAP_THRESHOLD
+  // Large pieces go back to the system when they are freed. Left alone, glibc keeps all
+  // that are smaller than the largest so far: 15 MB of 165 after 500,000 files.
+  mallopt(M_MMAP_THRESHOLD, 2 << 20);
+#endif
   // Writes then fail with EPIPE and EFBIG, which are handled where they happen.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);

@@ -411,7 +411,10 @@ void Scan::Share(Worker& worker) {
 void Scan::GiveAway(Worker& worker, size_t depth, size_t count) {
   Worker::Open& at = worker.open[depth];
   std::lock_guard guard(mutex_);
-  for (; count > 0; --count) queue_->waiting.push_back(at.node->children[--at.end]);
+  for (; count > 0; --count) {
+    Node* child = at.node->children[--at.end];
+    if (!BELAY_MUTANT("drop-shared-directories")) queue_->waiting.push_back(child);
+  }
   queue_->more.notify_all();
 }
 
@@ -833,6 +836,9 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
   draft = DirDraft();
   if (has_git) draft.head.flags |= BlockHead::kWorkTreeTop;
   draft.entries.reserve(names.size());
+  size_t length = names.size();
+  for (const DirEntry& entry : names) length += entry.name.size();
+  draft.strings.reserve(length);
 
   // 2. Everything, in order.
   uint64_t seen = 0;
@@ -1492,7 +1498,8 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
     auto [node, base_id] = stack.back();
     stack.pop_back();
     Tree tree;
-    if (base_id && node->known.head != nullptr && node->known.head->tree == *base_id) {
+    if (base_id && node->known.head != nullptr &&
+        (node->known.head->tree == *base_id || BELAY_MUTANT("cache-for-any-tree"))) {
       // What the cache knew is that very tree.
       for (const CacheEntry& e : node->known.entries)
         if (auto entry = EntryInTree(node->known, e))

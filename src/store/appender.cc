@@ -7,6 +7,11 @@
 namespace belay {
 
 void PreparedBatch::AddRecord(const RecordHeader& header, ByteSpan stored) {
+  // A large batch gets its room at once: growing by doubling would hold it twice for a
+  // moment, and what is not written to takes no memory.
+  constexpr size_t kLarge = size_t{1} << 20, kRoom = size_t{10} << 20;
+  const size_t need = bytes.size() + kRecordHeaderSize + stored.size();
+  if (need > bytes.capacity() && need > kLarge && need < kRoom) bytes.reserve(kRoom);
   auto encoded = Encode(header);
   bytes.insert(bytes.end(), encoded.begin(), encoded.end());
   bytes.insert(bytes.end(), stored.begin(), stored.end());
@@ -346,7 +351,9 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
     store_.own_next_seq_ = at.next_seq;
   }
   // From here on nothing can be lost any more; what fails is made up for by a scan.
-  std::vector<IndexEntry> entries = batch.entries;
+  // The batch, which may be large, makes room for the index, which may be too.
+  std::vector<IndexEntry> entries = std::move(batch.entries);
+  batch = PreparedBatch();
   for (IndexEntry& e : entries) e.offset += done.offset + kBatchHeaderSize;
   if (flush || BELAY_MUTANT("dedupe-ahead"))
     store_.Grow(done.pack, entries, from, at.end);

@@ -57,7 +57,7 @@ class Appender {
 
   // `flush` false: objects ahead of the batch that will make them count. That one names
   // them in `ahead`: another process whose flush failed may have cut them off, and then
-  // it must not count.
+  // it must not count. What was appended is used up: `batch` is then empty.
   Result<Appended> Append(PreparedBatch& batch, bool flush,
                           const std::vector<Appended>& ahead = {});
   // Makes the open pack's end durable and known when no tail says where it is, so that

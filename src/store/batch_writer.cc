@@ -225,6 +225,7 @@ Result<BatchWriter::Published> BatchWriter::Commit() {
   BELAY_CHECK(!committed_);
   committed_ = true;
   if (failed_) return *failed_;
+  mine_.clear();  // of no more use, and 25 MB after 500,000 files
   Published published;
   for (const LogRecord& record : records_) pending_.AddLog(record);
   if (pending_.body_length() > 0) {

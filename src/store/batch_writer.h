@@ -17,9 +17,9 @@
 
 #include <memory>
 #include <mutex>
-#include <unordered_set>
 
 #include "store/appender.h"
+#include "store/key_set.h"
 
 namespace belay {
 
@@ -87,9 +87,9 @@ class BatchWriter {
 
   std::mutex mutex_;  // guards what follows; never held over IO
   PreparedBatch pending_;
-  std::unordered_set<ObjectKey> mine_;  // put by this writer, published or pending
-  std::vector<Appended> ahead_;         // batches the last one relies on
-  std::optional<Error> failed_;         // one of them was not written: no Commit()
+  KeySet mine_;                  // put by this writer, published or pending
+  std::vector<Appended> ahead_;  // batches the last one relies on
+  std::optional<Error> failed_;  // one of them was not written: no Commit()
   BatchStats stats_;
 };
 

@@ -41,6 +41,12 @@ class MemorySink final : public ScanSink {
     return text;
   }
   void Forget() { trees_.clear(); }
+  Result<Tree> Read(const ObjectId& id) {
+    std::lock_guard guard(mutex_);
+    auto at = trees_.find(id);
+    if (at == trees_.end()) return Error(Errc::kNotFound, "no such tree");
+    return at->second;
+  }
 
  private:
   void AddTo(std::map<std::string, std::string>& out, const ObjectId& id,
