@@ -3,6 +3,7 @@
 //   lab_limits list DIR OUT [SKIP...]            writes OUT and OUT.dirs
 //   lab_limits walk DIR THREADS [SKIP...]        getdents64, and statx of every entry
 //   lab_limits statlist DIR OUT.dirs THREADS     statx of a list known before
+//   lab_limits put DIR COPY DIFF pwrite|rename   writes what differs, as in COPY
 //
 // SKIP are paths below DIR that are not looked at: .git and what is ignored, so that
 // the limit is that of the covered files. OUT holds the regular files and symlinks,
@@ -10,9 +11,15 @@
 // each directory once (O_PATH), asks for its own status, and for each name relative to
 // it.
 //
-// walk and statlist print one JSON object: wall and CPU milliseconds of the work alone,
-// from the first system call on the tree to the last, without the start of the process
-// and without reading the list. The harness times the whole process besides.
+// put is the least that brings DIR back, knowing all of it before: DIFF is what
+// lab_tree diff wrote. Changed files are written in place, or beside and renamed over;
+// those that are too many are removed, the missing made; then one syncfs. The contents
+// of COPY and the paths are in memory before the clock starts. Nothing is checked or
+// remembered.
+//
+// walk, statlist and put print one JSON object: wall and CPU milliseconds of the work
+// alone, from the first system call on the tree to the last, without the start of the
+// process and without reading the list. The harness times the whole process besides.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -338,6 +345,61 @@ void StatList(const std::string& dir, const std::string& list, int threads) {
   watch.Print(files, known.size());
 }
 
+// Makes DIR as COPY is where `diff` says that it is not.
+void Put(const std::string& dir, const std::string& copy, const std::string& diff,
+         bool in_place) {
+  struct Item {
+    char what;
+    std::string path, content;
+    mode_t mode;
+  };
+  std::vector<Item> items;
+  std::string text = ReadAll(diff);
+  for (size_t at = 0; at < text.size(); at += std::strlen(&text[at]) + 1) {
+    Item item{text[at], std::strchr(&text[at], ' ') + 1, "", 0};
+    const std::string from = copy + "/" + item.path;
+    struct stat status {};
+    if (item.what != 'C') {
+      if (stat(from.c_str(), &status) != 0) Die(from);
+      item.mode = status.st_mode;
+      if (S_ISREG(item.mode)) item.content = ReadAll(from);
+    }
+    items.push_back(std::move(item));
+  }
+  auto write_to = [](int fd, const Item& item) {
+    if (fd < 0) Die(item.path);
+    const auto size = static_cast<off_t>(item.content.size());
+    if (pwrite(fd, item.content.data(), item.content.size(), 0) != size ||
+        ftruncate(fd, size) != 0 || close(fd) != 0)
+      Die(item.path);
+  };
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  Stopwatch watch;
+  int root = OpenRoot(dir);
+  for (const Item& item : items) {
+    const char* path = item.path.c_str();
+    if (item.what == 'D' && S_ISDIR(item.mode)) {
+      if (mkdirat(root, path, item.mode & 07777) != 0) Die(item.path);
+    } else if (item.what == 'D') {
+      write_to(openat(root, path, kNew, item.mode & 07777), item);
+    } else if (item.what == 'M' && in_place) {
+      write_to(openat(root, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), item);
+    } else if (item.what == 'M') {
+      const std::string beside = item.path + ".put~";
+      write_to(openat(root, beside.c_str(), kNew, item.mode & 07777), item);
+      if (renameat(root, beside.c_str(), root, path) != 0) Die(item.path);
+    }
+  }
+  for (size_t i = items.size(); i-- > 0;) {  // children before their directories
+    if (items[i].what != 'C') continue;
+    const char* path = items[i].path.c_str();
+    if (unlinkat(root, path, 0) != 0 && unlinkat(root, path, AT_REMOVEDIR) != 0)
+      Die(items[i].path);
+  }
+  if (syncfs(root) != 0) Die(dir);
+  watch.Print(items.size(), 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -352,11 +414,14 @@ int main(int argc, char** argv) {
     Walk(args[1], std::atoi(args[2].c_str()), rest(3));
   } else if (args.size() == 4 && args[0] == "statlist") {
     StatList(args[1], args[2], std::atoi(args[3].c_str()));
+  } else if (args.size() == 5 && args[0] == "put") {
+    Put(args[1], args[2], args[3], args[4] == "pwrite");
   } else {
     std::fprintf(stderr,
                  "usage: lab_limits list DIR OUT [SKIP...]\n"
                  "       lab_limits walk DIR THREADS [SKIP...]\n"
-                 "       lab_limits statlist DIR OUT.dirs THREADS\n");
+                 "       lab_limits statlist DIR OUT.dirs THREADS\n"
+                 "       lab_limits put DIR COPY DIFF pwrite|rename\n");
     return 2;
   }
   return 0;

@@ -2,6 +2,9 @@
 //
 //   lab_tree gen DIR FILES IGNORED SEED     makes DIR: a pure function of the numbers
 //   lab_tree edit DIR LIST SEED COUNT POOL ROUND
+//   lab_tree damage DIR LIST SEED CHANGED CREATED DELETED ROUND
+//   lab_tree diff DIR COPY OUT [SKIP...]
+//   lab_tree mend DIR COPY OUT [SKIP...]
 //
 // gen: about 12 files a directory, each directory with six below it, 0.2-20 KiB a file
 // and one in a hundred 60-140 KiB (mean 8 KiB), words from a vocabulary per file so
@@ -14,7 +17,18 @@
 // repository's HEAD stay few however many rounds there are. What is written depends on
 // SEED, ROUND and the file. Every other file is truncated and written, the rest are
 // written beside and renamed over, as editors and tools do.
+//
+// damage: what a rollback is to take back. CHANGED as by edit with a pool of the same
+// size (at least 100), DELETED others are removed, CREATED files appear, one in ten in
+// a directory that was not there. Rule files stay as they are.
+//
+// diff: where DIR differs from COPY, byte for byte, mode for mode; nothing is read from
+// a cache. OUT gets one record a path, ended by NUL: M changed, C in DIR only, D in
+// COPY only; a hash of what DIR has there; a space; the path. SKIP are names in DIR
+// itself. mend: the same, and DIR is then made as COPY is, touching nothing else. Both
+// print how many there are of each.
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +41,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -220,6 +236,20 @@ std::string Changed(std::string text, uint64_t seed) {
   return text;
 }
 
+void EditOne(const std::string& path, uint64_t seed, bool truncate) {
+  std::string text = Changed(ReadFile(path), seed);
+  if (truncate) {
+    WriteFile(path, text, O_TRUNC, 0);
+    return;
+  }
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) Die(path);
+  std::string beside = path + ".edit~";
+  WriteFile(beside, text, O_CREAT | O_EXCL, status.st_mode & 07777);
+  if (chmod(beside.c_str(), status.st_mode & 07777) != 0) Die(beside);
+  if (rename(beside.c_str(), path.c_str()) != 0) Die(path);
+}
+
 void Edit(const std::string& top, const std::string& list, uint64_t seed, size_t count,
           size_t pool, uint64_t round) {
   auto paths = ReadList(list);
@@ -227,21 +257,175 @@ void Edit(const std::string& top, const std::string& list, uint64_t seed, size_t
   count = std::min(count, pool);
   Draw(paths, pool, seed);
   Draw(paths, count, Mix(seed, round));
-  for (size_t i = 0; i < count; ++i) {
-    std::string path = top + "/" + paths[i];
-    std::string text = Changed(ReadFile(path), Mix(Mix(seed, round + 1), i));
-    if (i % 2 == 0) {
-      WriteFile(path, text, O_TRUNC, 0);
-      continue;
-    }
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0) Die(path);
-    std::string beside = path + ".edit~";
-    WriteFile(beside, text, O_CREAT | O_EXCL, status.st_mode & 07777);
-    if (chmod(beside.c_str(), status.st_mode & 07777) != 0) Die(beside);
-    if (rename(beside.c_str(), path.c_str()) != 0) Die(path);
-  }
+  for (size_t i = 0; i < count; ++i)
+    EditOne(top + "/" + paths[i], Mix(Mix(seed, round + 1), i), i % 2 == 0);
 }
+
+std::string Created(const std::string& top, const std::vector<std::string>& paths,
+                    Random& random, uint64_t round, size_t i) {
+  const std::string& near = paths[random.Below(paths.size())];
+  const size_t slash = near.rfind('/');
+  std::string dir =
+      top + (slash == std::string::npos ? "" : "/" + near.substr(0, slash));
+  if (i % 10 == 9) {
+    dir += "/new" + std::to_string(i);
+    MakeDir(dir);
+  }
+  return dir + "/new" + std::to_string(round) + "-" + std::to_string(i) + ".cc";
+}
+
+void Damage(const std::string& top, const std::string& list, uint64_t seed,
+            size_t changed, size_t created, size_t deleted, uint64_t round) {
+  auto paths = ReadList(list);
+  // With other rules a peer's clean-up would take what was ignored.
+  std::erase_if(paths, [](const std::string& p) { return p.ends_with(".gitignore"); });
+  const size_t all = paths.size();
+  deleted = std::min(deleted, all / 2);
+  changed = std::min(changed, all - deleted);
+  // The same pool in every round; which of it go and which change differs.
+  Draw(paths, std::min(all, std::max<size_t>(changed + deleted, 100)), seed);
+  Draw(paths, changed + deleted, Mix(seed, round));
+  for (size_t i = 0; i < changed; ++i)
+    EditOne(top + "/" + paths[i], Mix(Mix(seed, round + 1), i), i % 2 == 0);
+  Random random(Mix(seed, round + 2));
+  for (size_t i = 0; i < created; ++i) {
+    std::string path = Created(top, paths, random, round, i);
+    CreateFile(path, Writer(random.Next()).Text(FileSize(random, false)));
+  }
+  for (size_t i = changed; i < changed + deleted; ++i)
+    if (unlink((top + "/" + paths[i]).c_str()) != 0) Die(paths[i]);
+}
+
+// Compares two trees, and brings the first to the second.
+class Comparison {
+ public:
+  Comparison(std::string top, std::string copy, std::set<std::string> skip, bool mend)
+      : top_(std::move(top)),
+        copy_(std::move(copy)),
+        skip_(std::move(skip)),
+        mend_(mend) {}
+
+  void Run(const std::string& out) {
+    Compare("");
+    std::string text;
+    for (const auto& [path, record] : found_)
+      text += record + " " + path + std::string(1, '\0');
+    WriteFile(out, text, O_CREAT | O_TRUNC, 0644);
+    std::printf("{\"changed\":%zu,\"created\":%zu,\"deleted\":%zu}\n", count_['M'],
+                count_['C'], count_['D']);
+  }
+
+ private:
+  static struct stat StatOf(const std::string& path) {
+    struct stat status {};
+    if (lstat(path.c_str(), &status) != 0) Die(path);
+    return status;
+  }
+  static std::string ContentOf(const std::string& path, const struct stat& status) {
+    if (S_ISREG(status.st_mode)) return ReadFile(path);
+    if (!S_ISLNK(status.st_mode)) return "";
+    char target[4096];
+    ssize_t n = readlink(path.c_str(), target, sizeof target);
+    if (n < 0) Die(path);
+    return {target, static_cast<size_t>(n)};
+  }
+  std::set<std::string> Names(const std::string& dir, bool top) const {
+    DIR* open = opendir(dir.c_str());
+    if (!open) Die(dir);
+    std::set<std::string> names;
+    while (dirent* entry = readdir(open)) names.insert(entry->d_name);
+    closedir(open);
+    names.erase(".");
+    names.erase("..");
+    if (top)
+      for (const auto& name : skip_) names.erase(name);
+    return names;
+  }
+
+  void Note(char what, const std::string& path, const struct stat* status) {
+    ++count_[static_cast<unsigned char>(what)];
+    uint64_t hash = 0xcbf29ce484222325;
+    if (status) {
+      for (char c : ContentOf(top_ + path, *status))
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+      hash = Mix(hash, status->st_mode);
+    }
+    char text[20];
+    std::snprintf(text, sizeof text, "%c%016llx", what,
+                  static_cast<unsigned long long>(hash));
+    found_[path.substr(1)] = text;
+  }
+
+  void Extra(const std::string& path) {
+    struct stat status = StatOf(top_ + path);
+    Note('C', path, &status);
+    const bool dir = S_ISDIR(status.st_mode);
+    if (dir)
+      for (const auto& name : Names(top_ + path, false)) Extra(path + "/" + name);
+    if (mend_ &&
+        (dir ? rmdir((top_ + path).c_str()) : unlink((top_ + path).c_str())) != 0)
+      Die(path);
+  }
+
+  void Put(const std::string& path, const struct stat& wanted) {
+    const std::string to = top_ + path;
+    if (S_ISDIR(wanted.st_mode)) {
+      MakeDir(to);
+    } else if (S_ISLNK(wanted.st_mode)) {
+      if (symlink(ContentOf(copy_ + path, wanted).c_str(), to.c_str()) != 0) Die(to);
+      return;
+    } else {
+      CreateFile(to, ReadFile(copy_ + path));
+    }
+    if (chmod(to.c_str(), wanted.st_mode & 07777) != 0) Die(to);
+  }
+  void Missing(const std::string& path) {
+    struct stat wanted = StatOf(copy_ + path);
+    Note('D', path, nullptr);
+    if (mend_) Put(path, wanted);
+    if (S_ISDIR(wanted.st_mode))
+      for (const auto& name : Names(copy_ + path, false)) Missing(path + "/" + name);
+  }
+
+  void Both(const std::string& path) {
+    struct stat is = StatOf(top_ + path), wanted = StatOf(copy_ + path);
+    if ((is.st_mode & S_IFMT) != (wanted.st_mode & S_IFMT)) {
+      Extra(path);
+      Missing(path);
+      return;
+    }
+    const bool dir = S_ISDIR(is.st_mode);
+    if (is.st_mode != wanted.st_mode || (!dir && is.st_size != wanted.st_size) ||
+        ContentOf(top_ + path, is) != ContentOf(copy_ + path, wanted)) {
+      Note('M', path, &is);
+      if (mend_ && dir) {
+        if (chmod((top_ + path).c_str(), wanted.st_mode & 07777) != 0) Die(path);
+      } else if (mend_) {
+        if (unlink((top_ + path).c_str()) != 0) Die(path);
+        Put(path, wanted);
+      }
+    }
+    if (dir) Compare(path);
+  }
+
+  void Compare(const std::string& path) {
+    auto here = Names(top_ + path, path.empty());
+    auto there = Names(copy_ + path, path.empty());
+    for (const auto& name : here)
+      if (there.contains(name))
+        Both(path + "/" + name);
+      else
+        Extra(path + "/" + name);
+    for (const auto& name : there)
+      if (!here.contains(name)) Missing(path + "/" + name);
+  }
+
+  std::string top_, copy_;
+  std::set<std::string> skip_;
+  bool mend_;
+  std::map<std::string, std::string> found_;
+  std::array<size_t, 128> count_{};
+};
 
 }  // namespace
 
@@ -252,10 +436,17 @@ int main(int argc, char** argv) {
     Generate(args[1], number(2), number(3), number(4));
   } else if (args.size() == 7 && args[0] == "edit") {
     Edit(args[1], args[2], number(3), number(4), number(5), number(6));
+  } else if (args.size() == 8 && args[0] == "damage") {
+    Damage(args[1], args[2], number(3), number(4), number(5), number(6), number(7));
+  } else if (args.size() >= 4 && (args[0] == "diff" || args[0] == "mend")) {
+    Comparison(args[1], args[2], {args.begin() + 4, args.end()}, args[0] == "mend")
+        .Run(args[3]);
   } else {
     std::fprintf(stderr,
                  "usage: lab_tree gen DIR FILES IGNORED SEED\n"
-                 "       lab_tree edit DIR LIST SEED COUNT POOL ROUND\n");
+                 "       lab_tree edit DIR LIST SEED COUNT POOL ROUND\n"
+                 "       lab_tree damage DIR LIST SEED CHANGED CREATED DELETED ROUND\n"
+                 "       lab_tree diff|mend DIR COPY OUT [SKIP...]\n");
     return 2;
   }
   return 0;

@@ -14,7 +14,8 @@ MARK = ".belay-lab"
 
 
 class WrongCheckpoint(Exception):
-    """A checkpoint of Belay does not hold what the directory held."""
+    """A checkpoint of Belay does not hold what the directory held, or a rollback did not
+    bring it back."""
 
 
 def default_work_parent():

@@ -1,4 +1,4 @@
-"""The peers, as the commands that their checkpoints run.
+"""The peers, as the commands that their checkpoints and restores run.
 
 Where two forms are known both are rows: the sequence that the peer's source runs (its
 plain name) and the least that does the same job (-core). Ratios count against the faster.
@@ -25,6 +25,10 @@ class GitPeer(Contender):
     def git_tree(self):
         """git's id of the tree in the last checkpoint; all peers must agree on it."""
         return self.text(self.lab.meter(self), "rev-parse", "--verify", self.rev + "^{tree}")
+
+    def restore(self, meter, target):
+        """Takes the tree to `target`, a commit or tree of an earlier checkpoint."""
+        raise NotImplementedError
 
     def git(self, meter, *words, **options):
         return meter.run(self.lab.git, *words, **options)
@@ -58,6 +62,10 @@ class InRepository(GitPeer):
     def env(self):
         return {**self.lab.env, "GIT_DIR": self.git_dir, "GIT_WORK_TREE": self.tree.path}
 
+    def refresh(self):
+        """As after any `git status`: the index knows the files as they are."""
+        self.git(self.lab.meter(self), "update-index", "-q", "--refresh", ok=(0, 1))
+
     def commit_temporary_index(self, meter, index, ref, head):
         own = {"GIT_INDEX_FILE": index}
         self.git(meter, "add", "-A", env=own)
@@ -79,24 +87,43 @@ class CodemuxCore(InRepository):
         ref = "refs/codemux/checkpoints/" + self.new_name()
         self.commit_temporary_index(meter, index, ref, "HEAD")
 
+    def restore(self, meter, target):
+        self.checkpoint(meter)
+        self.git(meter, "read-tree", "--reset", "-u", target)
+        self.git(meter, "clean", "-fd")
+        self.git(meter, "reset", "-q", "--mixed", "HEAD")
+
 
 class Codemux(InRepository):
     name = group = "codemux"
     KEEP = 20
 
     def checkpoint(self, meter):
+        space = "refs/codemux/checkpoints/"
+        self.create(meter, space)
+        refs = self.text(meter, "for-each-ref", "--sort=-committerdate",
+                         "--format=%(refname)", space).split()
+        for old in refs[self.KEEP:]:
+            self.git(meter, "update-ref", "-d", old)
+
+    def restore(self, meter, target):
+        head = self.text(self.lab.meter(self), "rev-parse", "HEAD")  # it knows that
+        self.git(meter, "cat-file", "-e", target + "^{commit}")
+        self.git(meter, "cat-file", "-e", head + "^{commit}")
+        self.git(meter, "branch", "--show-current")
+        self.create(meter, "refs/codemux/pre-restore/")
+        self.git(meter, "read-tree", "--reset", "-u", target)
+        self.git(meter, "clean", "-fd")
+        self.git(meter, "reset", "--mixed", head)
+
+    def create(self, meter, space):
         self.git(meter, "rev-parse", "--show-toplevel")
         head = self.text(meter, "rev-parse", "HEAD")
         self.git(meter, "branch", "--show-current")
         user_index = self.text(meter, "rev-parse", "--git-path", "index")
         index = os.path.join(self.store, "index.tmp")
         meter.copy(os.path.join(self.tree.path, user_index), index)
-        space = "refs/codemux/checkpoints/"
         self.commit_temporary_index(meter, index, space + self.new_name(), head)
-        refs = self.text(meter, "for-each-ref", "--sort=-committerdate",
-                         "--format=%(refname)", space).split()
-        for old in refs[self.KEEP:]:
-            self.git(meter, "update-ref", "-d", old)
 
 
 class BooCode(InRepository):
@@ -109,6 +136,21 @@ class BooCode(InRepository):
         self.git(meter, "read-tree", "HEAD", env={"GIT_INDEX_FILE": index})
         ref = "refs/boocode/checkpoints/" + self.new_name()
         self.commit_temporary_index(meter, index, ref, "HEAD")
+
+    def restore(self, meter, target):
+        """Keeps nothing of what it overwrites, and moves the user's branch."""
+        self.git(meter, "reset", "--hard", target)
+        self.git(meter, "clean", "-fd")
+
+
+class BooCodeSafe(BooCode):
+    """The same after a checkpoint, as the others' restores have one."""
+
+    name = "boocode-safe"
+
+    def restore(self, meter, target):
+        self.checkpoint(meter)
+        super().restore(meter, target)
 
 
 class Cline(InRepository):
@@ -133,6 +175,18 @@ class Cline(InRepository):
             commit = self.text(meter, "commit-tree", commit + "^{tree}", *words, "-m", "all")
         self.git(meter, "update-ref", "refs/cline/checkpoints/s/" + self.new_name(), commit)
         self.rev = commit
+
+    def restore(self, meter, target):
+        """For a checkpoint of a tree with uncommitted changes."""
+        transaction = "refs/cline/restore-transactions/" + self.new_name()
+        self.git(meter, "stash", "push", "--include-untracked")
+        self.git(meter, "update-ref", transaction, "refs/stash")
+        self.git(meter, "stash", "drop")
+        self.git(meter, "reset", "--hard", target + "^1")
+        if self.git(meter, "rev-parse", "--verify", "-q", target + "^3", ok=(0, 1)).code == 0:
+            self.git(meter, "clean", "-fd")
+        self.git(meter, "stash", "apply", target)
+        self.git(meter, "update-ref", "-d", transaction)
 
 
 class Shadow(GitPeer):
@@ -172,6 +226,10 @@ class HermesCore(Shadow):
         if self.git(meter, "diff", "--cached", "--quiet", ok=(0, 1)).code == 1:
             self.commit(meter)
 
+    def restore(self, meter, target):
+        self.checkpoint(meter)
+        self.git(meter, "checkout", target, "--", ".")
+
 
 class Hermes(Shadow):
     """Version 2: a shared bare store, a ref per directory; read-tree forgets the stat
@@ -203,6 +261,12 @@ class Hermes(Shadow):
         parent = ["-p", old] if old else []
         new = self.text(meter, "commit-tree", made, *parent, "-m", "checkpoint", "--no-gpg-sign")
         self.git(meter, "update-ref", self.REF, new, *([old] if old else []))
+
+    def restore(self, meter, target):
+        """Lays the old files over the new ones: what was created since stays."""
+        self.git(meter, "cat-file", "-t", target)
+        self.checkpoint(meter)
+        self.git(meter, "checkout", target, "--", ".")
 
 
 class OpencodeCore(Shadow):
@@ -259,6 +323,20 @@ class Opencode(Shadow):
                      "--pathspec-file-nul", stdin=paths)
         self.rev = self.text(meter, "write-tree")
 
+    def restore(self, meter, target):
+        """Its undo: the files that differ, a hundred at a time."""
+        self.checkpoint(meter)
+        differ = self.git(meter, "diff", "--cached", "--no-ext-diff", "--no-renames",
+                          "--name-only", "-z", target, "--", ".").out.split(b"\0")[:-1]
+        for at in range(0, len(differ), 100):
+            batch = differ[at:at + 100]
+            held = set(self.git(meter, "ls-tree", "-r", "--name-only", "-z", target, "--",
+                                *batch).out.split(b"\0")[:-1])
+            if held:
+                self.git(meter, "checkout", target, "--", *sorted(held))
+            for path in set(batch) - held:
+                os.unlink(os.path.join(os.fsencode(self.tree.path), path))
+
 
 class Gemini(Shadow):
     name = group = "gemini"
@@ -276,6 +354,10 @@ class Gemini(Shadow):
         else:
             self.git(meter, "rev-parse", "HEAD")
 
+    def restore(self, meter, target):
+        self.git(meter, "restore", "--source", target, ".")
+        self.git(meter, "clean", "-f", "-d")
+
 
 class ClineLegacy(Shadow):
     """Cline up to 3.x, and Roo."""
@@ -289,6 +371,9 @@ class ClineLegacy(Shadow):
     def checkpoint(self, meter):
         self.git(meter, "add", ".", "--ignore-errors")
         self.commit(meter, "--allow-empty")
+
+    def restore(self, meter, target):
+        self.git(meter, "reset", "--hard", target)
 
 
 class Restic(Contender):
@@ -335,3 +420,5 @@ class Borg(Contender):
 
 ALL = [CodemuxCore, Codemux, BooCode, HermesCore, Hermes, OpencodeCore, Opencode, Gemini,
        Cline, ClineLegacy, Restic, Borg]
+RESTORING = [CodemuxCore, Codemux, BooCode, BooCodeSafe, HermesCore, Hermes, Opencode, Gemini,
+             Cline, ClineLegacy]

@@ -34,7 +34,7 @@ class Target:
                 "by_cpu": self.by_cpu, "verdict": self.verdict}
 
 
-def _ratio(a, b):
+def ratio(a, b):
     return a / b if a is not None and b else None
 
 
@@ -60,16 +60,16 @@ def targets(measured):
         cell = measured.cell(workload, name)
         return value(cell) if cell else None
 
-    walk = {w: _ratio(_ours(measured, w)[0], limit(w, "walk1", lambda c: c.wall)) for w in QUICK}
-    walk_cpu = {w: _ratio(_ours(measured, w)[1], limit(w, "walk1", lambda c: c.cpu)) for w in QUICK}
-    listed = {w: _ratio(_ours(measured, w)[1], limit(w, "statlist1", lambda c: c.inside_cpu))
+    walk = {w: ratio(_ours(measured, w)[0], limit(w, "walk1", lambda c: c.wall)) for w in QUICK}
+    walk_cpu = {w: ratio(_ours(measured, w)[1], limit(w, "walk1", lambda c: c.cpu)) for w in QUICK}
+    listed = {w: ratio(_ours(measured, w)[1], limit(w, "statlist1", lambda c: c.inside_cpu))
               for w in QUICK}
     in_range = 9_000 <= files <= 110_000
     out.append(Target("wall, of a walk on one thread", 1.0, True, walk, in_range, walk_cpu))
     out.append(Target("CPU, of statx of the known list", 1.6, True, listed, in_range))
 
     def faster(what, factor, workloads, accept):
-        wall, cpu = ({w: _ratio(fastest(measured, w, accept)[i], _ours(measured, w)[i])
+        wall, cpu = ({w: ratio(fastest(measured, w, accept)[i], _ours(measured, w)[i])
                       for w in workloads} for i in (0, 1))
         out.append(Target(f"times faster than {what}", factor, False, wall, by_cpu=cpu))
 
@@ -86,7 +86,7 @@ def targets(measured):
              if shadow(row) and row.name in measured.growth]
     least = min(grown, default=None)
     out.append(Target("growth, of a shadow repository's", 0.125, True,
-                      {"ten": _ratio(measured.growth.get("belay"), least)}))
+                      {"ten": ratio(measured.growth.get("belay"), least)}))
     out.append(Target("milliseconds (asked for by users)", 100, True,
                       {"ten": _ours(measured, "ten")[0]}, files <= 50_000))
     out.append(Target("peak memory, MB", 150, True, {"all": peak_mb(measured)}))
@@ -99,13 +99,13 @@ def peak_mb(measured):
     return max(peaks) / 1024 if peaks else None
 
 
-def _number(value):
+def number(value):
     if value is None:
         return "-"
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def _table(header, rows):
+def table(header, rows):
     widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
     lines = []
     for line in [header, *rows]:
@@ -122,7 +122,7 @@ def _times(measured, row):
             why = measured.unavailable.get(row.name)
             line.append(f"n/a ({why})" if why and len(line) == 1 else "n/a" if why else "-")
         else:
-            line.append(f"{_number(cell.wall)} / {_number(cell.cpu)}")
+            line.append(f"{number(cell.wall)} / {number(cell.cpu)}")
     return line
 
 
@@ -131,14 +131,14 @@ def _ratios(measured, row):
     for name, _, _ in WORKLOADS:
         cell, walk = measured.cell(name, row.name), measured.cell(name, "walk1")
         listed, (ours, _) = measured.cell(name, "statlist1"), _ours(measured, name)
-        to_walk = _ratio(cell.wall, walk.wall if walk else None)
-        to_list = _ratio(cell.cpu, listed.inside_cpu if listed else None)
-        line.append(f"{_number(to_walk)} {_number(to_list)} {_number(_ratio(cell.wall, ours))}"
+        to_walk = ratio(cell.wall, walk.wall if walk else None)
+        to_list = ratio(cell.cpu, listed.inside_cpu if listed else None)
+        line.append(f"{number(to_walk)} {number(to_list)} {number(ratio(cell.wall, ours))}"
                     if cell.wall is not None else "-")
     return line
 
 
-def _counts(measured, name):
+def counts(measured, name):
     counts = sorted({len(c.runs) for c in measured.cells[name].values() if c.runs})
     return f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0]) if counts else "0"
 
@@ -150,41 +150,41 @@ def size_text(measured):
                  f"{tree.bytes / 1e6:.0f} MB{ignored}", ""]
     titles = [title for _, title, _ in WORKLOADS]
     lines += ["Median milliseconds, wall / CPU of the whole process or sequence:"]
-    lines += _table(["", *titles], [_times(measured, row) for row in measured.rows])
-    runs = ", ".join(f"{TITLES[name]} {_counts(measured, name)}" for name in measured.cells)
+    lines += table(["", *titles], [_times(measured, row) for row in measured.rows])
+    runs = ", ".join(f"{TITLES[name]} {counts(measured, name)}" for name in measured.cells)
     lines += [f"(runs: {runs})", ""]
     for row in measured.rows:
         cell = measured.cell("ten", row.name)
         if row.kind == "limit" and cell.inside_wall is not None:
             lines.append(f"{row.name} without its process start, 10 changed: "
-                         f"{_number(cell.inside_wall)} / {_number(cell.inside_cpu)}")
+                         f"{number(cell.inside_wall)} / {number(cell.inside_cpu)}")
     lines += ["", "Ratios: wall to walk1, CPU to statlist1's own, wall to Belay's:"]
     live = [row for row in measured.rows if row.name not in measured.unavailable]
-    lines += _table(["", *titles], [_ratios(measured, row) for row in live])
+    lines += table(["", *titles], [_ratios(measured, row) for row in live])
     if measured.growth:
         lines += ["", "Store growth per checkpoint of ten edits, KB (allocated blocks):"]
         ours = measured.growth.get("belay")
-        rows = [[name, f"{grown / 1000:.1f}", _number(_ratio(grown, ours))]
+        rows = [[name, f"{grown / 1000:.1f}", number(ratio(grown, ours))]
                 for name, grown in measured.growth.items()]
-        lines += _table(["", "KB", "of Belay's"], rows)
+        lines += table(["", "KB", "of Belay's"], rows)
     if "belay" in measured.cells["first"]:
-        lines += ["", "Targets:"] + _target_lines(targets(measured))
+        lines += ["", "Targets:"] + target_lines(targets(measured), TITLES)
     if measured.checked:
         lines += [f"{measured.checked} checkpoints of Belay compared with a full re-hash: "
                   "all equal"]
     return "\n".join(lines)
 
 
-def _target_lines(found):
+def target_lines(found, titles):
     rows = []
     for target in found:
         bound = f"{'<=' if target.most else '>='} {target.limit:g}"
         values = ", ".join(
-            f"{TITLES[key]} {_number(value)}" +
-            (f" ({_number(target.by_cpu[key])})" if target.by_cpu.get(key) else "")
+            f"{titles[key]} {number(value)}" +
+            (f" ({number(target.by_cpu[key])})" if target.by_cpu.get(key) else "")
             for key, value in target.values.items())
         rows.append([target.what, bound, values, target.verdict])
-    lines = _table(["", "target", "found (the same by CPU)", ""], rows)
+    lines = table(["", "target", "found (the same by CPU)", ""], rows)
     if any(not target.applies for target in found):
         lines.append("(-: no target at this size)")
     return lines
@@ -217,8 +217,8 @@ def _cell_json(cell, walk, listed, ours):
         "runs": len(cell.runs), "wall_ms": cell.wall, "cpu_ms": cell.cpu,
         "maxrss_kb": cell.maxrss_kb, "inside_wall_ms": cell.inside_wall,
         "inside_cpu_ms": cell.inside_cpu, "failed": cell.failed,
-        "wall_to_walk1": _ratio(cell.wall, walk.wall if walk else None),
-        "cpu_to_statlist1": _ratio(cell.cpu, listed.inside_cpu if listed else None),
-        "wall_to_belay": _ratio(cell.wall, ours[0]), "cpu_to_belay": _ratio(cell.cpu, ours[1]),
+        "wall_to_walk1": ratio(cell.wall, walk.wall if walk else None),
+        "cpu_to_statlist1": ratio(cell.cpu, listed.inside_cpu if listed else None),
+        "wall_to_belay": ratio(cell.wall, ours[0]), "cpu_to_belay": ratio(cell.cpu, ours[1]),
         "all_wall_ms": [run[0] for run in cell.runs], "all_cpu_ms": [run[1] for run in cell.runs],
     }

@@ -34,6 +34,11 @@ class Tree:
         subprocess.run([kit.program("lab_tree"), "edit", self.path, self.list, str(SEED),
                         str(count), str(pool), str(round_number)], check=True, env=env)
 
+    def damage(self, kit, counts, round_number, env):
+        """`counts`: how many files are changed, created and deleted."""
+        subprocess.run([kit.program("lab_tree"), "damage", self.path, self.list, str(SEED),
+                        *map(str, counts), str(round_number)], check=True, env=env)
+
     def git_fingerprint(self):
         """Changes when anything in the user's .git does: name, size, inode, time. Without
         the times of objects: a peer that shares one freshens it, as git does."""
