@@ -268,4 +268,39 @@ Result<ProcessResult> RunProcess(const ProcessOptions& options) {
   return result;
 }
 
+Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr) {
+  if (words.empty() || HasNul(words)) return Error(Errc::kInvalid, "no program to run");
+  std::vector<char*> argv = Pointers(words);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  if (output_to_stderr) posix_spawn_file_actions_adddup2(&actions, 2, 1);
+  // What we ignore for our own sake is not the program's choice.
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  for (int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, signal);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction before_int {};
+  struct sigaction before_quit {};
+  sigaction(SIGINT, &ignore, &before_int);
+  sigaction(SIGQUIT, &ignore, &before_quit);
+  pid_t child = 0;
+  const int sys = posix_spawnp(&child, words[0].c_str(), &actions, &attributes,
+                               argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  int status = 0;
+  if (sys == 0)
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  sigaction(SIGINT, &before_int, nullptr);
+  sigaction(SIGQUIT, &before_quit, nullptr);
+  if (sys != 0) return SysError(sys, "run " + EscapeForDisplay(words[0]));
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 }  // namespace belay

@@ -50,6 +50,11 @@ struct ProcessResult {
   bool ok() const { return end == End::kExited && code == 0; }
 };
 
+// Runs a program as a shell would: our input, output, environment and process group; it
+// is looked for in PATH. Its exit code, or 128 and the signal that ended it. While it
+// runs, Ctrl-C is the program's business. kNotFound, kRefused: it did not start.
+Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr);
+
 // An error means that the program did not start.
 Result<ProcessResult> RunProcess(const ProcessOptions& options);
 

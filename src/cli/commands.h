@@ -25,6 +25,7 @@ ExitCode CmdRedo(CommandContext& ctx);
 ExitCode CmdRepair(CommandContext& ctx);
 ExitCode CmdRollback(CommandContext& ctx);
 ExitCode CmdRoots(CommandContext& ctx);
+ExitCode CmdRun(CommandContext& ctx);
 ExitCode CmdShow(CommandContext& ctx);
 ExitCode CmdStatus(CommandContext& ctx);
 ExitCode CmdUndo(CommandContext& ctx);

@@ -92,6 +92,10 @@ void Terminal::Detail(std::string_view line) {
   if (options_.verbose) Error2(Scrub(line));
 }
 
+void Terminal::Note(std::string_view line) {
+  if (!options_.quiet) Error2(StrCat(name_, ": ", Scrub(line)));
+}
+
 void Terminal::Warn(std::string_view line) {
   Error2(StrCat(
       name_, err_color_ ? ": \x1b[33mwarning\x1b[0m: " : ": warning: ", Scrub(line)));

@@ -65,6 +65,7 @@ class Terminal {
   void Say(std::string_view line);     // not with -q; on standard error with --json
   void Detail(std::string_view line);  // only with -v, on standard error
   void Warn(std::string_view line);    // always, on standard error
+  void Note(std::string_view line);    // not with -q, on standard error
 
   // Somebody is there to be asked: standard input and error are a terminal.
   bool CanAsk() const;

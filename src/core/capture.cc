@@ -219,6 +219,7 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   scan_request.generation = store.manifest().generation;
   scan_request.threads = request.threads;
   scan_request.progress = request.progress;
+  scan_request.released_ns = request.released_ns;
   auto cache_dir = OpenCacheDir(store);
   if (cache_dir.ok()) scan_request.cache_dir = &*cache_dir;
   std::optional<Allowance> allowance;
@@ -312,6 +313,7 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   c.turn = request.turn;
   c.meta = request.meta;
   c.more_refs = std::move(more_refs);
+  c.partial = summary.late;
   c.files = summary.files;
   c.bytes = summary.bytes;
   c.added = counts.added;

@@ -13,6 +13,7 @@
 //
 // Walk through it: ARCHITECTURE.md, "How a checkpoint is made".
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <optional>
@@ -52,6 +53,8 @@ struct CaptureRequest {
   unsigned threads = 2;
   int64_t lock_wait_ms = 10'000;
   bool holds_root_lock = false;  // the caller does
+  // As ScanRequest::released_ns: what changed later makes a partial checkpoint.
+  const std::atomic<int64_t>* released_ns = nullptr;
   std::function<Status(Draft&)> amend = {};
   std::function<void(const ScanProgress&)> progress = {};
 };

@@ -464,6 +464,7 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
     node.gone = true;
     return Ok();
   }
+  (void)IsLate(stat);  // names may have come and gone
   node.mode = stat.mode;
   node.uid = stat.uid;
   node.gid = stat.gid;
@@ -1116,12 +1117,30 @@ Status Scan::CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer) {
   }
 }
 
+// Changed at or after the release, less the tick of a kernel's clock.
+bool Scan::IsLate(const FileStat& stat) {
+  constexpr int64_t kTick = 10'000'000;
+  if (request_.released_ns == nullptr) return false;
+  const int64_t released = request_.released_ns->load(std::memory_order_acquire);
+  if (released == 0 || stat.ctime_ns < released - kTick) return false;
+  if (BELAY_MUTANT("late-changes-count")) return false;
+  late_ = true;
+  return true;
+}
+
 Status Scan::CaptureLink(const Fd& dir, Capture& capture, bool& again) {
   CacheEntry& e = capture.node->draft->entries[capture.entry];
   const NameRef name = NameRef::Known(capture.node->draft->view().NameOf(e));
   const int64_t now = Now();
   BELAY_TRY(FileStat before, fs_.StatAt(dir, name));
   if (before.type != FileType::kSymlink) return SysError(EINVAL, "readlink");
+  if (IsLate(before)) {
+    e.kind = CacheKind::kNone;
+    e.why = Skip::kChangedLate;
+    e.print = Fingerprint(before, key_);
+    e.flags |= CacheEntry::kRacy;
+    return Ok();
+  }
   BELAY_TRY(std::string target, fs_.ReadLink(dir, name));
   BELAY_TRY(FileStat after, fs_.StatAt(dir, name));
   e.print = Fingerprint(before, key_);
@@ -1145,14 +1164,15 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
   BELAY_TRY(Fd file, fs_.Open(dir, name, OpenMode::Read()));
   BELAY_TRY(FileStat before, fs_.Stat(file));
   if (before.type != FileType::kRegular) return SysError(ELOOP, "open");
-  auto too_large = [&] {
+  auto left_out = [&](Skip why) {
     e.kind = CacheKind::kNone;
-    e.why = Skip::kTooLarge;
+    e.why = why;
     e.print = Fingerprint(before, key_);
     e.flags |= CacheEntry::kRacy;
     return Ok();
   };
-  if (before.size > request_.max_file_size) return too_large();
+  if (IsLate(before)) return left_out(Skip::kChangedLate);
+  if (before.size > request_.max_file_size) return left_out(Skip::kTooLarge);
   ObjectId id;
   uint64_t length = 0;
   if (before.size <= kReadAtOnce) {
@@ -1200,7 +1220,7 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
       }
       return *got;
     });
-    if (over) return too_large();
+    if (over) return left_out(Skip::kTooLarge);
     if (read_failed) return std::move(*read_failed);
     if (!put.ok()) return OfTheStore(std::move(put).error());
     id = *put;
@@ -1282,6 +1302,7 @@ Result<std::vector<std::pair<std::string, Bytes>>> DecodeXattrs(ByteSpan bytes) 
 Status Scan::Build() {
   for (size_t i = order_.size(); i-- > 0;) BELAY_OK(BuildNode(*order_[i]));
   summary_.tree = root_->tree();
+  summary_.late = late_;
   for (Node* node : order_) {
     if (node->gone || node->why != Skip::kNone) continue;
     const DirView view = node->view();

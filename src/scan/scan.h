@@ -65,7 +65,10 @@ struct ScanRequest {
   // Cached content ids count only when they were written under this generation; others
   // are looked up.
   uint64_t generation = 0;
-  const Fd* cache_dir = nullptr;                           // none: no cache
+  const Fd* cache_dir = nullptr;  // none: no cache
+  // When whoever waited for this scan was let go (wall clock, ns); 0: not yet. What has
+  // changed since is not the state they wait for: it is left out (kChangedLate).
+  const std::atomic<int64_t>* released_ns = nullptr;
   std::function<void(const ScanProgress&)> progress = {};  // called from one thread
 };
 
@@ -92,6 +95,8 @@ struct ScanSummary {
     WorkTreeFacts facts;
   };
   std::vector<AtPath> work_trees;
+  // Something changed after the release: this is a part of the state.
+  bool late = false;
   // Of the root directory itself; it has no entry in a tree.
   uint32_t mode = 0, uid = 0, gid = 0;
 };
@@ -165,6 +170,7 @@ class Scan {
   Status Build();
   Status BuildNode(Node& node);
   void Report(ScanProgress::Step step);
+  bool IsLate(const FileStat& stat);
   void Fail(Error error);
   int64_t Now() { return clock_.WallMillis() * 1'000'000; }
 
@@ -195,6 +201,7 @@ class Scan {
   std::optional<Error> failed_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> too_many_{false};
+  std::atomic<bool> late_{false};
   std::atomic<uint64_t> seen_{0};
   std::atomic<uint64_t> done_files_{0}, done_bytes_{0};
   uint64_t total_bytes_ = 0;

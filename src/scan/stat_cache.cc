@@ -81,6 +81,8 @@ std::string_view SkipName(Skip why) {
       return "ignored";
     case Skip::kSecret:
       return "secret";
+    case Skip::kChangedLate:
+      return "changed_late";
   }
   return "unknown";
 }

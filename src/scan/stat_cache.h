@@ -43,11 +43,12 @@ enum class Skip : uint8_t {
   kUnreadable = 3,
   kGitDir = 4,
   kOtherMount = 5,
-  kOtherRoot = 6,  // a protected root of its own
-  kReserved = 7,   // a name that would be taken for .git elsewhere
-  kChanging = 8,   // covered, but it changed each time it was read
-  kIgnored = 9,    // kept here only because its content decides about others
-  kSecret = 10,    // secrets = "skip"
+  kOtherRoot = 6,     // a protected root of its own
+  kReserved = 7,      // a name that would be taken for .git elsewhere
+  kChanging = 8,      // covered, but it changed each time it was read
+  kIgnored = 9,       // kept here only because its content decides about others
+  kSecret = 10,       // secrets = "skip"
+  kChangedLate = 11,  // changed after whoever waited for the scan was let go
 };
 std::string_view SkipName(Skip why);  // "too_large"
 

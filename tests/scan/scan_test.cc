@@ -50,6 +50,38 @@ TEST_F(ScanTest, ReadsNothingThatDidNotChange) {
   EXPECT_EQ(second.files, 3u);
 }
 
+TEST_F(ScanTest, WhatChangesAfterTheReleaseIsLeftOut) {
+  world_.Put("before", "1");
+  world_.Put("edited", "old");
+  world_.Link("link", "before");
+  world_.Pass(kLater);
+  std::atomic<int64_t> released{0};
+  world_.request.released_ns = &released;
+  ScanSummary whole = world_.Scanned();
+  EXPECT_FALSE(whole.late);
+  EXPECT_EQ(whole.files, 3u);
+
+  // The program is let go, and changes things before the scan comes to them.
+  released = world_.clock.WallMillis() * 1'000'000;
+  world_.Pass(kLater);
+  world_.Put("edited", "by the program");
+  world_.Put("new", "by the program");
+  world_.Link("new-link", "before");
+  ScanSummary late = world_.Scanned();
+  EXPECT_TRUE(late.late);
+  EXPECT_EQ(late.files, 2u);
+  std::vector<SkippedPath> wanted = {{"edited", Skip::kChangedLate},
+                                     {"new", Skip::kChangedLate},
+                                     {"new-link", Skip::kChangedLate}};
+  EXPECT_EQ(late.skipped, wanted);
+  // And the next one, which nobody waits for, has it all.
+  released = 0;
+  ScanSummary next = world_.Scanned();
+  EXPECT_FALSE(next.late);
+  EXPECT_EQ(next.files, 5u);
+  EXPECT_EQ(next.tree, world_.Fresh().tree);
+}
+
 TEST_F(ScanTest, AnEditInPlaceReadsThatFileAndListsNothing) {
   world_.Dir("src");
   for (char c = 'a'; c <= 'z'; ++c) world_.Put(std::string("src/") + c, "old");

@@ -1,0 +1,131 @@
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/escape.h"
+#include "base/subprocess.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+
+// A checkpoint made in a thread of its own, so that nobody has to wait for all of it.
+class Background {
+ public:
+  Background(Store& store, CaptureRequest request)
+      : request_(std::move(request)), thread_([this, &store] {
+          request_.released_ns = &released_;
+          Result<Captured> made = CaptureCheckpoint(store, request_);
+          std::lock_guard guard(mutex_);
+          made_ = std::move(made);
+          done_.notify_all();
+        }) {}
+  ~Background() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  // Waits so long, then lets go: what changes from now on is not in it.
+  void WaitOrRelease(int64_t wait_ms, Clock& clock) {
+    std::unique_lock lock(mutex_);
+    const bool in_time = done_.wait_for(lock, std::chrono::milliseconds(wait_ms),
+                                        [this] { return made_.has_value(); });
+    if (!in_time) released_ = clock.WallMillis() * 1'000'000;
+  }
+  Result<Captured> Finish() {
+    thread_.join();
+    return std::move(*made_);
+  }
+
+ private:
+  CaptureRequest request_;
+  std::atomic<int64_t> released_{0};
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::optional<Result<Captured>> made_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+void WriteJson(JsonWriter& json, const Result<Captured>& made, const OpenedRoot& root,
+               uint64_t number) {
+  if (!made.ok()) {
+    json.Null();
+    return;
+  }
+  WriteCheckpoint({.checkpoint = made->checkpoint, .pinned = false, .health = {}},
+                  number, root.root.path, made->tree, made->skipped, json);
+}
+
+}  // namespace
+
+ExitCode CmdRun(CommandContext& ctx) {
+  std::vector<std::string> words(ctx.args.rest().begin(), ctx.args.rest().end());
+  if (words.empty())
+    return ctx.term.FailUsage("what is to be run?", "belay run -- COMMAND...");
+  auto root = OpenRootFast(ctx);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  std::string title;
+  for (const std::string& word : words) title += (title.empty() ? "" : " ") + word;
+  if (title.size() > 200) title.resize(200);
+
+  CaptureRequest request;
+  request.root = root->root;
+  request.settings = &*settings;
+  request.git = GitPlacesOf(ctx.env);
+  request.kind = CheckpointKind::kAuto;
+  request.description = StrCat("before ", title);
+  if (auto name = ctx.args.value("--name")) {
+    Status fine = CheckName(*name);
+    if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
+    request.name = *name;
+  }
+  // A checkpoint that fails or takes long does not keep the program from running; it is
+  // said.
+  Background before(root->store(), request);
+  before.WaitOrRelease(settings->run_wait_ms, root->opened->clock);
+  auto code = RunAttached(words, ctx.term.json());
+  Result<Captured> first = before.Finish();
+  if (!first.ok())
+    ctx.term.Warn(StrCat("there is no checkpoint from before: ", first.error().what));
+  request.name.reset();
+  request.description = StrCat("after ", title);
+  Result<Captured> second = CaptureCheckpoint(root->store(), request);
+  if (!second.ok())
+    ctx.term.Warn(StrCat("there is no checkpoint from after: ", second.error().what));
+  if (!code.ok()) {
+    Error error = code.error();
+    if (error.hint.empty()) error.hint = "nothing was run";
+    ctx.term.Fail(error);
+    return static_cast<ExitCode>(error.code == Errc::kNotFound ? 127 : 126);
+  }
+  if (ctx.term.json()) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("exit_code").Int(*code);
+    json.Key("before");
+    WriteJson(json, first, *root, 2);
+    json.Key("after");
+    WriteJson(json, second, *root, 1);
+    json.EndObject();
+    ctx.term.OutJson(json);
+  } else if (first.ok() && second.ok() && !ctx.term.quiet()) {
+    const Checkpoint& c = second->checkpoint;
+    const uint64_t changed = c.added + c.modified + c.deleted;
+    std::string line = StrCat(CountText(changed, "file"),
+                              " changed; take it back with: belay rollback ",
+                              first->checkpoint.id.text().substr(0, 7));
+    if (first->checkpoint.partial)
+      line += " (partial: the checkpoint before was not complete in time)";
+    ctx.term.Note(line);
+  }
+  return static_cast<ExitCode>(*code);
+}
+
+}  // namespace belay

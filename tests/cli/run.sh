@@ -1,0 +1,36 @@
+# belay run: a checkpoint before, a program, a checkpoint after.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store
+echo one >a
+run run -- true; expect_rc 1; expect_in_err "not protected"
+"$BELAY_BIN" on >/dev/null || fail on
+run run -- sh -c 'echo two >a; echo out; echo err >&2; exit 7'
+expect_rc 7; expect_out "out
+"; expect_in_err "err"; expect_in_err "1 file changed; take it back with: belay rollback"
+run list --json
+expect_py "[c['description'][:5] for c in d['checkpoints']] == ['after', 'befor'] and d['checkpoints'][0]['kind'] == 'auto'"
+run rollback 2 --yes; expect_rc 0; [ "$(cat a)" = one ] || fail "not taken back"
+run run --name mine --json -- sh -c 'echo three >a; echo out'
+expect_rc 0; expect_json; expect_in_err out
+expect_py "d['exit_code'] == 0 and d['before']['name'] == 'mine' and d['after']['changed']['modified'] == 1 and not d['before']['partial']"
+run rollback mine --yes; expect_rc 0; [ "$(cat a)" = one ] || fail "not taken back by name"
+run run -- "$scratch/nowhere"; expect_rc 127
+run run -- /; expect_rc 126
+run run -- sh -c 'kill -TERM $$'; expect_rc 143
+run run; expect_rc 2
+run -q run -- true; expect_rc 0; expect_silent_err
+
+# No time to wait for the checkpoint: what the program changes is not in it, and it says
+# that it is partial; nothing is deleted by going back to it.
+"$BELAY_BIN" config -q run_wait_ms 0
+mkdir many; for i in {1..400}; do head -c 20000 /dev/urandom >"many/$i"; done
+run run --name late -- sh -c 'for i in 400 399 398; do echo changed >many/$i; done; echo new >many/new; rm many/1'
+expect_rc 0
+run show late --json
+if expect_json && (cd / && python3 -c 'import json,sys; sys.exit(0 if json.load(open(sys.argv[1]))["partial"] else 1)' "$scratch/out"); then
+  run rollback late --yes; expect_rc 0
+  [ -e many/new ] || fail "a partial checkpoint deleted something"
+fi
+"$BELAY_BIN" cat late many/400 >"$scratch/400" 2>/dev/null && [ "$(head -c 7 "$scratch/400")" = changed ] && fail "the program's output is in the state before it"
+finish
