@@ -45,6 +45,7 @@ Result<PathState> Decode(ByteReader& in) {
     ByteSpan id = in.Raw(32);
     if (in.failed()) return Bad("ends early");
     state.id = ObjectId::FromSpan(id);
+    if (state.id.is_zero()) return Bad("a file without content");
   } else if (state.kind == EntryKind::kSymlink) {
     state.target = AsText(in.Sized());
     if (state.target.empty() || state.target.size() > 4095 ||
@@ -63,14 +64,15 @@ Result<PathState> Decode(ByteReader& in) {
   return state;
 }
 
+}  // namespace
+
 Status CheckPath(const std::string& bytes) {
-  BELAY_TRY(RelPath path, RelPath::Parse(bytes));
-  for (std::string_view name : path.Components())
+  auto path = RelPath::Parse(bytes);
+  if (!path.ok()) return Bad(path.error().what);
+  for (std::string_view name : path->Components())
     if (IsGitAlias(name)) return Bad("a path of git's own");
   return Ok();
 }
-
-}  // namespace
 
 PathState StateOf(const TreeEntry& entry) {
   PathState state = entry;

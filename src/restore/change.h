@@ -26,6 +26,9 @@ struct PathChange {
   bool operator==(const PathChange&) const = default;
 };
 
+// kCorrupt when it leads out of the root or into a git directory.
+Status CheckPath(const std::string& bytes);
+
 // Kind and content; of a directory the kind alone.
 bool SameContent(const PathState& a, const PathState& b);
 // Mode (not of symlinks), owner, extended attributes.

@@ -95,9 +95,7 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
     const uint64_t mode = fields.Number(kLockedMode).value_or(UINT64_MAX);
     if (mode > 07777) return Bad("impossible mode");
     locked.mode = static_cast<uint32_t>(mode);
-    if (!locked.path.empty()) {
-      BELAY_TRY(RelPath checked, RelPath::Parse(locked.path));
-    }
+    if (!locked.path.empty()) BELAY_OK(CheckPath(locked.path));
     out.locked.push_back(std::move(locked));
   }
   if (auto times = f.Number(kTimes)) out.times_ns = static_cast<int64_t>(*times);
