@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Power cuts on real file systems: a store on a loop image, the file system shut down in
-# the middle of an append, a new pack, a checkpoint of several batches or a collection;
-# unmounted, mounted again, checked. Needs root and loop devices.
+# the middle of an append, a new pack, a checkpoint of several batches or a collection,
+# a rollback, undo, redo or recovery; unmounted, mounted again, checked. Needs root and
+# loop devices.
 #
-#   power_cut.sh [cuts]          about that many, over ext4 and xfs; BELAY_SEED
+#   power_cut.sh [cuts [scenario...]]   about that many, over ext4 and xfs; BELAY_SEED
 
 set -u
-cuts=${1:-12}
+cuts=${1:-16}
+scenarios=("${@:2}")
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(append roll large gc rollback undo redo recovery)
 tool=${BELAY_BUILD_DIR:?is set by ctest; or the build directory}/bin/power_cut
 skip() {
   echo "skipped: $1"
@@ -45,8 +48,7 @@ for kind in ext4 xfs; do
   esac >>"$work/errors" 2>&1 || { tried+=("mkfs.$kind failed"); continue; }
   mount_it || { tried+=("$kind cannot be mounted"); continue; }
   here=0
-  scenarios=(append roll large gc)
-  share=$(((cuts + 7) / 8))
+  share=$(((cuts + 2 * ${#scenarios[@]} - 1) / (2 * ${#scenarios[@]})))
   for scenario in "${scenarios[@]}"; do
     calls=$("$tool" count "$mount_point" "$scenario" "$seed") || { failed=1; continue; }
     rm -rf "${mount_point:?}/count"
@@ -71,7 +73,7 @@ for kind in ext4 xfs; do
       mount_it || { echo "$where: cannot mount again"; exit 1; }
       if ! "$tool" check "$mount_point" "$work/acks" 2>"$work/said"; then
         echo "$where: $(wc -l <"$work/acks") acknowledged"
-        head -5 "$work/said"
+        head -8 "$work/said"
         failed=1
       fi
       [ $status -eq 0 ] && here=$((here + 1))

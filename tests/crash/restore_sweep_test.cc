@@ -141,7 +141,7 @@ TEST(RestoreSweep, EveryFailingCallLeavesTheOldTreeOrIsFinishedLater) {
         SweepOptions options{.name = op + " " + fault.Text() +
                                      (fault.mutating_only ? ", writing" : "")};
         options.fault = fault;
-        options.stride = fault.mutating_only ? 9 : 41;
+        options.stride = fault.mutating_only ? 11 : 61;
         options.first = 1 + row % options.stride;
         Expect(Sweep(options, scene));
       }

@@ -9,6 +9,9 @@
 // `at`: how 2 drops everything not yet in the journal, how 1 flushes the journal first.
 // What was acknowledged is written to the file <acks>, which lies elsewhere. Exit of
 // `run`: 0 the power went, 3 the scenario ended before.
+//
+// The scenarios rollback, undo, redo and recovery are those of support/restore_scene.h,
+// project and store both on the file system; the power goes in the operation itself.
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -26,7 +29,9 @@
 #include "store/gc.h"
 #include "store/inventory.h"
 #include "store/verify.h"
+#include "support/restore_scene.h"
 #include "support/store_fixture.h"
+#include "support/temp_dir.h"
 
 namespace belay::test {
 namespace {
@@ -45,9 +50,9 @@ Files FilesFor(uint64_t seed, bool large) {
   return files;
 }
 
-class Acks {
+class AckFile {
  public:
-  explicit Acks(const char* path)
+  explicit AckFile(const char* path)
       : fd_(path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600) : -1) {}
   void Line(const std::string& text) {
     if (fd_ < 0) return;
@@ -64,7 +69,7 @@ struct Life {
   Fs& fs;
   AbsPath dir;
   uint64_t seed;
-  Acks& acks;
+  AckFile& acks;
   RealClock clock = {};
   SeededRandom random{seed};
   StoreOptions options{.uid = static_cast<uint32_t>(getuid()), .lock_wait_ms = 5000};
@@ -132,10 +137,82 @@ Fault CutAt(uint64_t at, std::function<void()> cut) {
   return fault;
 }
 
+// --- rollbacks -----------------------------------------------------------------------
+
+bool IsScene(const std::string& scenario) {
+  return scenario == "rollback" || scenario == "undo" || scenario == "redo" ||
+         scenario == "recovery";
+}
+
+// Both sides are learnt on another file system.
+Result<RestoreScene> LearnScene(const std::string& scenario, uint64_t seed) {
+  RestoreScene scene({.op = scenario,
+                      .seed = 1 + (seed + scenario.size()) % 997,
+                      .uid = static_cast<uint32_t>(getuid())});
+  RealFs real;
+  TempDir temp;
+  BELAY_OK(scene.Learn(real, temp.path()));
+  return scene;
+}
+
+class SceneAcks final : public Acks {
+ public:
+  explicit SceneAcks(AckFile& file) : file_(file) {}
+  void Add(std::string_view promise) override { file_.Line(std::string(promise)); }
+
+ private:
+  AckFile& file_;
+};
+
+// In `below` of the mounted file system; `fault` is told when the operation begins.
+Status RunScene(const RestoreScene& scene, const std::string& mount,
+                const std::string& below, Fault fault, AckFile& acks, uint64_t& calls,
+                bool& fired) {
+  RealFs real;
+  const AbsPath top = AbsPath::Literal(mount + below);
+  BELAY_OK(scene.Setup(real, top));
+  {
+    BELAY_TRY(Fd dir, real.OpenDir(top));
+    BELAY_OK(real.SyncAll(dir));
+  }
+  FaultFs fs(real, std::move(fault));
+  SceneAcks scene_acks(acks);
+  Status done = scene.Operate(fs, top, scene_acks);
+  calls = fs.calls();
+  fired = fs.fired();
+  return done;
+}
+
+int CheckScene(const std::string& mount, const std::string& scenario, uint64_t seed,
+               std::vector<std::string> acks) {
+  auto scene = LearnScene(scenario, seed);
+  if (!scene.ok()) return Wrong(scene.error().what);
+  RealFs real;
+  SweepRun run;
+  run.fired = true;
+  run.acks = std::move(acks);
+  Status fine = scene->Check(real, AbsPath::Literal(mount + "/store"), run);
+  return fine.ok() ? 0 : Wrong(fine.error().what);
+}
+
+// --- counting, running, checking -----------------------------------------------------
+
 int Count(char** args) {
+  if (IsScene(args[1])) {
+    auto scene = LearnScene(args[1], std::strtoull(args[2], nullptr, 10));
+    if (!scene.ok()) return Wrong(scene.error().what);
+    AckFile none(nullptr);
+    uint64_t calls = 0;
+    bool fired = false;
+    Status done =
+        RunScene(*scene, args[0], "/count", CutAt(UINT64_MAX, {}), none, calls, fired);
+    if (!done.ok()) return Wrong(done.error().what);
+    std::printf("%llu\n", static_cast<unsigned long long>(calls));
+    return 0;
+  }
   RealFs real;
   FaultFs fs(real, CutAt(UINT64_MAX, {}));
-  Acks acks(nullptr);
+  AckFile acks(nullptr);
   Life life{fs, AbsPath::Literal(std::string(args[0]) + "/count/store"),
             std::strtoull(args[2], nullptr, 10), acks};
   Status done = Run(args[1], life);
@@ -157,9 +234,20 @@ int RunAndCut(char** args) {
     is_down = ioctl(root, _IOR('X', 125, uint32_t), &flags) == 0;
     if (!is_down) std::perror("going down");
   };
+  const Fault fault = CutAt(std::strtoull(args[3], nullptr, 10), cut);
+  AckFile acks(args[5]);
+  if (IsScene(args[1])) {
+    acks.Line("scene " + std::string(args[1]) + " " + args[2]);
+    auto scene = LearnScene(args[1], std::strtoull(args[2], nullptr, 10));
+    if (!scene.ok()) return Wrong(scene.error().what);
+    uint64_t calls = 0;
+    bool fired = false;
+    Status done = RunScene(*scene, mount, "/store", fault, acks, calls, fired);
+    if (fired) return is_down ? 0 : Wrong("the file system did not go down");
+    return done.ok() ? 3 : Wrong(done.error().what);
+  }
   RealFs real;
-  FaultFs fs(real, CutAt(std::strtoull(args[3], nullptr, 10), cut));
-  Acks acks(args[5]);
+  FaultFs fs(real, fault);
   Life life{fs, AbsPath::Literal(mount + "/store"), std::strtoull(args[2], nullptr, 10),
             acks};
   Status done = Run(args[1], life);
@@ -170,7 +258,7 @@ int RunAndCut(char** args) {
 
 int Check(char** args) {
   RealFs fs;
-  Acks none(nullptr);
+  AckFile none(nullptr);
   Life life{fs, AbsPath::Literal(std::string(args[0]) + "/store"), 4242, none};
   struct Claim {
     uint64_t content = 0;
@@ -184,6 +272,13 @@ int Check(char** args) {
     std::string what;
     std::string name;
     words >> what >> name;
+    if (what == "scene") {
+      uint64_t seed = 0;
+      words >> seed;
+      std::vector<std::string> acks;
+      while (std::getline(in, line)) acks.push_back(line);
+      return CheckScene(args[0], name, seed, std::move(acks));
+    }
     Claim& c = claims[name];
     if (what == "a") words >> c.content >> c.large;
     if (what == "d") c.dropping = true;
