@@ -8,6 +8,7 @@
 #include "base/sha1.h"
 #include "base/sha256.h"
 #include "git/files_internal.h"
+#include "git/index_stat.h"
 #include "git/split_index_internal.h"
 
 namespace belay {
@@ -135,6 +136,7 @@ class IndexStream {
 struct Entry {
   std::string_view name;  // these two live until the call returns
   ByteSpan object;
+  const std::byte* stat;  // kStatFields of them
   uint32_t mode;
   unsigned stage;
 };
@@ -228,7 +230,8 @@ class IndexParser {
     size_t whole = (end + 8) & ~size_t{7};  // with one to eight NULs
     if (in_.available() < whole) BELAY_OK(in_.Need(whole));
     if (in_.data()[end] != std::byte{0}) return Corrupt("has a name without an end");
-    BELAY_OK(add_(Entry{TextAt(head.size, end), Object(), head.mode, head.stage}));
+    BELAY_OK(add_(
+        Entry{TextAt(head.size, end), Object(), in_.data(), head.mode, head.stage}));
     in_.Advance(whole);
     return Ok();
   }
@@ -254,7 +257,7 @@ class IndexParser {
     if (name_.size() > kLongestName) return Corrupt("has a name longer than 1 MiB");
     if (std::min(name_.size(), kNameMask) != head.name_length)
       return Corrupt("has a name of another length than it says");
-    BELAY_OK(add_(Entry{name_, Object(), head.mode, head.stage}));
+    BELAY_OK(add_(Entry{name_, Object(), in_.data(), head.mode, head.stage}));
     in_.Advance(end + 1);
     return Ok();
   }
@@ -405,6 +408,44 @@ Result<GitIndex> ReadIndex(Fs& fs, const AbsPath& index,
                      "git index " + EscapeForDisplay(index.bytes()));
     return read;
   }
+}
+
+Result<std::vector<IndexStat>> ReadIndexStats(
+    Fs& fs, const AbsPath& index, GitHash hash,
+    const std::unordered_set<std::string>& wanted) {
+  auto open = git_internal::OpenRegular(fs, index);
+  std::vector<IndexStat> out;
+  if (!open.ok()) {
+    if (open.error().code == Errc::kNotFound) return out;
+    return std::move(open).error();
+  }
+  bool sparse = false;
+  auto add = [&](const Entry& entry) -> Status {
+    sparse = sparse || IsSparse(entry.mode);
+    if (entry.stage != 0) return Ok();
+    std::string path(entry.name);
+    if (!wanted.contains(path)) return Ok();
+    out.push_back({.path = std::move(path),
+                   .mtime_s = Be32(entry.stat + 8),
+                   .mtime_ns = Be32(entry.stat + 12),
+                   .size = Be32(entry.stat + 36)});
+    return Ok();
+  };
+  Extensions extensions;
+  BELAY_OK(ParseFile(fs, *open, {.hash = hash}, extensions, nullptr, add,
+                     [](size_t, size_t) {}));
+  if (sparse || extensions.link || !extensions.unknown.empty())
+    return Error(Errc::kUnsupported, "a split or sparse index");
+  return out;
+}
+
+bool IsAsAdded(const IndexStat& remembered, const FileStat& stat) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  // A git built without nanoseconds leaves zero.
+  return remembered.size == static_cast<uint32_t>(stat.size) &&
+         remembered.mtime_s == static_cast<uint32_t>(stat.mtime_ns / kSecond) &&
+         (remembered.mtime_ns == 0 ||
+          remembered.mtime_ns == static_cast<uint32_t>(stat.mtime_ns % kSecond));
 }
 
 Result<std::optional<FileStat>> StatIndex(Fs& fs, const AbsPath& index) {

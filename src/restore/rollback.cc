@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "git/index_stat.h"
 #include "restore/journal.h"
 #include "restore/mover.h"
 #include "restore/overlay.h"
@@ -537,6 +538,42 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   return out;
 }
 
+// Changes that neither a commit nor git's index has, among what would be overwritten:
+// they are stored like everything else, but who looks for them looks in git.
+void WarnOfUncommitted(Fs& fs, const Fd& root, const ScanSummary& now, Outcome& out) {
+  if (now.work_trees.empty() || !now.work_trees[0].path.empty()) return;
+  const WorkTreeFacts& facts = now.work_trees[0].facts;
+  if (!facts.repository || facts.input == nullptr) return;
+  const std::string& below = facts.input->root_below_top;
+  const std::string prefix = below.empty() ? "" : below + "/";
+  std::unordered_set<std::string> wanted;
+  for (const PathChange& change : out.plan.changes)
+    if (change.before && change.before->kind == EntryKind::kFile &&
+        (!change.after || !SameContent(*change.before, *change.after)))
+      wanted.insert(prefix + change.path);
+  if (wanted.empty()) return;
+  auto stats =
+      ReadIndexStats(fs, facts.repository->index(), facts.repository->hash, wanted);
+  if (!stats.ok()) return;
+  Looker looker(fs, root);
+  size_t count = 0;
+  std::string first;
+  for (const IndexStat& remembered : *stats) {
+    const std::string path = remembered.path.substr(prefix.size());
+    auto stat = looker.Stat(path);
+    if (!stat.ok() || !*stat || IsAsAdded(remembered, **stat)) continue;
+    if (++count == 1) first = path;
+  }
+  if (count == 0) return;
+  out.warnings.push_back(
+      count == 1
+          ? EscapeForDisplay(first) +
+                " has changes that were not committed or staged in git"
+          : std::to_string(count) +
+                " files have changes that were not committed or staged in git (" +
+                EscapeForDisplay(first) + ", ...)");
+}
+
 }  // namespace
 
 Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
@@ -577,6 +614,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .target = view,
                         .sink = sink};
   BELAY_TRY(out.plan, MakePlan(input, options));
+  if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
                            "); nothing is deleted");

@@ -53,4 +53,18 @@ cd "$scratch" && rm -rf "$here"
 run rollback start --yes --root "$here"; expect_rc 0
 cd "$here" && tree | cmp - "$scratch/start" || fail "rm -rf of the root: not as it was"
 run verify --read-data; expect_rc 0
+
+# In a git repository: changes that git does not have are named, staged ones are not.
+if command -v git >/dev/null; then
+  mkdir "$scratch/repo" && cd "$scratch/repo" || exit 1
+  git init -q .; echo one >a; echo one >b; echo one >c; git add .
+  git -c user.name=t -c user.email=t@t commit -qm one
+  "$BELAY_BIN" on >/dev/null; run checkpoint -m clean; expect_rc 0
+  echo two, longer >a; echo two, longer >b; git add b; cp -a .git "$scratch/git-before"
+  run rollback clean --dry-run; expect_rc 0
+  expect_in_err "a has changes that were not committed or staged in git"
+  [[ $err == *"b has changes"* ]] && fail "b is staged"
+  run rollback clean --yes; expect_rc 0
+  diff -r .git "$scratch/git-before" >/dev/null || fail ".git was touched"
+fi
 finish
