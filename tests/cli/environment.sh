@@ -110,8 +110,11 @@ run config notice --root "$scratch"; expect_rc 0
 cd "$scratch/work" || exit 1
 
 # --- no memory to speak of, and a file size limit of nothing ---
-(ulimit -f 0; "$BELAY_BIN" config notice true >/dev/null 2>"$scratch/err"); rc=$?
-[ $rc = 5 ] || fail "file size limit: exit $rc: $(cat "$scratch/err")"
-[ "$(cat "$HOME/.config/belay/config.toml")" = "notice = false" ] || fail "torn settings"
-[ "$(ls -A "$HOME/.config/belay")" = config.toml ] || fail "a temporary was left behind"
+# (A thread sanitizer writes into a file of its own before main() begins.)
+if [[ $BELAY_BIN != *tsan* ]]; then
+  (ulimit -f 0; "$BELAY_BIN" config notice true >/dev/null 2>"$scratch/err"); rc=$?
+  [ $rc = 5 ] || fail "file size limit: exit $rc: $(cat "$scratch/err")"
+  [ "$(cat "$HOME/.config/belay/config.toml")" = "notice = false" ] || fail "torn settings"
+  [ "$(ls -A "$HOME/.config/belay")" = config.toml ] || fail "a temporary was left behind"
+fi
 finish
