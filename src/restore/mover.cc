@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <charconv>
 #include <set>
+#include <thread>
 
 #include "base/mutant.h"
+#include "restore/both.h"
 #include "scan/scan.h"
 
 namespace belay {
@@ -30,12 +32,14 @@ OpenMode PathHandle() { return {.access = OpenMode::Access::kPath}; }
 
 }  // namespace
 
-Mover::Mover(Store& store, const Fd& root, const Journal& journal)
+Mover::Mover(Store& store, const Fd& root, const Journal& journal,
+             std::shared_ptr<const HeldContents> known)
     : store_(store),
       fs_(store.fs()),
       root_(root),
       journal_(journal),
-      looker_(store.fs(), root) {}
+      looker_(store.fs(), root),
+      known_(std::move(known)) {}
 Mover::~Mover() = default;
 
 const Mover::Maybe& Mover::From(size_t index, Way way) const {
@@ -60,6 +64,7 @@ Status Mover::OpenStage(bool create) {
   if (!opened.ok()) {
     if (opened.error().code != Errc::kNotFound) return std::move(opened).error();
     if (!create) return Ok();
+    staged_ = true;
     BELAY_OK(fs_.MakeDir(root_, name, 0700));
     BELAY_TRY(stage_, fs_.Open(root_, name, OpenMode::Directory()));
     // A default ACL of the root would be inherited by all that is made in here.
@@ -68,6 +73,7 @@ Status Mover::OpenStage(bool create) {
       if (KeepsXattr(xattr)) BELAY_OK(fs_.RemoveXattr(stage_, xattr));
     return Ok();
   }
+  staged_ = true;
   stage_ = std::move(*opened);
   BELAY_TRY(auto listed, fs_.List(stage_));
   for (const DirEntry& entry : listed) {
@@ -127,6 +133,8 @@ Result<std::optional<Name>> Mover::FindSlot(size_t index, const PathState& wante
 }
 
 Status Mover::Fill(const Fd& file, const PathState& wanted) {
+  if (const Bytes* known = known_ ? known_->Find(wanted.id) : nullptr)
+    return WriteFull(fs_, file, 0, *known);
   if (auto held = contents_.find(wanted.id); held != contents_.end())
     return WriteFull(fs_, file, 0, held->second);
   uint64_t offset = 0;
@@ -322,11 +330,11 @@ Status Mover::Place(size_t index, const PathState& wanted) {
 }
 
 Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
-                                 const PathState& to) {
+                                 const PathState& to, Looker& looker) {
   if (from.kind != EntryKind::kFile || to.kind != EntryKind::kFile ||
       !SameAttributes(from, to))
     return false;
-  BELAY_TRY(Looker::At at, looker_.Parent(PathOf(index)));
+  BELAY_TRY(Looker::At at, looker.Parent(PathOf(index)));
   auto opened = fs_.Open(at.dir, at.name, OpenMode::ReadWrite());
   // Read-only, running, gone, another kind: the other way knows what to do.
   if (!opened.ok()) return false;
@@ -344,21 +352,57 @@ Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
   if (looked.state.id != from.id && !BELAY_MUTANT("write-over-racing-edit"))
     return false;
   // Torn by a kill or a power cut it is neither side; the journal leads here again.
-  torn_.insert(stat.ino);
+  {
+    std::lock_guard lock(mutex_);
+    torn_.insert(stat.ino);
+  }
   BELAY_OK(Fill(file, to));
   if (looked.state.size != to.size) BELAY_OK(fs_.Truncate(file, to.size));
   if (journal_.times_ns)
     BELAY_OK(fs_.SetTimes(file, *journal_.times_ns, *journal_.times_ns));
   BELAY_TRY(stat, fs_.Stat(file));
-  written_[index] = {stat.ino, stat.size, stat.mtime_ns};
   if (lease == LeaseOutcome::kHeld) BELAY_OK(fs_.EndLease(file));
   BELAY_OK(file.Close());
+  std::lock_guard lock(mutex_);
+  written_[index] = {stat.ino, stat.size, stat.mtime_ns};
   torn_.erase(stat.ino);
+  in_place_.insert(index);
   return true;
 }
 
+// Where many files change in content alone, both threads write them. Who cannot be
+// written in place is left for Replace().
+Status Mover::WriteManyInPlace(const std::function<bool()>& stop) {
+  std::vector<size_t> files;
+  for (size_t i = 0; i < journal_.changes.size(); ++i) {
+    const Maybe& from = From(i, way_);
+    const Maybe& to = To(i, way_);
+    if (IsFile(from) && IsFile(to) && !SameContent(*from, *to)) files.push_back(i);
+  }
+  if (!IsForBothThreads(files.size())) return Ok();
+  Looker lookers[] = {Looker(fs_, root_), Looker(fs_, root_)};
+  std::optional<std::pair<size_t, Error>> failed[2];
+  bool stopped = false;
+  OnBothThreads(files.size(), [&](size_t thread, size_t at) {
+    if (thread == 0 && stop && stop()) {
+      stopped = true;
+      return false;
+    }
+    const size_t i = files[at];
+    auto done = WriteInPlace(i, *From(i, way_), *To(i, way_), lookers[thread]);
+    if (done.ok()) return true;
+    failed[thread] = {i, std::move(done).error()};
+    return false;
+  });
+  for (auto& failure : failed)
+    if (failure) return LeaveTheirs(failure->first, std::move(failure->second));
+  if (stopped) return Error(Errc::kRefused, "stopped");
+  return Ok();
+}
+
 Status Mover::Replace(size_t index, const PathState& from, const PathState& to) {
-  BELAY_TRY(bool done, WriteInPlace(index, from, to));
+  if (in_place_.contains(index)) return Ok();
+  BELAY_TRY(bool done, WriteInPlace(index, from, to, looker_));
   if (done) return Ok();
   const std::string& path = PathOf(index);
   HashSink sink;
@@ -460,6 +504,8 @@ Status Mover::LeaveTheirs(size_t index, Status step) {
 Status Mover::Move(Way way, const std::function<bool()>& stop) {
   const size_t count = journal_.changes.size();
   way_ = way;
+  ++runs_;
+  in_place_.clear();
   left_.clear();
   theirs_.clear();
   looker_.Forget();
@@ -473,7 +519,7 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
     const Maybe& to = To(i, way);
     const Maybe& from = From(i, way);
     if (!IsFile(to) || (from && SameContent(*from, *to)) || to->size > kMaxBlob ||
-        contents_.contains(to->id))
+        contents_.contains(to->id) || (known_ && known_->Find(to->id) != nullptr))
       continue;
     BELAY_TRY(Bytes bytes, store_.ReadContentBytes(to->id, kMaxBlob));
     contents_size_ += bytes.size();
@@ -496,7 +542,9 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
       BELAY_OK(LeaveTheirs(i, RemoveDirectory(i, to)));
     }
   }
-  // 2. What comes, directories before what is in them.
+  // 2. What comes, directories before what is in them. A file that stays a file has its
+  // directory already.
+  BELAY_OK(WriteManyInPlace(stop));
   looker_.Forget();
   for (size_t i = 0; i < count; ++i) {
     BELAY_OK(stopped());
@@ -548,11 +596,14 @@ Status Mover::Flush() {
   if (BELAY_MUTANT("skip-tree-flush")) return Ok();
   std::set<std::string> dirs;
   size_t files = 0;
-  for (const PathChange& change : journal_.changes) {
+  for (size_t i = 0; i < journal_.changes.size(); ++i) {
+    const PathChange& change = journal_.changes[i];
+    ++files;
+    // No name was touched, unless by a run before this one.
+    if (IsFirstRun() && in_place_.contains(i)) continue;
     const size_t slash = change.path.rfind('/');
     dirs.insert(slash == std::string::npos ? "" : change.path.substr(0, slash));
     if (IsDir(change.before) || IsDir(change.after)) dirs.insert(change.path);
-    ++files;
   }
   if (files + dirs.size() > kFlushedOneByOne) return fs_.SyncAll(root_);
   looker_.Forget();
@@ -582,38 +633,67 @@ Status Mover::Flush() {
   return Ok();
 }
 
+// Whether one path is what it should be; nothing when there is nothing to say.
+Result<Mover::Wrong> Mover::VerifyOne(size_t i, Way way, Looker& looker) const {
+  const std::string& path = PathOf(i);
+  const Maybe& to = To(i, way);
+  if (std::find(left_.begin(), left_.end(), path) != left_.end())
+    return Wrong::kNothing;
+  HashSink sink;
+  auto looked = looker.Look(path, sink);
+  if (!looked.ok()) {
+    if (looked.error().code != Errc::kConflict) return std::move(looked).error();
+    return Wrong::kChanged;
+  }
+  Maybe there;
+  if (*looked && !(*looked)->special) there = StateOf((*looked)->state);
+  if (!(*looked && (*looked)->special) && SameState(there, to)) return Wrong::kNothing;
+  // Wrong. Ours if it is still the very thing that we wrote.
+  auto ours = written_.find(i);
+  if (ours != written_.end() && *looked && IsFile(there) && IsFile(to) &&
+      ours->second ==
+          Print{(*looked)->stat.ino, (*looked)->stat.size, (*looked)->stat.mtime_ns} &&
+      there->id != to->id)
+    return Error(Errc::kIo,
+                 "what was written to " + path + " is not what the disk gives back");
+  return there && to && SameContent(*there, *to) ? Wrong::kAttributes : Wrong::kChanged;
+}
+
 Result<Mover::Verified> Mover::Verify(Way way) {
   Verified out;
   if (BELAY_MUTANT("skip-verify")) return out;
-  looker_.Forget();
-  for (size_t i = 0; i < journal_.changes.size(); ++i) {
-    const std::string& path = PathOf(i);
-    const Maybe& to = To(i, way);
-    if (std::find(left_.begin(), left_.end(), path) != left_.end()) continue;
-    HashSink sink;
-    auto looked = looker_.Look(path, sink);
-    if (!looked.ok()) {
-      if (looked.error().code != Errc::kConflict) return std::move(looked).error();
-      out.changed.push_back(path);
-      continue;
-    }
-    Maybe there;
-    if (*looked && !(*looked)->special) there = StateOf((*looked)->state);
-    if (!(*looked && (*looked)->special) && SameState(there, to)) continue;
-    // Wrong. Ours if it is still the very thing that we wrote.
-    auto ours = written_.find(i);
-    if (ours != written_.end() && *looked && IsFile(there) && IsFile(to) &&
-        ours->second == Print{(*looked)->stat.ino, (*looked)->stat.size,
-                              (*looked)->stat.mtime_ns} &&
-        there->id != to->id)
-      return Error(Errc::kIo,
-                   "what was written to " + path + " is not what the disk gives back");
-    if (there && to && SameContent(*there, *to))
-      out.attributes.push_back(path);
+  Looker lookers[] = {Looker(fs_, root_), Looker(fs_, root_)};
+  std::optional<Error> failed[2];
+  std::vector<Wrong> found(journal_.changes.size());
+  OnBothThreads(found.size(), [&](size_t thread, size_t i) {
+    auto wrong = VerifyOne(i, way, lookers[thread]);
+    if (wrong.ok())
+      found[i] = *wrong;
     else
-      out.changed.push_back(path);
+      failed[thread] = std::move(wrong).error();
+    return wrong.ok();
+  });
+  for (auto& failure : failed)
+    if (failure) return std::move(*failure);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == Wrong::kChanged) out.changed.push_back(PathOf(i));
+    if (found[i] == Wrong::kAttributes) out.attributes.push_back(PathOf(i));
   }
   return out;
+}
+
+Result<Mover::Verified> Mover::FlushAndVerify(Way way) {
+  if (!IsForBothThreads(journal_.changes.size())) {
+    BELAY_OK(Flush());
+    return Verify(way);
+  }
+  // The disk is busy with the one, we are with the other.
+  Status flushed = Ok();
+  std::thread flush([&] { flushed = Flush(); });
+  auto verified = Verify(way);
+  flush.join();
+  BELAY_OK(std::move(flushed));
+  return verified;
 }
 
 Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
@@ -674,6 +754,8 @@ Status Mover::RemoveStage() {
     if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
   }
   if (root_lock != nullptr) BELAY_OK(SetModeOf("", root_lock->mode));
+  // None was ever made.
+  if (!staged_ && root_lock == nullptr && !journal_.operation.recovered) return Ok();
   // Before the journal goes: without it nobody would know that the directory is ours.
   return fs_.Sync(root_);
 }

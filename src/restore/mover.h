@@ -24,10 +24,12 @@
 //     are half written. Settle() gives them all the same, and says so.
 //   * Every open is beneath the root and follows no symlink.
 //
-// Threads: one.
+// Threads: one, which has another help it where there are many files (restore/both.h).
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -40,8 +42,9 @@ enum class Way { kForward, kBack };
 
 class Mover {
  public:
-  // Everything must outlive this.
-  Mover(Store& store, const Fd& root, const Journal& journal);
+  // Everything must outlive this. `known`: content that was read already.
+  Mover(Store& store, const Fd& root, const Journal& journal,
+        std::shared_ptr<const HeldContents> known = nullptr);
   ~Mover();
 
   // `stop`, asked between two paths, ends it with kRefused.
@@ -55,6 +58,8 @@ class Mover {
   };
   // Content, mode, owner and kind of every path. kIo when one is wrong and it was us.
   Result<Verified> Verify(Way way);
+  // Both; side by side where there is much to do.
+  Result<Verified> FlushAndVerify(Way way);
 
   // What was found in the staging directory that is neither side: now in `sink`.
   struct Found {
@@ -81,6 +86,7 @@ class Mover {
     bool operator==(const Print&) const = default;
   };
   using Maybe = std::optional<PathState>;
+  enum class Wrong : uint8_t { kNothing, kChanged, kAttributes };
 
   Status OpenStage(bool create);
   Result<Name> NewSlot(size_t index);
@@ -97,15 +103,20 @@ class Mover {
   Status MakeDirectory(size_t index);
   Status Place(size_t index, const PathState& wanted);
   Status Replace(size_t index, const PathState& from, const PathState& to);
-  Result<bool> WriteInPlace(size_t index, const PathState& from, const PathState& to);
+  Result<bool> WriteInPlace(size_t index, const PathState& from, const PathState& to,
+                            Looker& looker);
+  Status WriteManyInPlace(const std::function<bool()>& stop);
   Status SetAttributes(const std::string& path, const PathState& wanted);
   Status SetModeOf(const std::string& path, uint32_t mode);
+  Result<Wrong> VerifyOne(size_t index, Way way, Looker& looker) const;
   Status LeaveTheirs(size_t index, Status step);
   Status Finish(Way way);
 
   const Maybe& From(size_t index, Way way) const;
   const Maybe& To(size_t index, Way way) const;
   const std::string& PathOf(size_t index) const;
+  // This run of ours is the only one there was of this journal, and went one way.
+  bool IsFirstRun() const { return runs_ == 1 && !journal_.operation.recovered; }
 
   Store& store_;
   Fs& fs_;
@@ -114,12 +125,17 @@ class Mover {
   Looker looker_;
   Way way_ = Way::kForward;
   Fd stage_;
+  bool staged_ = false;  // there was a staging directory
+  int runs_ = 0;
   uint64_t next_slot_ = 0;
   std::multimap<size_t, Name> slots_;
+  std::mutex mutex_;  // of the next three, while files are written in place
   std::unordered_map<size_t, Print> written_;
   std::unordered_set<uint64_t> torn_;             // inodes that we half wrote
+  std::unordered_set<size_t> in_place_;           // their directories are as they were
   std::unordered_map<ObjectId, Bytes> contents_;  // small ones that were read already
   size_t contents_size_ = 0;
+  std::shared_ptr<const HeldContents> known_;
   std::vector<std::string> left_, theirs_, held_open_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "ignore/wildmatch.h"
+#include "restore/both.h"
 #include "restore/state_rules.h"
 
 namespace belay {
@@ -616,23 +617,54 @@ Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options) {
 Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
   std::vector<std::string> damaged;
   Error first;
-  std::unordered_map<ObjectId, bool> read;
+  std::unordered_map<ObjectId, size_t> places;
+  struct Needed {
+    ObjectId id;
+    bool hold = false;
+    Status read = Ok();
+  };
+  std::vector<Needed> needed;
+  auto need = [&](const ObjectId& id, bool hold) {
+    if (places.emplace(id, needed.size()).second) needed.push_back({id, hold});
+  };
+  auto moves = [](const PathChange& change) {
+    return !change.before || !SameContent(*change.before, *change.after);
+  };
+  auto content_of = [&](const PathChange& change) {
+    return change.after->kind == EntryKind::kFile && moves(change);
+  };
+  auto xattrs_of = [&](const PathChange& change) {
+    return !change.after->xattrs.is_zero() &&
+           (moves(change) || change.before->xattrs != change.after->xattrs);
+  };
+  for (const PathChange& change : plan.changes) {
+    if (!change.after) continue;
+    if (content_of(change)) need(change.after->id, change.after->size <= kMaxBlob);
+    if (xattrs_of(change)) need(change.after->xattrs, false);
+  }
+  plan.contents = std::make_shared<HeldContents>();
+  OnBothThreads(needed.size(), [&](size_t, size_t i) {
+    if (needed[i].hold) {
+      auto bytes = store.ReadContentBytes(needed[i].id, kMaxBlob);
+      if (bytes.ok())
+        plan.contents->Add(needed[i].id, std::move(*bytes));
+      else
+        needed[i].read = std::move(bytes).error();
+    } else {
+      needed[i].read = store.ReadContent(needed[i].id, [](ByteSpan) { return Ok(); });
+    }
+    return true;
+  });
   auto readable = [&](const ObjectId& id) {
-    auto found = read.find(id);
-    if (found != read.end()) return found->second;
-    Status fine = store.ReadContent(id, [](ByteSpan) { return Ok(); });
-    if (!fine.ok()) first = fine.error();
-    return read[id] = fine.ok();
+    const Status& read = needed[places.at(id)].read;
+    if (!read.ok()) first = read.error();
+    return read.ok();
   };
   std::erase_if(plan.changes, [&](const PathChange& change) {
     if (!change.after) return false;
-    const PathState& after = *change.after;
-    const bool moves = !change.before || !SameContent(*change.before, after);
     bool fine = true;
-    if (after.kind == EntryKind::kFile && moves) fine = readable(after.id);
-    if (!after.xattrs.is_zero() &&
-        (moves || !change.before || change.before->xattrs != after.xattrs))
-      fine = readable(after.xattrs) && fine;
+    if (content_of(change)) fine = readable(change.after->id);
+    if (xattrs_of(change)) fine = readable(change.after->xattrs) && fine;
     if (fine) return false;
     damaged.push_back(change.path);
     if (skip_damaged)
@@ -650,10 +682,56 @@ Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
       .WithHint("nothing was changed; restore the rest with --skip-damaged");
 }
 
+namespace {
+
+// What CheckGround() asks the disk about one change.
+struct Ground {
+  bool ask_parent = false;  // the first change in its directory
+  std::optional<FileStat> parent = {}, self = {};
+  bool in_use = false;
+};
+
+void LookAtGround(Fs& fs, const Fd& root, Looker& looker, const PathChange& change,
+                  Ground& ground) {
+  auto at = looker.Parent(change.path);
+  if (ground.ask_parent && root.is_open()) {
+    // The directory is open already, unless we may not read it.
+    if (at.ok()) {
+      auto stat = fs.Stat(at->dir);
+      if (stat.ok()) ground.parent = *stat;
+    } else if (const std::string parent = ParentOf(change.path); !parent.empty()) {
+      auto stat = looker.Stat(parent);
+      if (stat.ok()) ground.parent = *stat;
+    }
+  }
+  if (!change.before || !at.ok()) return;
+  auto stat = fs.StatAt(at->dir, at->name);
+  if (!stat.ok()) return;
+  ground.self = *stat;
+  if (stat->type != FileType::kRegular ||
+      (change.after && SameContent(*change.before, *change.after)))
+    return;
+  auto file = fs.Open(at->dir, at->name, OpenMode::Read());
+  if (!file.ok()) return;
+  auto lease = fs.TryLease(*file, LockMode::kShared);
+  if (!lease.ok()) return;
+  ground.in_use = *lease == LeaseOutcome::kInUse;
+  if (*lease == LeaseOutcome::kHeld) (void)fs.EndLease(*file);
+}
+
+}  // namespace
+
 Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
-  Looker looker(fs, root);
   std::vector<std::string> immutable, busy;
+  std::vector<Ground> grounds(plan.changes.size());
   std::unordered_set<std::string> seen_dirs;
+  for (size_t i = 0; i < grounds.size(); ++i)
+    grounds[i].ask_parent = seen_dirs.insert(ParentOf(plan.changes[i].path)).second;
+  Looker lookers[] = {Looker(fs, root), Looker(fs, root)};
+  OnBothThreads(grounds.size(), [&](size_t thread, size_t i) {
+    LookAtGround(fs, root, lookers[thread], plan.changes[i], grounds[i]);
+    return true;
+  });
   bool foreign_owner = false;
   plan.bytes_needed = plan.inodes_needed = 0;
   auto may_give = [&](const PathState& state) {
@@ -662,7 +740,9 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
            std::find(options.groups.begin(), options.groups.end(), state.gid) !=
                options.groups.end();
   };
-  for (PathChange& change : plan.changes) {
+  for (size_t i = 0; i < grounds.size(); ++i) {
+    PathChange& change = plan.changes[i];
+    const Ground& ground = grounds[i];
     // Who is not root cannot give files away: they stay ours, and it is said.
     if (change.after && options.uid != 0) {
       PathState& after = *change.after;
@@ -687,34 +767,15 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
       if (change.after->kind == EntryKind::kFile)
         plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
     }
-    const std::string parent = ParentOf(change.path);
-    if (root.is_open() && seen_dirs.insert(parent).second) {
-      auto stat = parent.empty() ? fs.Stat(root) : [&]() -> Result<FileStat> {
-        BELAY_TRY(auto found, looker.Stat(parent));
-        if (!found) return Error(Errc::kNotFound, "gone");
-        return *found;
-      }();
-      if (stat.ok() && stat->type == FileType::kDirectory) {
-        if (stat->immutable) immutable.push_back(parent.empty() ? "." : parent);
-        if (options.uid != 0 && stat->uid == options.uid && (stat->mode & 0300) != 0300)
-          plan.locked.push_back({parent, stat->mode});
-      }
+    if (ground.parent && ground.parent->type == FileType::kDirectory) {
+      const std::string parent = ParentOf(change.path);
+      if (ground.parent->immutable) immutable.push_back(parent.empty() ? "." : parent);
+      if (options.uid != 0 && ground.parent->uid == options.uid &&
+          (ground.parent->mode & 0300) != 0300)
+        plan.locked.push_back({parent, ground.parent->mode});
     }
-    if (!change.before) continue;
-    auto stat = looker.Stat(change.path);
-    if (!stat.ok() || !*stat) continue;
-    if ((*stat)->immutable) immutable.push_back(change.path);
-    if ((*stat)->type != FileType::kRegular || !change.before ||
-        (change.after && SameContent(*change.before, *change.after)))
-      continue;
-    auto at = looker.Parent(change.path);
-    if (!at.ok()) continue;
-    auto file = fs.Open(at->dir, at->name, OpenMode::Read());
-    if (!file.ok()) continue;
-    auto lease = fs.TryLease(*file, LockMode::kShared);
-    if (!lease.ok()) continue;
-    if (*lease == LeaseOutcome::kInUse) busy.push_back(change.path);
-    if (*lease == LeaseOutcome::kHeld) (void)fs.EndLease(*file);
+    if (ground.self && ground.self->immutable) immutable.push_back(change.path);
+    if (ground.in_use) busy.push_back(change.path);
   }
   std::erase_if(plan.changes, [](const PathChange& change) {
     return SameState(change.before, change.after);

@@ -12,13 +12,15 @@
 //   * Everything the changes need from the store was read and found right: damage
 //     refuses the plan before anything moves, or is left out on request.
 //
-// Threads: one.
+// Threads: one, which may have another help it to read.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/state_view.h"
 #include "restore/change.h"
+#include "restore/contents.h"
 #include "restore/look.h"
 
 namespace belay {
@@ -54,6 +56,8 @@ struct Plan {
   // checkpoint must hold besides.
   std::vector<PathChange> uncovered;
   uint64_t bytes_needed = 0, inodes_needed = 0;
+  // What CheckContent() read, as far as there was room.
+  std::shared_ptr<HeldContents> contents = {};
 };
 
 struct PlanInput {

@@ -86,17 +86,17 @@ Error Interrupted(const Error& why, const Error& back) {
 // Runs one journal to its end: forward and recorded, or back and forgotten.
 class Runner {
  public:
-  Runner(Store& store, const Fd& root, Journal journal)
+  Runner(Store& store, const Fd& root, Journal journal,
+         std::shared_ptr<const HeldContents> known = nullptr)
       : store_(store),
         journal_(std::move(journal)),
-        mover_(store, root, journal_),
+        mover_(store, root, journal_, std::move(known)),
         began_(store.clock().SteadyNanos()) {}
 
   Status Forward(const std::function<bool()>& stop, Outcome& out) {
     Status moved = mover_.Move(Way::kForward, stop);
-    if (moved.ok()) moved = mover_.Flush();
     if (moved.ok()) {
-      auto verified = mover_.Verify(Way::kForward);
+      auto verified = mover_.FlushAndVerify(Way::kForward);
       if (verified.ok()) {
         out.changed_by_others = verified->changed;
         for (const std::string& path : verified->attributes)
@@ -121,9 +121,8 @@ class Runner {
     out.operation.reset();
     out.verified = false;
     Status back = mover_.Move(Way::kBack);
-    if (back.ok()) back = mover_.Flush();
     if (back.ok()) {
-      auto verified = mover_.Verify(Way::kBack);
+      auto verified = mover_.FlushAndVerify(Way::kBack);
       if (!verified.ok()) back = std::move(verified).error();
     }
     if (back.ok()) back = StoreFound(out);
@@ -411,7 +410,7 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
     return error;
   }
   // 2. From here on a crash is finished or taken back by Recover().
-  Runner runner(store, root, std::move(journal));
+  Runner runner(store, root, std::move(journal), std::move(out.plan.contents));
   BELAY_OK(runner.Forward(request.stop, out));
   return out;
 }
@@ -615,6 +614,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .sink = sink};
   BELAY_TRY(out.plan, MakePlan(input, options));
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
+  out.plan.contents.reset();  // a person may take long to decide
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
                            "); nothing is deleted");
