@@ -1315,9 +1315,10 @@ Status Scan::Build() {
       if (e.why == Skip::kNone || e.why == Skip::kGitDir) continue;
       if (e.why != Skip::kIgnored) {
         summary_.skipped.push_back({Joined(node->path(), view.NameOf(e)), e.why});
-        continue;
+        if (view.NameOf(e) != kGitignore && view.NameOf(e) != kBelayignore) continue;
       }
-      // A rule file that is ignored itself: the rules of this state need its bytes.
+      // A rule file that is ignored itself, or too large for the tree: the rules of this
+      // state need its bytes.
       BELAY_TRY(DirRules::Ptr rules, RulesOf(*node));
       const PatternFile* file =
           view.NameOf(e) == kGitignore ? rules->gitignore() : rules->belayignore();
