@@ -1317,8 +1317,8 @@ Status Scan::Build() {
         summary_.skipped.push_back({Joined(node->path(), view.NameOf(e)), e.why});
         if (view.NameOf(e) != kGitignore && view.NameOf(e) != kBelayignore) continue;
       }
-      // A rule file that is ignored itself, or too large for the tree: the rules of this
-      // state need its bytes.
+      // A rule file that is ignored itself, or too large for the tree: the rules of
+      // this state need its bytes.
       BELAY_TRY(DirRules::Ptr rules, RulesOf(*node));
       const PatternFile* file =
           view.NameOf(e) == kGitignore ? rules->gitignore() : rules->belayignore();
