@@ -217,5 +217,56 @@ TEST_F(RollbackTest, AWriterRacingAnyCallLosesNothing) {
   EXPECT_GT(race.edits(), 100u);
 }
 
+// Many files are moved by two threads: which call is which is not repeatable, and it
+// holds all the same.
+TEST_F(RollbackTest, AWriterRacingManyFilesLosesNothing) {
+  const int files = 400;
+  auto name = [](int i) {
+    return "d" + std::to_string(i % 9) + "/f" + std::to_string(i);
+  };
+  for (int i = 0; i < files; ++i) Put(name(i), "then");
+  Must(world.Capture("start"));
+  for (int i = 0; i < files; ++i) Put(name(i), "now");
+  SeededRandom random(TestSeed(1));
+  const int rounds = RunEverything() ? 400 : 12;
+  int edits = 0;
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    auto copy = disk.Clone();
+    Project project(*copy, kTop, 1000);
+    uint64_t calls = 0;
+    const uint64_t at = 1500 + random.Below(9000);
+    std::set<std::string> raced;
+    RaceFs fs(*copy, [&] {
+      if (++calls < at || raced.size() >= 20) return;
+      const std::string path = name(static_cast<int>(random.Below(files)));
+      const bool in_place = random.Below(2) == 0;
+      if (raced.contains(path)) return;
+      if ((in_place ? WriteInto(*copy, project.root, path, "raced edit")
+                    : SaveOver(*copy, project.root, path, "raced edit"))
+              .ok())
+        raced.insert(path);
+    });
+    Result<Outcome> done = [&] {
+      RestoreWorld other(fs, kTop, 99, 1000);
+      return other.Rollback("start");
+    }();
+    auto recovered = project.world.Recover();
+    EXPECT_TRUE(recovered.ok()) << recovered.error().what;
+    for (const std::string& path : raced) {
+      ++edits;
+      EXPECT_TRUE(project.Read(path) == "raced edit" ||
+                  project.IsStoredSomewhere(path, "raced edit"))
+          << "round " << round << " from call " << at << ": the edit of " << path
+          << " is lost" << (done.ok() ? "" : "; " + done.error().what);
+    }
+    for (int i = 0; done.ok() && i < files; ++i)
+      if (!raced.contains(name(i))) {
+        EXPECT_EQ(project.Read(name(i)), "then") << name(i);
+      }
+  }
+  std::cout << "raced " << edits << " edits of many files\n";
+  EXPECT_GT(edits, 20);
+}
+
 }  // namespace
 }  // namespace belay::test
