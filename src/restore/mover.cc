@@ -151,6 +151,7 @@ Status Mover::Fill(const Fd& file, const PathState& wanted) {
 Result<bool> Mover::IsHalfWritten(size_t index, const Looked& looked,
                                   const Name& slot) {
   if (torn_.contains(looked.stat.ino)) return true;
+  if (BELAY_MUTANT("half-written-is-an-edit")) return false;
   if (!journal_.operation.recovered || looked.state.kind != EntryKind::kFile)
     return false;
   const PathChange& change = journal_.changes[index];
@@ -577,7 +578,9 @@ Status Mover::Finish(Way way) {
     const Maybe& to = To(i, way);
     if (!to) continue;
     const bool new_dir = IsDir(to) && !IsDir(from);
-    if (new_dir || (from && !SameAttributes(*from, *to)) || narrow.contains(PathOf(i)))
+    // After a power cut content may be there and its mode not.
+    if (journal_.operation.recovered || new_dir ||
+        (from && !SameAttributes(*from, *to)) || narrow.contains(PathOf(i)))
       last[PathOf(i)] = &*to;
   }
   looker_.Forget();
@@ -757,6 +760,7 @@ Status Mover::RemoveStage() {
   // None was ever made.
   if (!staged_ && root_lock == nullptr && !journal_.operation.recovered) return Ok();
   // Before the journal goes: without it nobody would know that the directory is ours.
+  if (BELAY_MUTANT("stage-removal-not-durable")) return Ok();
   return fs_.Sync(root_);
 }
 

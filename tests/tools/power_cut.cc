@@ -25,13 +25,13 @@
 #include <sstream>
 
 #include "base/fault_fs.h"
+#include "base/mem_fs.h"
 #include "base/real_fs.h"
 #include "store/gc.h"
 #include "store/inventory.h"
 #include "store/verify.h"
 #include "support/restore_scene.h"
 #include "support/store_fixture.h"
-#include "support/temp_dir.h"
 
 namespace belay::test {
 namespace {
@@ -144,14 +144,18 @@ bool IsScene(const std::string& scenario) {
          scenario == "recovery";
 }
 
-// Both sides are learnt on another file system.
+// Both sides are learnt in memory.
 Result<RestoreScene> LearnScene(const std::string& scenario, uint64_t seed) {
   RestoreScene scene({.op = scenario,
                       .seed = 1 + (seed + scenario.size()) % 997,
                       .uid = static_cast<uint32_t>(getuid())});
-  RealFs real;
-  TempDir temp;
-  BELAY_OK(scene.Learn(real, temp.path()));
+  MemFs::Options options;
+  options.uid = getuid();
+  options.gid = getgid();
+  MemFs memory(options);
+  const AbsPath top = AbsPath::Literal("/learn");
+  BELAY_TRY([[maybe_unused]] Fd dir, MakeDirs(memory, top, 0755));
+  BELAY_OK(scene.Learn(memory, top));
   return scene;
 }
 
