@@ -117,6 +117,7 @@ class Planner {
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Pair& a, const Pair& b) { return a.path < b.path; });
     for (const Pair& pair : pairs_) BELAY_OK(Decide(pair));
+    NameSkipped();
     BELAY_OK(LookForIgnored());
     BELAY_OK(EmptyDirectories());
     NameUnreadable();
@@ -359,6 +360,20 @@ class Planner {
     if (IsDir(pair.target)) absent_.insert(pair.path);
     Add(pair.path, std::nullopt, WithSetId(std::nullopt, *pair.target, pair.path));
     return Ok();
+  }
+
+  // New since the target, and not held by a checkpoint: too large, unreadable. What the
+  // target left out as well is nothing new to anybody.
+  void NameSkipped() {
+    if (!in_.target.rules) return;
+    std::unordered_set<std::string> known;
+    for (const Pair& pair : pairs_) known.insert(pair.path);
+    for (const SkippedPath& skipped : in_.target.Skipped()) known.insert(skipped.path);
+    for (const SkippedPath& skipped : in_.now.skipped)
+      if ((skipped.why == Skip::kTooLarge || skipped.why == Skip::kUnreadable) &&
+          !known.contains(skipped.path) && !stays_.contains(skipped.path) &&
+          !BehindBarrier(skipped.path) && selection_.Has(skipped.path))
+        Keep(skipped.path, std::string(SkipName(skipped.why)));
   }
 
   // --- 3. what only today's rules leave out

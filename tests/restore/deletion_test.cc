@@ -183,6 +183,17 @@ TEST_F(DeletionTest, WhatIsTooLargeNowStays) {
   EXPECT_NE(Kept(done.plan).find("d/huge"), std::string::npos) << Kept(done.plan);
 }
 
+TEST_F(DeletionTest, WhatIsTooLargeNowIsNamedAlsoWhereNoDirectoryGoes) {
+  world.settings.max_file_size = {.bytes = 1000};
+  Put("always-huge", std::string(2000, 'h'));
+  Put("a", "1");
+  Must(world.Capture("start"));
+  Put("a", "2");
+  Put("huge", std::string(2000, 'h'));
+  EXPECT_EQ(Kept(Back().plan), "huge too_large");
+  EXPECT_EQ(Read("huge"), std::string(2000, 'h'));
+}
+
 TEST_F(DeletionTest, WhatGrewTooLargeComesBackAndIsStored) {
   Put("grown", "small");
   Must(world.Capture("start"));
