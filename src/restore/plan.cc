@@ -538,8 +538,9 @@ class Planner {
       if (!after || !selection_.Has(path)) continue;
       // The target has a file here, and the directory cannot go: then nothing in it
       // goes either.
+      const std::string& dir = path;  // clang 14 captures no structured binding
       std::erase_if(plan_.changes,
-                    [&](const PathChange& c) { return IsBelow(c.path, path); });
+                    [&](const PathChange& c) { return IsBelow(c.path, dir); });
       Keep(path, "in_the_way");
     }
     return Ok();
