@@ -62,6 +62,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
   request.plan.select = std::move(*selected);
   request.plan.delete_ignored = ctx.args.has("--delete-ignored");
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
+  request.force = ctx.args.has("--force");
   request.preserve_times = ctx.args.has("--preserve-times");
   Progress progress(ctx.term, root->opened->clock, "looking");
   request.progress = [&](const ScanProgress& p) {

@@ -140,8 +140,14 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     out.root = root->root;
     BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
     const Store* before = out.opened->store.get();
-    BELAY_TRY(auto recovered, RecoverFirst(ctx, out.opened, out.root));
-    if (recovered) ctx.term.Warn(*recovered);
+    auto recovered = RecoverFirst(ctx, out.opened, out.root);
+    // Who only looks is not kept from it.
+    if (!recovered.ok() && needs != NeedsRoot::kKnown)
+      return std::move(recovered).error();
+    if (!recovered.ok())
+      ctx.term.Warn(StrCat("an interrupted rollback waits: ", recovered.error().what));
+    else if (*recovered)
+      ctx.term.Warn(**recovered);
     if (out.opened->store.get() != before) {
       BELAY_TRY(out.catalog, Catalog::Open(out.store()));
     }

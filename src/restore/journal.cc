@@ -10,7 +10,8 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kMagic = "BELAYJN1";
-constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5;
+constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5,
+                   kRootIno = 6;
 constexpr uint64_t kLockedPath = 1, kLockedMode = 2;
 constexpr size_t kLimit = size_t{1} << 30;
 constexpr std::string_view kStagePrefix = ".belay-stage-";
@@ -59,6 +60,7 @@ Bytes EncodeJournal(const Journal& journal) {
     f.AddNested(kLocked, one);
   }
   if (journal.times_ns) f.AddNumber(kTimes, static_cast<uint64_t>(*journal.times_ns));
+  if (journal.root_ino != 0) f.AddNumber(kRootIno, journal.root_ino);
   Bytes out;
   ByteWriter w(out);
   w.Raw(kMagic);
@@ -98,6 +100,7 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
     if (!locked.path.empty()) BELAY_OK(CheckPath(locked.path));
     out.locked.push_back(std::move(locked));
   }
+  out.root_ino = f.Number(kRootIno).value_or(0);
   if (auto times = f.Number(kTimes)) out.times_ns = static_cast<int64_t>(*times);
   return out;
 }

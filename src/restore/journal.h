@@ -30,6 +30,9 @@ struct Journal {
   std::vector<PathChange> changes;
   std::vector<Plan::Locked> locked;
   std::optional<int64_t> times_ns = {};  // what files that come back are stamped with
+  // Inode of the root, 0 = not known: another directory may stand there when the disk
+  // is not mounted.
+  uint64_t root_ino = 0;
 };
 
 Bytes EncodeJournal(const Journal& journal);

@@ -273,7 +273,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
         .how = Recovered::How::kDropped,
         .text = "the journal of an interrupted rollback is damaged and was put aside "
                 "as " +
-                aside + "; look at the directory with: belay diff latest"});
+                aside + "; see what the directory holds with: belay ls now"});
   }
   if (!*loaded) return std::optional<Recovered>();
   Journal& journal = **loaded;
@@ -283,9 +283,20 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   auto dir = OpenRootDir(store, root);
   if (!dir.ok()) {
     if (dir.error().code != Errc::kNotFound) return std::move(dir).error();
-    BELAY_OK(JournalFile::Remove(store, root.id));
-    out.how = Recovered::How::kDropped;
-    out.text = name + " was interrupted, and the directory is gone since";
+    out.how = Recovered::How::kWaiting;
+    out.text = name +
+               " was interrupted, and the directory is gone; it is finished when "
+               "the directory is back";
+    return std::optional(std::move(out));
+  }
+  BELAY_TRY(FileStat stat, store.fs().Stat(*dir));
+  if (journal.root_ino != 0 && stat.ino != journal.root_ino &&
+      !store.fs().StatAt(*dir, Name::Literal(journal.stage)).ok() &&
+      !BELAY_MUTANT("recover-in-any-directory")) {
+    out.how = Recovered::How::kWaiting;
+    out.text = name +
+               " was interrupted, and another directory stands here now (is a "
+               "disk not mounted?); it is finished when the old one is back";
     return std::optional(std::move(out));
   }
   BELAY_TRY(bool recorded, IsRecorded(store, journal.operation));
@@ -316,6 +327,23 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   out.text =
       "took back " + name + " that was interrupted (" + forward.error().what + ")";
   return std::optional(std::move(out));
+}
+
+// Before something new is begun: what waits for a directory that is gone is not written
+// over, unless somebody says so.
+Result<std::optional<Recovered>> RecoverOrRefuse(Store& store,
+                                                 const RollbackRequest& request) {
+  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  if (!recovered || recovered->how != Recovered::How::kWaiting) return recovered;
+  if (!request.force)
+    return Error(Errc::kRefused, recovered->text)
+        .WithHint("to give it up and roll back here: belay rollback REF --force");
+  BELAY_TRY(std::string aside, JournalFile::PutAside(store, request.root.id));
+  recovered->how = Recovered::How::kDropped;
+  recovered->text = Naming(recovered->operation) +
+                    ", interrupted in a directory that is gone, was given up (" +
+                    aside + ")";
+  return recovered;
 }
 
 // What a draft of a safety checkpoint needs so that it holds all that will be touched.
@@ -398,6 +426,8 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
   journal.changes = out.plan.changes;
   journal.locked = out.plan.locked;
   journal.times_ns = times_ns;
+  BELAY_TRY(FileStat root_stat, store.fs().Stat(root));
+  journal.root_ino = root_stat.ino;
   if (request.stop && request.stop())
     return Error(Errc::kRefused, "stopped").WithHint("nothing was changed");
   // 1. The journal is durable before the first byte of the tree moves.
@@ -624,7 +654,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
 Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                          const Checkpoint& target) {
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "rollback"));
-  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   Outcome out;
   if (recovered) out.warnings.push_back(recovered->text);
   BELAY_TRY(StateView view, LoadTarget(store, target));
@@ -658,7 +688,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
 Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& request,
                      const std::optional<RecordId>& which, bool exact) {
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "undo"));
-  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
   UndoStacks stacks = StacksOf(operations);
   if (stacks.undo.empty())
@@ -688,7 +718,7 @@ Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& requ
 
 Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request) {
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "redo"));
-  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
   UndoStacks stacks = StacksOf(operations);
   if (stacks.redo.empty())

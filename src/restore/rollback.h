@@ -31,7 +31,8 @@ struct RollbackRequest {
   // --preserve-times: files that come back get the time of the checkpoint, not now.
   bool preserve_times = false;
   int64_t lock_wait_ms = 10'000;
-  int64_t pid = 0;  // ours, for others to be told
+  int64_t pid = 0;     // ours, for others to be told
+  bool force = false;  // give up what was interrupted in a directory that is gone
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
 };
@@ -69,7 +70,9 @@ Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& requ
 // Finishes or takes back what was interrupted. Nothing when there was nothing, which
 // costs one call.
 struct Recovered {
-  enum class How { kFinished, kTakenBack, kTidied, kDropped };
+  // kWaiting: the directory that was being rolled back is not there (its disk is not
+  // mounted?), or another one is. Nothing was touched; the journal stays.
+  enum class How { kFinished, kTakenBack, kTidied, kDropped, kWaiting };
   How how = How::kFinished;
   Operation operation = {};
   std::optional<Checkpoint> raced = {};

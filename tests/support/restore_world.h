@@ -61,6 +61,7 @@ class RestoreWorld {
     request.git.user.no_system = true;
     request.plan = plan;
     request.preserve_times = preserve_times;
+    request.force = force;
     request.lock_wait_ms = lock_wait_ms;
     request.stop = stop;
     return request;
@@ -118,6 +119,7 @@ class RestoreWorld {
   Settings settings;
   PlanOptions plan;
   bool preserve_times = false;
+  bool force = false;
   int64_t lock_wait_ms = 200;
   std::function<bool()> stop = {};
 };

@@ -1,0 +1,76 @@
+// What was interrupted is finished where it was begun, and nowhere else.
+
+#include <gtest/gtest.h>
+
+#include "base/fault_fs.h"
+#include "support/rollback_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class RecoverTest : public RollbackTest {
+ protected:
+  // A rollback that dies at its third change of a name.
+  void Interrupt() {
+    MakeMess();
+    Fault cut = Fault::PowerCut(4);
+    cut.only = {FsCall::kRename};
+    FaultFs dying(disk, cut);
+    Through through(dying, *this);
+    EXPECT_FALSE(through.world.Rollback("start").ok());
+    EXPECT_TRUE(dying.fired());
+    EXPECT_NE(Tree(), start);
+    EXPECT_NE(Tree(), now);
+  }
+  void Move(std::string_view from, std::string_view to) {
+    Fd machine = Must(disk.OpenDir(AbsPath::Literal("/m")));
+    Must(disk.Rename(machine, N(from), machine, N(to), RenameHow::kNoReplace));
+  }
+  void MakeRoot() {
+    Fd machine = Must(disk.OpenDir(AbsPath::Literal("/m")));
+    Must(disk.MakeDir(machine, N("project"), 0755));
+    root = Must(disk.OpenDir(AbsPath::Literal("/m/project")));
+  }
+};
+
+TEST_F(RecoverTest, AnotherDirectoryInThePlaceOfTheRootIsNotTouched) {
+  Interrupt();
+  Move("project", "unmounted");
+  MakeRoot();
+  Put("theirs", "not of this rollback");
+  const std::string theirs = Tree();
+  auto waiting = Must(world.Recover());
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(waiting->how, Recovered::How::kWaiting);
+  EXPECT_EQ(Tree(), theirs);
+  auto refused = world.Rollback("start");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  EXPECT_EQ(Tree(), theirs);
+
+  // The disk is mounted again.
+  Move("project", "theirs");
+  Move("unmounted", "project");
+  root = Must(disk.OpenDir(AbsPath::Literal("/m/project")));
+  auto finished = Must(world.Recover());
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->how, Recovered::How::kFinished);
+  EXPECT_EQ(Tree(), start);
+  ExpectNoTraces();
+}
+
+TEST_F(RecoverTest, ARootThatIsGoneIsWaitedForUntilSomebodyGivesItUp) {
+  Interrupt();
+  Move("project", "unmounted");
+  auto waiting = Must(world.Recover());
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(waiting->how, Recovered::How::kWaiting);
+  EXPECT_FALSE(world.Rollback("start").ok());
+  world.force = true;
+  Must(world.Rollback("start"));
+  root = Must(disk.OpenDir(AbsPath::Literal("/m/project")));
+  EXPECT_EQ(Tree(), start);
+}
+
+}  // namespace
+}  // namespace belay::test
