@@ -268,6 +268,16 @@ Result<ProcessResult> RunProcess(const ProcessOptions& options) {
   return result;
 }
 
+namespace {
+
+// For RunAttached: who is told to end when we are.
+volatile pid_t attached_child = 0;
+void PassOn(int signal) {
+  if (attached_child > 0) kill(attached_child, signal);
+}
+
+}  // namespace
+
 Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr) {
   if (words.empty() || HasNul(words)) return Error(Errc::kInvalid, "no program to run");
   std::vector<char*> argv = Pointers(words);
@@ -279,7 +289,8 @@ Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_st
   // What we ignore for our own sake is not the program's choice.
   sigset_t defaults;
   sigemptyset(&defaults);
-  for (int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, signal);
+  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ})
+    sigaddset(&defaults, signal);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   struct sigaction ignore {};
@@ -294,9 +305,19 @@ Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_st
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   int status = 0;
+  struct sigaction pass_on {};
+  struct sigaction before_term {};
+  struct sigaction before_hup {};
+  pass_on.sa_handler = PassOn;
+  attached_child = sys == 0 ? child : 0;
+  sigaction(SIGTERM, &pass_on, &before_term);
+  sigaction(SIGHUP, &pass_on, &before_hup);
   if (sys == 0)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+  attached_child = 0;
+  sigaction(SIGTERM, &before_term, nullptr);
+  sigaction(SIGHUP, &before_hup, nullptr);
   sigaction(SIGINT, &before_int, nullptr);
   sigaction(SIGQUIT, &before_quit, nullptr);
   if (sys != 0) return SysError(sys, "run " + EscapeForDisplay(words[0]));

@@ -83,6 +83,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   auto made = CaptureCheckpoint(root->store(), request);
   progress.Done();
   if (!made.ok()) return FailOnStore(ctx, made.error());
+  ctx.term.WorkIsDone();
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
   const Checkpoint& c = made->checkpoint;
   if (ctx.term.json()) {

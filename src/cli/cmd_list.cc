@@ -50,7 +50,7 @@ std::vector<Row> Fold(std::vector<Row> rows) {
 }
 
 Result<std::vector<Row>> Collect(CommandContext& ctx, OpenedRoot& root,
-                                 std::optional<uint64_t> limit) {
+                                 std::optional<uint64_t> limit, uint64_t& hidden) {
   const Args& args = ctx.args;
   std::optional<CheckpointKind> kind;
   if (auto named = args.value("--kind"))
@@ -80,6 +80,9 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, OpenedRoot& root,
                     .taken_back = by});
   }
   if (!args.has("--tools")) rows = Fold(std::move(rows));
+  // What was taken back is still there, and out of the way; JSON has it all.
+  if (!ctx.term.json() && !args.has("--all"))
+    hidden = std::erase_if(rows, [](const Row& row) { return bool{row.taken_back}; });
   if (limit && rows.size() > *limit) rows.resize(static_cast<size_t>(*limit));
   return rows;
 }
@@ -122,7 +125,8 @@ ExitCode CmdList(CommandContext& ctx) {
   }
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return FailOnStore(ctx, root.error());
-  auto rows = Collect(ctx, *root, limit);
+  uint64_t hidden = 0;
+  auto rows = Collect(ctx, *root, limit, hidden);
   if (!rows.ok()) return ctx.term.Fail(rows.error());
   if (ctx.term.json()) {
     JsonWriter json;
@@ -140,16 +144,12 @@ ExitCode CmdList(CommandContext& ctx) {
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
-  if (rows->empty()) {
+  if (rows->empty() && hidden == 0) {
     const bool chosen = ctx.args.has("--kind") || ctx.args.has("--session");
     ctx.term.Say(chosen ? "No such checkpoint."
                         : "No checkpoint yet. Make one with: belay checkpoint");
     return ExitCode::kOk;
   }
-  // What was taken back is still there, and out of the way.
-  uint64_t hidden = 0;
-  if (!ctx.args.has("--all"))
-    hidden = std::erase_if(*rows, [](const Row& row) { return bool{row.taken_back}; });
   size_t digits = 1;
   for (const Row& row : *rows)
     digits = std::max(digits, std::to_string(row.number).size());

@@ -29,6 +29,17 @@ Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
   return out;
 }
 
+// Nothing had to be done, or nothing could be.
+ExitCode NothingDone(CommandContext& ctx, const Plan& plan, const Checkpoint& target) {
+  if (WarnAboutMissing(ctx.term, plan) > 0) {
+    ctx.term.Out(
+        StrCat("Nothing was changed; not all is as in ", TargetText(target), "\n"));
+    return ExitCode::kProblem;
+  }
+  ctx.term.Out(StrCat("Nothing to do: everything is as in ", TargetText(target), "\n"));
+  return ExitCode::kOk;
+}
+
 ExitCode Show(CommandContext& ctx, const Outcome& outcome, const Checkpoint& target,
               ExitCode code) {
   JsonWriter json;
@@ -85,11 +96,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
           dry || preview->plan.changes.empty() ? ExitCode::kOk : ExitCode::kProblem);
     WarnAbout(ctx.term, *preview);
     if (preview->plan.changes.empty()) {
-      ctx.term.Out(
-          StrCat("Nothing to do: everything is as in ", TargetText(checkpoint), "\n"));
+      const ExitCode code = NothingDone(ctx, preview->plan, checkpoint);
       if (!preview->plan.kept.empty())
         ctx.term.Out(PlanText(preview->plan, ctx.term.verbose()));
-      return ExitCode::kOk;
+      return code;
     }
     ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
                         AffectedText(preview->plan), "\n",
@@ -108,13 +118,11 @@ ExitCode CmdRollback(CommandContext& ctx) {
   auto done = Rollback(root->store(), request, checkpoint);
   progress.Done();
   if (!done.ok()) return ctx.term.Fail(done.error());
+  if (done->operation) ctx.term.WorkIsDone();
   if (ctx.term.json()) return Show(ctx, *done, checkpoint, ExitCode::kOk);
   WarnAbout(ctx.term, *done);
-  if (!done->operation) {
-    ctx.term.Out(
-        StrCat("Nothing to do: everything is as in ", TargetText(checkpoint), "\n"));
-    return ExitCode::kOk;
-  }
+  if (!done->operation) return NothingDone(ctx, done->plan, checkpoint);
+  (void)WarnAboutMissing(ctx.term, done->plan);
   ctx.term.Out(StrCat("rolled back ", AffectedText(done->plan), " to ",
                       TargetText(checkpoint), "; undo with `belay undo`\n"));
   if (!done->plan.kept.empty())

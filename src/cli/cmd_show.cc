@@ -64,10 +64,13 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
     }
     from = state->tree;
   }
-  auto counted = DiffTrees(from, d.view.state.tree, TreesOf(store),
-                           [&](std::string_view path, Change change) {
-                             d.changed.push_back({std::string(path), change});
-                           });
+  auto counted =
+      DiffTrees(from, d.view.state.tree, TreesOf(store),
+                [&](std::string_view path, Change change) {
+                  // What is left out is not deleted.
+                  if (change == Change::kDeleted && IsLeftOut(d.skipped, path)) return;
+                  d.changed.push_back({std::string(path), change});
+                });
   if (!counted.ok()) {
     d.changed.clear();
     d.trouble.push_back(StrCat("what changed: ", counted.error().what));

@@ -28,9 +28,9 @@ Result<RecordId> FindOperation(Catalog& catalog, const RootId& root,
   return *found;
 }
 
-ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view verb,
-              std::string_view back) {
+ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view verb) {
   if (!done.ok()) return ctx.term.Fail(done.error());
+  if (done->operation) ctx.term.WorkIsDone();
   const ExitCode code = done->conflicts.empty() ? ExitCode::kOk : ExitCode::kProblem;
   if (ctx.term.json()) {
     JsonWriter json;
@@ -46,17 +46,24 @@ ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view verb,
                          CountText(done->conflicts.size(), "path"), " changed since"));
     for (const Conflict& conflict : done->conflicts)
       ctx.term.Warn(StrCat("  ", EscapeForDisplay(conflict.path), " ", conflict.what));
-    if (verb == "took back")
+    if (verb == "took back" && !ctx.args.has("--exact"))
       ctx.term.Warn("take them back too (they are stored first): belay undo --exact");
+    else
+      ctx.term.Warn("move what is in the way elsewhere, then try again");
     return code;
   }
   if (!done->operation) {
     ctx.term.Out("Nothing to do: the files are so already.\n");
     return code;
   }
-  ctx.term.Out(StrCat(verb, " the rollback to '",
-                      EscapeForDisplay(done->operation->label),
-                      "': ", AffectedText(done->plan), "; ", back, "\n"));
+  const bool can_redo =
+      done->operation->kind == OperationKind::kUndo && !done->operation->out_of_order;
+  ctx.term.Out(StrCat(verb, " ", done->undone, ": ", AffectedText(done->plan), "; ",
+                      can_redo ? "go forward again with `belay redo`"
+                               : "take it back with `belay undo`",
+                      "\n"));
+  for (const KeptPath& kept : done->plan.kept)
+    ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path), " stayed (", kept.why, ")"));
   return code;
 }
 
@@ -77,7 +84,7 @@ ExitCode CmdUndo(CommandContext& ctx) {
   StopOnSignal signals;
   return Tell(
       ctx, Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
-      "took back", "go forward again with `belay redo`");
+      "took back");
 }
 
 ExitCode CmdRedo(CommandContext& ctx) {
@@ -87,8 +94,7 @@ ExitCode CmdRedo(CommandContext& ctx) {
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   const RollbackRequest request = RequestFor(ctx, *root, *settings);
   StopOnSignal signals;
-  return Tell(ctx, Redo(root->store(), *root->catalog, request), "did again",
-              "take it back with `belay undo`");
+  return Tell(ctx, Redo(root->store(), *root->catalog, request), "did again");
 }
 
 }  // namespace belay

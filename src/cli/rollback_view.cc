@@ -91,6 +91,19 @@ std::string PlanText(const Plan& plan, bool all) {
   return out;
 }
 
+size_t WarnAboutMissing(Terminal& term, const Plan& plan) {
+  size_t count = 0;
+  for (const KeptPath& kept : plan.kept) {
+    if (!kept.wanted) continue;
+    if (++count <= kShown)
+      term.Warn(StrCat(EscapeForDisplay(kept.path), " was not brought back (", kept.why,
+                       ")"));
+  }
+  if (count > kShown)
+    term.Warn(StrCat("... and ", std::to_string(count - kShown), " more were not"));
+  return count;
+}
+
 void WarnAbout(Terminal& term, const Outcome& outcome) {
   for (const std::string& warning : outcome.plan.warnings) term.Warn(warning);
   for (const std::string& warning : outcome.warnings) term.Warn(warning);

@@ -16,6 +16,9 @@ std::string PlanText(const Plan& plan, bool all);
 // "14 files", "1 file and 2 directories".
 std::string AffectedText(const Plan& plan);
 
+// What the target has and could not be brought back, one warning each; how many.
+size_t WarnAboutMissing(Terminal& term, const Plan& plan);
+
 // One line each, on standard error.
 void WarnAbout(Terminal& term, const Outcome& outcome);
 

@@ -58,7 +58,9 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   else
     status.failures.push_back(
         {FormatUtcMillis((*opened)->clock.WallMillis()),
-         StrCat("an interrupted rollback waits: ", recovered.error().what)});
+         recovered.error().code == Errc::kBusy
+             ? recovered.error().what
+             : StrCat("an interrupted rollback waits: ", recovered.error().what)});
   Store& now = *(*opened)->store;
   BELAY_TRY(catalog, Catalog::Open(now));
   BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));

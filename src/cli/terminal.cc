@@ -172,7 +172,8 @@ ExitCode Terminal::Finish(ExitCode code) {
   // A reader that has seen enough, as in `belay list | head`, is no failure of ours.
   if (out_errno_ == 0 || out_errno_ == EPIPE) return code;
   Error error = SysError(out_errno_, "cannot write to standard output");
-  Error2(StrCat(name_, ": ", error.what));
+  Error2(StrCat(name_, ": ", error.what, work_is_done_ ? " (all was done)" : ""));
+  if (work_is_done_) return code;
   return code == ExitCode::kOk ? ExitCodeFor(error.code) : code;
 }
 

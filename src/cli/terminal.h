@@ -82,6 +82,9 @@ class Terminal {
   // "belay rollback: not in this version yet"
   ExitCode NotYet(std::string_view what);
 
+  // Something was changed for good: that nobody can be told of it is then no failure of
+  // the command.
+  void WorkIsDone() { work_is_done_ = true; }
   // Writes what is kept back. The exit code of the program.
   ExitCode Finish(ExitCode code);
 
@@ -99,6 +102,7 @@ class Terminal {
   std::string name_ = "belay";
   std::string out_;
   int out_errno_ = 0;
+  bool work_is_done_ = false;
 };
 
 ExitCode ExitCodeFor(Errc code);

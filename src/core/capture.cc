@@ -1,5 +1,6 @@
 #include "core/capture.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 
@@ -157,6 +158,19 @@ std::string Describe(const ChangeCounts& counts, bool first, uint64_t files,
 
 }  // namespace
 
+bool IsLeftOut(const std::vector<SkippedPath>& skipped, std::string_view path) {
+  if (skipped.empty()) return false;
+  for (;;) {
+    auto at = std::lower_bound(
+        skipped.begin(), skipped.end(), path,
+        [](const SkippedPath& s, std::string_view p) { return s.path < p; });
+    if (at != skipped.end() && at->path == path) return at->why != Skip::kChanging;
+    const size_t slash = path.rfind('/');
+    if (slash == std::string_view::npos) return false;
+    path = path.substr(0, slash);
+  }
+}
+
 std::shared_ptr<const RuleConfig> RulesFrom(const Settings& settings) {
   return std::make_shared<RuleConfig>(
       RuleLists{.protect = settings.protect,
@@ -268,18 +282,24 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   Captured captured;
   ChangeCounts counts;
   std::string one_path;
+  uint64_t left_out = 0;  // not in the tree any more, and not deleted
   const bool first = !last;
   if (!first) {
     auto before = store.GetState(last->state);
     if (before.ok()) {
       auto changed = scan->ChangesSince(
           before->tree, [&](const ObjectId& id) { return store.GetTree(id); },
-          [&](std::string_view path, Change) {
+          [&](std::string_view path, Change change) {
+            if (change == Change::kDeleted && IsLeftOut(summary.skipped, path)) {
+              ++left_out;
+              return;
+            }
             if (one_path.empty() || path < one_path) one_path = path;
           });
-      if (changed.ok())
+      if (changed.ok()) {
         counts = *changed;
-      else
+        counts.deleted -= std::min(left_out, counts.deleted);
+      } else
         captured.warnings.push_back("the checkpoint before cannot be read: " +
                                     changed.error().what);
     } else {

@@ -72,6 +72,10 @@ struct Captured {
 // Does without the catalogue unless a session is named: see store/heads.h.
 Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request);
 
+// The path, or a directory above it, is among what was left out (by path): it is not in
+// the tree, and was not deleted.
+bool IsLeftOut(const std::vector<SkippedPath>& skipped, std::string_view path);
+
 // The rules of the settings, as a scan wants them.
 std::shared_ptr<const RuleConfig> RulesFrom(const Settings& settings);
 // The scan that a checkpoint of `root` would make; `settings` and `git` must outlive

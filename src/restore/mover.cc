@@ -117,14 +117,17 @@ Result<std::optional<Name>> Mover::FindSlot(size_t index, const PathState& wante
                   !(change.before && SameContent(*change.before, state)) &&
                   !(change.after && SameContent(*change.after, state));
     if (theirs) {
-      BELAY_TRY(bool ours, IsHalfWritten(index, **looked, at->second));
+      BELAY_TRY(bool ours, IsHalfWritten(index, **looked, stage_, at->second));
       theirs = !ours;
     }
     if (!theirs && !SameState(state, wanted)) continue;
     best = at;
+    if (theirs) {
+      written_.erase(index);
+      break;
+    }
     written_[index] = {(*looked)->stat.ino, (*looked)->stat.size,
                        (*looked)->stat.mtime_ns};
-    if (theirs) break;
   }
   if (best == end) return std::optional<Name>();
   Name slot = best->second;
@@ -148,8 +151,8 @@ Status Mover::Fill(const Fd& file, const PathState& wanted) {
 // Whether it is nobody's edit but what we, or an interrupted run before us, had not
 // finished. A file that was written in place, or was being made ready, then holds at
 // each place what one of the sides has there, or zero. Who knows better is asked first.
-Result<bool> Mover::IsHalfWritten(size_t index, const Looked& looked,
-                                  const Name& slot) {
+Result<bool> Mover::IsHalfWritten(size_t index, const Looked& looked, const Fd& dir,
+                                  const Name& name) {
   if (torn_.contains(looked.stat.ino)) return true;
   if (BELAY_MUTANT("half-written-is-an-edit")) return false;
   if (!journal_.operation.recovered || looked.state.kind != EntryKind::kFile)
@@ -161,7 +164,7 @@ Result<bool> Mover::IsHalfWritten(size_t index, const Looked& looked,
   if (looked.state.size > longest) return false;
   // Too large to compare: it is kept either way, and undo leads to what we know.
   if (longest > kHeldContents) return true;
-  BELAY_TRY(Fd file, fs_.Open(stage_, slot, OpenMode::Read()));
+  BELAY_TRY(Fd file, fs_.Open(dir, name, OpenMode::Read()));
   Bytes found(static_cast<size_t>(looked.state.size));
   BELAY_TRY(size_t got, ReadFull(fs_, file, 0, found));
   found.resize(got);
@@ -317,6 +320,8 @@ Status Mover::Place(size_t index, const PathState& wanted) {
   BELAY_TRY(auto there, looker_.Look(path, sink));
   if (there && !there->special && SameContent(StateOf(there->state), wanted))
     return Ok();
+  BELAY_TRY(bool theirs, IsTheirs(index, there));
+  if (theirs) return Ok();
   BELAY_TRY(Name slot, Prepare(index, wanted));
   BELAY_TRY(Looker::At at, looker_.Parent(path));
   Status placed = fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kNoReplace);
@@ -401,6 +406,28 @@ Status Mover::WriteManyInPlace(const std::function<bool()>& stop) {
   return Ok();
 }
 
+// On the way back: an edit that somebody made of the path after us. It is the newest,
+// and stays; what was displaced before is found by Settle().
+Result<bool> Mover::IsTheirs(size_t index, const std::optional<Looked>& there) {
+  if (way_ != Way::kBack || !there || there->special) return false;
+  const PathChange& change = journal_.changes[index];
+  const PathState state = StateOf(there->state);
+  if (!IsLeaf(state)) return false;
+  for (const Maybe* side : {&change.before, &change.after})
+    if (*side && SameContent(**side, state)) return false;
+  // What we wrote ourselves and the disk does not give back is nobody's edit.
+  if (auto wrote = written_.find(index);
+      wrote != written_.end() &&
+      wrote->second == Print{there->stat.ino, there->stat.size, there->stat.mtime_ns})
+    return false;
+  BELAY_TRY(Looker::At at, looker_.Parent(PathOf(index)));
+  BELAY_TRY(bool ours, IsHalfWritten(index, *there, at.dir, at.name));
+  if (ours) return false;
+  written_.erase(index);
+  theirs_.push_back(PathOf(index));
+  return true;
+}
+
 Status Mover::Replace(size_t index, const PathState& from, const PathState& to) {
   if (in_place_.contains(index)) return Ok();
   BELAY_TRY(bool done, WriteInPlace(index, from, to, looker_));
@@ -409,6 +436,8 @@ Status Mover::Replace(size_t index, const PathState& from, const PathState& to) 
   HashSink sink;
   BELAY_TRY(auto there, looker_.Look(path, sink));
   if (there && !there->special && SameState(StateOf(there->state), to)) return Ok();
+  BELAY_TRY(bool theirs, IsTheirs(index, there));
+  if (theirs) return Ok();
   BELAY_TRY(Name slot, Prepare(index, to));
   BELAY_TRY(Looker::At at, looker_.Parent(path));
   slots_.emplace(index, slot);
@@ -489,7 +518,8 @@ Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
 Status Mover::LeaveTheirs(size_t index, Status step) {
   if (step.ok() || way_ != Way::kBack || BELAY_MUTANT("stuck-on-the-way-back"))
     return step;
-  bool theirs = step.error().code == Errc::kConflict;
+  // Busy: something was mounted there.
+  bool theirs = step.error().code == Errc::kConflict || step.error().sys == EBUSY;
   if (!theirs && IsAbsence(step.error())) {
     looker_.Forget();
     auto at = looker_.Parent(PathOf(index));
@@ -613,6 +643,8 @@ Status Mover::Flush() {
   for (const PathChange& change : journal_.changes) {
     auto at = looker_.Parent(change.path);
     if (!at.ok()) continue;  // went with its directory
+    auto stat = fs_.StatAt(at->dir, at->name);
+    if (!stat.ok() || stat->type != FileType::kRegular) continue;
     auto file = fs_.Open(at->dir, at->name, OpenMode::Read());
     if (file.ok()) {
       BELAY_OK(fs_.Sync(*file));
@@ -730,7 +762,7 @@ Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
     auto known = [&](const Maybe& side) { return side && SameContent(*side, state); };
     if (known(change.before) || known(change.after)) continue;
     if (BELAY_MUTANT("forget-racing-edit")) continue;
-    BELAY_TRY(bool half_written, IsHalfWritten(index, *looked, slot));
+    BELAY_TRY(bool half_written, IsHalfWritten(index, *looked, stage_, slot));
     BELAY_TRY(auto stored, looker.Look(slot.bytes(), sink));
     if (stored && !stored->special)
       found.push_back({index, StateOf(stored->state), half_written});

@@ -93,7 +93,9 @@ class Mover {
   Result<std::optional<Name>> FindSlot(size_t index, const PathState& wanted);
   Result<Name> Prepare(size_t index, const PathState& wanted);
   Status Fill(const Fd& file, const PathState& wanted);
-  Result<bool> IsHalfWritten(size_t index, const Looked& looked, const Name& slot);
+  Result<bool> IsHalfWritten(size_t index, const Looked& looked, const Fd& dir,
+                             const Name& name);
+  Result<bool> IsTheirs(size_t index, const std::optional<Looked>& there);
   Status SetXattrs(const Fd& file, const ObjectId& wanted);
 
   Status Displace(size_t index);

@@ -42,14 +42,22 @@ class Selection {
  public:
   explicit Selection(const std::vector<std::string>& given) : given_(given) {
     used_.resize(given.size());
+    literal_.resize(given.size());
+    for (size_t i = 0; i < given.size(); ++i) literal_[i] = !IsGlob(given[i]);
   }
+  static bool IsGlob(const std::string& text) {
+    return text.find_first_of("*?[") != std::string::npos;
+  }
+  const std::vector<std::string>& given() const { return given_; }
+  // Something is called so: then that is meant, whatever characters it has.
+  void MakeLiteral(size_t index) { literal_[index] = true; }
   bool everything() const { return given_.empty(); }
 
   bool Has(const std::string& path) {
     if (given_.empty()) return true;
     bool found = false;
     for (size_t i = 0; i < given_.size(); ++i) {
-      if (!Matches(given_[i], path)) continue;
+      if (!Matches(i, path)) continue;
       used_[i] = true;
       found = true;
     }
@@ -64,9 +72,10 @@ class Selection {
   }
 
  private:
-  static bool Matches(const std::string& pattern, const std::string& path) {
+  bool Matches(size_t index, const std::string& path) const {
+    const std::string& pattern = given_[index];
     if (pattern.empty() || path == pattern || IsBelow(path, pattern)) return true;
-    if (pattern.find_first_of("*?[") == std::string::npos) return false;
+    if (literal_[index]) return false;
     // A glob may match the path or a directory above it.
     for (size_t end = path.size();;) {
       if (MatchesGlob(pattern, std::string_view(path).substr(0, end))) return true;
@@ -74,15 +83,14 @@ class Selection {
       if (end == std::string::npos || end == 0) return false;
     }
   }
-  // git's pathspec way: `*` of a pattern without a slash may span directories.
+  // As git's pathspecs: `*` spans directories.
   static bool MatchesGlob(const std::string& pattern, std::string_view path) {
-    const bool anchored = pattern.find('/') != std::string::npos;
-    if (!anchored) path = path.substr(path.rfind('/') + 1);
-    return Wildmatch(pattern, path, {.path = anchored, .fold_case = false});
+    return Wildmatch(pattern, path, {.path = false, .fold_case = false}) ||
+           Wildmatch(pattern, path, {.path = true, .fold_case = false});  // a/**/b
   }
 
   const std::vector<std::string>& given_;
-  std::vector<bool> used_;
+  std::vector<bool> used_, literal_;
 };
 
 // One path where now and target differ.
@@ -107,12 +115,21 @@ class Planner {
       skipped_now_.emplace(skipped.path, SkipName(skipped.why));
     for (const ScanSummary::AtPath& top : input.now.work_trees)
       if (!top.path.empty()) nested_now_.insert(top.path);
+    // A git directory need not be called .git: `gitdir:` leads anywhere.
+    for (const ScanSummary::AtPath& top : input.now.work_trees) {
+      if (!top.facts.repository) continue;
+      for (const AbsPath& dir :
+           {top.facts.repository->git_dir, top.facts.repository->common_dir})
+        AddForeign(dir, "git_dir");
+    }
+    for (const AbsPath& other : input.other_roots) AddForeign(other, "other_root");
     if (input.target.rules)
       for (const RulesRecord::Top& top : input.target.rules->work_trees)
         nested_then_.insert(top.path);
   }
 
   Result<Plan> Run() {
+    BELAY_OK(ResolveSelection());
     BELAY_OK(Compare());
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Pair& a, const Pair& b) { return a.path < b.path; });
@@ -136,8 +153,15 @@ class Planner {
     return a.path < b.path;
   }
 
-  void Keep(const std::string& path, std::string why) {
-    plan_.kept.push_back({path, std::move(why)});
+  // Nothing at or below is touched.
+  void AddForeign(const AbsPath& path, std::string_view why) {
+    if (!path.IsWithin(in_.root_path) || path == in_.root_path) return;
+    const size_t cut = in_.root_path.is_root() ? 1 : in_.root_path.bytes().size() + 1;
+    foreign_.emplace(path.bytes().substr(cut), why);
+  }
+
+  void Keep(const std::string& path, std::string why, bool wanted = false) {
+    plan_.kept.push_back({path, std::move(why), wanted});
     stays_.insert(path);
   }
 
@@ -238,6 +262,11 @@ class Planner {
       stays_.insert(pair.path);
       return Ok();
     }
+    if (auto foreign = foreign_.find(pair.path); foreign != foreign_.end()) {
+      if (selection_.Has(pair.path)) Keep(pair.path, std::string(foreign->second));
+      barriers_.push_back(pair.path);
+      return Ok();
+    }
     if (pair.now && pair.target) return DecideBoth(pair);
     if (pair.now) return DecideGone(pair);
     return DecideMissing(pair);
@@ -324,14 +353,14 @@ class Planner {
           skipped != skipped_now_.end() &&
           (skipped->second == "other_root" || skipped->second == "other_mount" ||
            skipped->second == "git_dir" || skipped->second == "special")) {
-        if (selection_.Has(pair.path)) Keep(pair.path, skipped->second);
+        if (selection_.Has(pair.path)) Keep(pair.path, skipped->second, true);
         barriers_.push_back(pair.path);
         return Ok();
       }
       auto looked = looker_.Look(pair.path, in_.sink);
       if (!looked.ok()) {
         if (looked.error().code != Errc::kRefused) return std::move(looked).error();
-        if (selection_.Has(pair.path)) Keep(pair.path, "unreadable");
+        if (selection_.Has(pair.path)) Keep(pair.path, "unreadable", true);
         barriers_.push_back(pair.path);
         return Ok();
       }
@@ -339,7 +368,7 @@ class Planner {
         Looked& there = **looked;
         if (there.special || there.stat.mount_root) {
           if (selection_.Has(pair.path))
-            Keep(pair.path, there.special ? "special" : "other_mount");
+            Keep(pair.path, there.special ? "special" : "other_mount", true);
           barriers_.push_back(pair.path);
           return Ok();
         }
@@ -541,7 +570,7 @@ class Planner {
       const std::string& dir = path;  // clang 14 captures no structured binding
       std::erase_if(plan_.changes,
                     [&](const PathChange& c) { return IsBelow(c.path, dir); });
-      Keep(path, "in_the_way");
+      Keep(path, "in_the_way", true);
     }
     return Ok();
   }
@@ -584,6 +613,24 @@ class Planner {
         Keep(skipped.path, "unreadable");
   }
 
+  // A name that exists is that name: `[id].tsx` is a file in many projects.
+  Status ResolveSelection() {
+    for (size_t i = 0; i < selection_.given().size(); ++i) {
+      const std::string& named = selection_.given()[i];
+      if (!Selection::IsGlob(named)) continue;
+      auto path = RelPath::Parse(named);
+      if (!path.ok()) continue;
+      auto there = looker_.Stat(named);
+      bool exists = there.ok() && *there;
+      if (!exists) {
+        auto then = FindInTree(in_.target.state.tree, *path, TreesOf(in_.store));
+        exists = then.ok() && *then;
+      }
+      if (exists) selection_.MakeLiteral(i);
+    }
+    return Ok();
+  }
+
   Status CheckSelection() {
     for (const std::string& named : selection_.Unused()) {
       if (named.find_first_of("*?[") == std::string::npos) {
@@ -595,7 +642,16 @@ class Planner {
           if (then.ok() && *then) continue;
         }
       } else {
-        continue;  // a glob may match nothing that differs
+        // It may match what is the same in both; that is in the target.
+        Status walked =
+            WalkTree(in_.target.state.tree, "", TreesOf(in_.store),
+                     [&](const std::string& path, const TreeEntry&) -> Status {
+                       if (selection_.Has(path)) return Error(Errc::kExists, "found");
+                       return Ok();
+                     });
+        const auto unused = selection_.Unused();
+        if (std::find(unused.begin(), unused.end(), named) == unused.end()) continue;
+        if (!walked.ok() && walked.error().code != Errc::kExists) continue;
       }
       return Error(Errc::kInvalid, "neither the checkpoint nor the directory has " +
                                        EscapeForDisplay(named));
@@ -614,6 +670,7 @@ class Planner {
 
   std::vector<Pair> pairs_;
   std::vector<std::pair<std::string, Error>> damaged_;
+  std::map<std::string, std::string_view> foreign_;
   std::vector<std::string> barriers_;       // nothing at or below is touched
   std::unordered_set<std::string> absent_;  // directories that are not on disk
   std::unordered_set<std::string> stays_;

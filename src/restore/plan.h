@@ -38,6 +38,7 @@ struct PlanOptions {
 struct KeptPath {
   std::string path;
   std::string why;
+  bool wanted = false;  // the target has it, and it could not be brought back
   bool operator==(const KeptPath&) const = default;
 };
 
@@ -69,6 +70,9 @@ struct PlanInput {
   const RuleLists& now_rules;
   const StateView& target;
   ScanSink& sink;
+  AbsPath root_path;
+  // Protected roots inside this one, there or not: theirs alone.
+  std::vector<AbsPath> other_roots = {};
 };
 
 Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options);

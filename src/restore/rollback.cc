@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/roots.h"
 #include "git/index_stat.h"
 #include "restore/journal.h"
 #include "restore/mover.h"
@@ -31,8 +32,10 @@ std::string LabelOf(const Checkpoint& checkpoint) {
 // "the rollback to 'before refactor'", "the undo"
 std::string Naming(const Operation& operation) {
   std::string text = "the " + std::string(OperationName(operation.kind));
-  if (operation.kind == OperationKind::kRollback && !operation.label.empty())
-    text += " to " + Quoted(operation.label);
+  if (operation.label.empty()) return text;
+  text += operation.kind == OperationKind::kRollback
+              ? " to " + Quoted(operation.label)
+              : " of the rollback to " + Quoted(operation.label);
   return text;
 }
 
@@ -641,7 +644,9 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .now = now.summary,
                         .now_rules = lists,
                         .target = view,
-                        .sink = sink};
+                        .sink = sink,
+                        .root_path = scan.root,
+                        .other_roots = scan.other_roots};
   BELAY_TRY(out.plan, MakePlan(input, options));
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
   out.plan.contents.reset();  // a person may take long to decide
@@ -665,6 +670,9 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   PlanOptions options = request.plan;
   options.partial = target.partial;
   const std::shared_ptr<const RuleConfig> rules = RulesFrom(*request.settings);
+  BELAY_TRY(AbsPath root_path, AbsPath::Parse(request.root.path));
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  BELAY_TRY(std::vector<AbsPath> others, RootsInside(heads.roots(), request.root));
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     const PlanInput input{.store = store,
                           .root = root,
@@ -673,7 +681,9 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .now = draft.scan,
                           .now_rules = rules->lists(),
                           .target = view,
-                          .sink = draft.sink};
+                          .sink = draft.sink,
+                          .root_path = root_path,
+                          .other_roots = others};
     return MakePlan(input, options);
   };
   std::optional<int64_t> times;
@@ -712,6 +722,7 @@ Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& requ
   operation.out_of_order = at + 1 != stacks.undo.size();
   BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
                                         Reversed(std::move(changes)), exact));
+  out.undone = Naming(undone);
   if (recovered) out.warnings.push_back(recovered->text);
   return out;
 }
@@ -734,6 +745,7 @@ Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& requ
   operation.paths_only = redone.paths_only;
   BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
                                         std::move(changes), false));
+  out.undone = Naming(redone);
   if (recovered) out.warnings.push_back(recovered->text);
   return out;
 }

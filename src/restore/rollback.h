@@ -53,6 +53,7 @@ struct Outcome {
   std::vector<Conflict> conflicts = {};  // of an undo that was refused
   std::vector<std::string> warnings = {};
   bool verified = false;
+  std::string undone = {};  // of an undo or redo: "the rollback to 'x'"
 };
 
 // What a rollback to `target` would do now. Writes nothing.

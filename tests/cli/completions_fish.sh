@@ -29,6 +29,6 @@ check "config auto true " ""
 check "completions z" "zsh "
 check "help conf" "config "
 check "help config " ""
-check "rollb" ""
+check "summar" ""
 check "on a-f" "a-file "
 finish

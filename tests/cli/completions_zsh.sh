@@ -51,7 +51,7 @@ check "config auto f" "config auto false"
 check "config auto stor" "config auto stor"
 check "completions z" "completions zsh"
 check "help conf" "help config"
-check "rollb" "rollb"
+check "summar" "summar"
 check "on a-f" "on a-file"
 
 for how in autoload source; do

@@ -246,8 +246,22 @@ TEST_F(SelectTest, AGlobWithoutASlashMatchesTheNameAnywhere) {
   EXPECT_EQ(StepsFor({"*.md"}), "write b.md, write src/b.md");
 }
 TEST_F(SelectTest, AGlobWithASlashIsFromTheRoot) {
-  EXPECT_EQ(StepsFor({"src/*.txt"}), "write src/a.txt");
+  // As git's pathspecs: a star spans directories.
+  EXPECT_EQ(StepsFor({"src/*.txt"}), "write src/a.txt, write src/deep/a.txt");
   EXPECT_EQ(StepsFor({"src/**/*.txt"}), "write src/a.txt, write src/deep/a.txt");
+}
+TEST_F(SelectTest, ANameThatExistsIsNoGlob) {
+  Put("[ab].md", "1");
+  Must(world.Capture("start"));
+  Put("[ab].md", "2");
+  Put("b.md", "edited again");
+  EXPECT_EQ(StepsFor({"[ab].md"}), "write [ab].md");
+}
+TEST_F(SelectTest, AGlobThatNamesNothingIsRefused) {
+  world.plan.select = {"zzz*"};
+  auto plan = world.Preview("start");
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().code, Errc::kInvalid);
 }
 TEST_F(SelectTest, AGlobMayMatchADirectory) {
   EXPECT_EQ(StepsFor({"s?c"}),

@@ -72,5 +72,38 @@ TEST_F(RecoverTest, ARootThatIsGoneIsWaitedForUntilSomebodyGivesItUp) {
   EXPECT_EQ(Tree(), start);
 }
 
+// Two people wrote: one into the file that was displaced, one into what took its place.
+// And a third put a directory where another path was to go.
+TEST_F(RecoverTest, EditsOnBothSidesAndADirectoryInTheWayKeepNobodyOut) {
+  Interrupt();
+  // Whatever is staged and whatever stands in the tree is changed.
+  for (const DirEntry& entry : Must(disk.List(root))) {
+    if (!IsStageName(entry.name)) continue;
+    Fd stage = Must(disk.Open(root, N(entry.name), OpenMode::Directory()));
+    for (const DirEntry& slot : Must(disk.List(stage)))
+      if (Must(disk.StatAt(stage, N(slot.name))).type == FileType::kRegular)
+        Must(PutFile(disk, stage, P(slot.name), "late"));
+  }
+  for (const char* path : {"private", "in-place"}) Put(path, "an edit after the crash");
+  if (disk.StatAt(root, N("deleted")).ok()) Remove("deleted");
+  Put("deleted/in", "a directory in the way");
+  auto done = Must(world.Recover());
+  ASSERT_TRUE(done);
+  ExpectNoTraces();
+  const std::string after = Tree();
+  EXPECT_FALSE(Must(world.Recover()));
+  EXPECT_EQ(Tree(), after);
+}
+
+TEST_F(RecoverTest, ASpecialFileInTheWayKeepsNobodyOut) {
+  Interrupt();
+  if (disk.StatAt(root, N("in-place")).ok()) Remove("in-place");
+  Must(disk.MakeSpecial(root, N("in-place"), FileType::kFifo, 0600));
+  auto done = Must(world.Recover());
+  ASSERT_TRUE(done);
+  ExpectNoTraces();
+  EXPECT_EQ(Must(disk.StatAt(root, N("in-place"))).type, FileType::kFifo);
+}
+
 }  // namespace
 }  // namespace belay::test
