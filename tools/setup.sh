@@ -3,7 +3,13 @@
 
 root=$(cd -P -- "$root" && pwd) || exit 1
 log_dir=$root/build/log
-mkdir -p "$log_dir" || exit 1
+if ! mkdir -p "$log_dir" 2>/dev/null || [[ ! -w $log_dir || ! -w $root/build ]] ||
+  [[ -e $root/build/lock && ! -w $root/build/lock ]]; then
+  printf 'belay: this clone must be built, and %s cannot be written by %s.\n%s\n' \
+    "$root/build" "$(id -un 2>/dev/null || id -u)" \
+    "Run it once as $(stat -c %U "$root"), or clone it yourself: git clone $root" >&2
+  exit 1
+fi
 
 # A cache that cannot be written would fail every compilation.
 if [[ -z ${CCACHE_DIR:-} && ! -w ${HOME:-/nonexistent} ]]; then

@@ -104,7 +104,7 @@ ExitCode CmdRepair(CommandContext& ctx) {
     JsonWriter json;
     WriteJson(*repaired, json);
     term.OutJson(json);
-    return ExitCode::kOk;
+    return repaired->mended.left.clean() ? ExitCode::kOk : ExitCode::kDamaged;
   }
   for (const std::string& line : repaired->report.done)
     term.Out(StrCat(Scrub(line), "\n"));
@@ -127,7 +127,7 @@ ExitCode CmdRepair(CommandContext& ctx) {
   term.Say(
       "To go on without what cannot be read, for good, so that belay gc can work: "
       "belay repair --accept-loss");
-  return ExitCode::kOk;
+  return ExitCode::kDamaged;
 }
 
 }  // namespace belay

@@ -67,8 +67,17 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
     if (mode != Mode::kWrite)
       return Error(Errc::kNotFound, "there is no store at " + dir.bytes());
     opened = MakeDirs(fs, dir, 0700);
+    if (!opened.ok()) {
+      Error error = Context(std::move(opened).error(),
+                            "the store " + dir.bytes() + " cannot be made");
+      // Some places take no directories and say "not found" (/proc).
+      if (error.code == Errc::kNotFound) error.code = Errc::kRefused;
+      if (error.hint.empty()) error.hint = "another place for it: set BELAY_HOME";
+      return error;
+    }
   }
-  if (!opened.ok()) return Context(std::move(opened).error(), "store");
+  if (!opened.ok())
+    return Context(std::move(opened).error(), "the store " + dir.bytes());
   store->dir_ = std::move(*opened);
   BELAY_TRY(FileStat stat, fs.Stat(store->dir_));
   BELAY_OK(store->CheckOwner(stat, dir.bytes()));

@@ -40,7 +40,7 @@ for how in blob chunk garbage gone; do
     gone) rm "$pack" ;;
   esac
   run verify --read-data; expect_rc 3
-  run repair; expect_in_out "2 checkpoints hit"; expect_in_out "next belay checkpoint"
+  run repair; expect_rc 3; expect_in_out "2 checkpoints hit"; expect_in_out "next belay checkpoint"
   run checkpoint -m three; expect_rc 0
   for ref in one two three; do holds_all $ref "$how"; done
   run verify --read-data; expect_in_out "0 checkpoints hit"

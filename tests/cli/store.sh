@@ -64,7 +64,8 @@ run verify --read-data --json; expect_rc 3
 expect_py "not d['clean'] and [c['name'] for c in d['checkpoints']] == ['big']"
 expect_py "d['checkpoints'][0]['paths'] == ['large.bin']"
 run gc; [ "$rc" = 0 ] || expect_rc 3
-run repair; expect_rc 0
+run repair; expect_rc 3; expect_in_out "1 problem left, 1 checkpoint hit"
+run repair --json; expect_rc 3; expect_py "not d['clean'] and len(d['damage']) == 1"
 run verify --read-data; expect_rc 3
 restore
 
@@ -100,7 +101,7 @@ expect_in_out "'first'"; expect_in_out "3 checkpoints hit"; expect_in_out "the r
 run verify --json; expect_rc 3
 expect_py "len(d['checkpoints']) == 3 and all(c['record_lost'] for c in d['checkpoints'])"
 run gc; expect_rc 3
-run repair; expect_rc 0; expect_in_out "brought back from the catalogue: checkpoint 'first'"
+run repair; expect_rc 3; expect_in_out "brought back from the catalogue: checkpoint 'first'"
 expect_in_out "--accept-loss"
 run verify; expect_rc 3
 run gc; expect_rc 3; expect_in_err "nothing was removed"
@@ -154,7 +155,7 @@ for make in mkdir mkfifo "ln -s kept"; do
   for command in verify du gc status; do
     run $command; expect_rc 3; [[ $out$err == *"${pack##*/}"* ]] || fail "not named: $out$err"
   done
-  run repair; expect_rc 0
+  run repair; expect_rc 3
   restore
 done
 
@@ -211,6 +212,12 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   done
 fi
 restore
+
+# A place that takes no directories: which, and what to do.
+mine=$BELAY_HOME; BELAY_HOME=/proc/belay
+run on "$real"; expect_rc 1; expect_in_err "the store /proc/belay cannot be made"
+expect_in_err "BELAY_HOME"
+BELAY_HOME=$mine
 
 # A newer format: refused, nothing changed.
 sed -i 's/^belay store 2$/belay store 3/' "$BELAY_HOME/manifest"

@@ -133,6 +133,11 @@ run / "$clone/belay"
 [[ $(tail -n 1 "$fake/apt.calls") == *" ninja-build" ]] || fail "installed something else"
 
 command -v setpriv >/dev/null || { echo "passed, without setpriv" && exit 0; }
+# Somebody else's clone that must be built: told whose it is, not which call failed.
+tick && touch "$clone/src/base/a.cc"
+run / setpriv --reuid=65534 --regid=65534 --clear-groups "$clone/belay"
+[[ $status == 1 && $err == "belay: this clone must be built, and $clone/build cannot be "* &&
+  $err == *"clone it yourself"* ]] || fail "a clone of root: $err"
 tick && touch "$fake/lacks-ninja" "$clone/src/base/a.cc"
 chown -R 65534:65534 "$clone"
 chmod 777 "$fake" && chmod 666 "$fake"/*.calls
