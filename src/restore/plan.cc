@@ -8,9 +8,9 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
-#include "ignore/wildmatch.h"
+#include "core/selection.h"
+#include "core/state_rules.h"
 #include "restore/both.h"
-#include "restore/state_rules.h"
 
 namespace belay {
 
@@ -36,62 +36,6 @@ bool IsBelow(const std::string& path, const std::string& dir) {
 bool IsDir(const std::optional<PathState>& state) {
   return state && state->kind == EntryKind::kDirectory;
 }
-
-// The paths somebody asked for.
-class Selection {
- public:
-  explicit Selection(const std::vector<std::string>& given) : given_(given) {
-    used_.resize(given.size());
-    literal_.resize(given.size());
-    for (size_t i = 0; i < given.size(); ++i) literal_[i] = !IsGlob(given[i]);
-  }
-  static bool IsGlob(const std::string& text) {
-    return text.find_first_of("*?[") != std::string::npos;
-  }
-  const std::vector<std::string>& given() const { return given_; }
-  // Something is called so: then that is meant, whatever characters it has.
-  void MakeLiteral(size_t index) { literal_[index] = true; }
-  bool everything() const { return given_.empty(); }
-
-  bool Has(const std::string& path) {
-    if (given_.empty()) return true;
-    bool found = false;
-    for (size_t i = 0; i < given_.size(); ++i) {
-      if (!Matches(i, path)) continue;
-      used_[i] = true;
-      found = true;
-    }
-    return found;
-  }
-  // Those that named nothing at all so far.
-  std::vector<std::string> Unused() const {
-    std::vector<std::string> out;
-    for (size_t i = 0; i < given_.size(); ++i)
-      if (!used_[i]) out.push_back(given_[i]);
-    return out;
-  }
-
- private:
-  bool Matches(size_t index, const std::string& path) const {
-    const std::string& pattern = given_[index];
-    if (pattern.empty() || path == pattern || IsBelow(path, pattern)) return true;
-    if (literal_[index]) return false;
-    // A glob may match the path or a directory above it.
-    for (size_t end = path.size();;) {
-      if (MatchesGlob(pattern, std::string_view(path).substr(0, end))) return true;
-      end = path.rfind('/', end - 1);
-      if (end == std::string::npos || end == 0) return false;
-    }
-  }
-  // As git's pathspecs: `*` spans directories.
-  static bool MatchesGlob(const std::string& pattern, std::string_view path) {
-    return Wildmatch(pattern, path, {.path = false, .fold_case = false}) ||
-           Wildmatch(pattern, path, {.path = true, .fold_case = false});  // a/**/b
-  }
-
-  const std::vector<std::string>& given_;
-  std::vector<bool> used_, literal_;
-};
 
 // One path where now and target differ.
 struct Pair {
@@ -129,7 +73,7 @@ class Planner {
   }
 
   Result<Plan> Run() {
-    BELAY_OK(ResolveSelection());
+    ResolveSelection();
     BELAY_OK(Compare());
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Pair& a, const Pair& b) { return a.path < b.path; });
@@ -614,26 +558,18 @@ class Planner {
   }
 
   // A name that exists is that name: `[id].tsx` is a file in many projects.
-  Status ResolveSelection() {
-    for (size_t i = 0; i < selection_.given().size(); ++i) {
-      const std::string& named = selection_.given()[i];
-      if (!Selection::IsGlob(named)) continue;
-      auto path = RelPath::Parse(named);
-      if (!path.ok()) continue;
-      auto there = looker_.Stat(named);
-      bool exists = there.ok() && *there;
-      if (!exists) {
-        auto then = FindInTree(in_.target.state.tree, *path, TreesOf(in_.store));
-        exists = then.ok() && *then;
-      }
-      if (exists) selection_.MakeLiteral(i);
-    }
-    return Ok();
+  void ResolveSelection() {
+    selection_.Resolve([this](const RelPath& path) {
+      auto there = looker_.Stat(path.bytes());
+      if (there.ok() && *there) return true;
+      auto then = FindInTree(in_.target.state.tree, path, TreesOf(in_.store));
+      return then.ok() && *then;
+    });
   }
 
   Status CheckSelection() {
     for (const std::string& named : selection_.Unused()) {
-      if (named.find_first_of("*?[") == std::string::npos) {
+      if (!Selection::IsGlob(named)) {
         auto there = looker_.Stat(named);
         auto path = RelPath::Parse(named);
         if (there.ok() && *there) continue;  // as it was

@@ -3,9 +3,9 @@
 
 #include <iostream>
 
+#include "core/state_rules.h"
 #include "restore/journal.h"
 #include "restore/overlay.h"
-#include "restore/state_rules.h"
 #include "support/crash_harness.h"
 #include "support/memory_sink.h"
 #include "support/restore_fixture.h"

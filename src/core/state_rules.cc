@@ -1,4 +1,4 @@
-#include "restore/state_rules.h"
+#include "core/state_rules.h"
 
 namespace belay {
 
