@@ -13,6 +13,7 @@ ExitCode CmdConfig(CommandContext& ctx);
 ExitCode CmdDemo(CommandContext& ctx);
 ExitCode CmdDoctor(CommandContext& ctx);
 ExitCode CmdDu(CommandContext& ctx);
+ExitCode CmdExport(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
 ExitCode CmdList(CommandContext& ctx);

@@ -57,7 +57,7 @@ done
 # Known, but not in this version: exit 2, said plainly, whatever the words.
 for command in on off roots checkpoint list show ls cat diff rollback undo redo revert log \
     note pin unpin delete search doctor stats why sessions rewind fork summarize resume \
-    blame bisect try run-check run prune purge export import events install uninstall \
+    blame bisect try run-check run prune purge import events install uninstall \
     hook serve ui pick; do
   # What has come since is no longer asked for here.
   "$BELAY_BIN" --help | sed '/^Not in this version/,$d' | grep -q "^  $command " && continue
