@@ -16,6 +16,7 @@ ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdExport(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
+ExitCode CmdImport(CommandContext& ctx);
 ExitCode CmdList(CommandContext& ctx);
 ExitCode CmdLog(CommandContext& ctx);
 ExitCode CmdLs(CommandContext& ctx);

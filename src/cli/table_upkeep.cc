@@ -50,12 +50,22 @@ constexpr Example kPurgeExamples[] = {
     {"belay purge .env", "erase every stored version of a file"}};
 
 constexpr std::string_view kExportUsage[] = {
-    "export REF... [--session ID] -o FILE", "export --git NAME REF",
+    "export REF... [--session ID] -o FILE [--force]", "export --git NAME REF",
     "export --notes [--session ID] [--format json|md]"};
 constexpr FlagSpec kExportFlags[] = {
-    {.name = "--output", .letter = 'o', .value = "FILE", .help = "the file to write"},
-    {.name = "--session", .value = "ID", .help = "everything of this session"},
-    {.name = "--git", .value = "NAME", .help = "as a git commit on branch NAME"},
+    {.name = "--output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "the file to write; - is standard output"},
+    {.name = "--force", .help = "replace FILE when it is there"},
+    {.name = "--session",
+     .value = "ID",
+     .help =
+         "everything of this session; with a REF: where turn: and tool: are sought"},
+    {.name = "--git",
+     .value = "NAME",
+     .help = "as a git commit on branch NAME",
+     .available = false},
     {.name = "--notes", .help = "names and notes only"},
     {.name = "--format", .value = "json|md", .help = "of the notes"},
 };
@@ -63,15 +73,18 @@ constexpr PositionalSpec kExportArgs[] = {
     {.name = "REF", .optional = true, .many = true}};
 constexpr Example kExportExamples[] = {
     {"belay export latest -o state.belay", "take a checkpoint elsewhere"},
-    {"belay export --git rescue turn:3", "look at one with git"},
+    {"belay export 1 2 3 -o - | ssh host 'cat > state.belay'", "send three of them"},
 };
 
 constexpr std::string_view kImportUsage[] = {"import FILE", "import --git REV"};
-constexpr FlagSpec kImportFlags[] = {
-    {.name = "--git", .value = "REV", .help = "a git commit as a checkpoint"}};
+constexpr FlagSpec kImportFlags[] = {{.name = "--git",
+                                      .value = "REV",
+                                      .help = "a git commit as a checkpoint",
+                                      .available = false}};
 constexpr PositionalSpec kImportArgs[] = {{.name = "FILE", .optional = true}};
 constexpr Example kImportExamples[] = {
-    {"belay import state.belay", "bring checkpoints in"}};
+    {"belay import state.belay", "bring checkpoints in"},
+    {"belay import state.belay --root ~/project", "into another project"}};
 
 constexpr CommandSpec kUpkeep[] = {
     {.name = "verify",
@@ -132,8 +145,12 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "export",
      .summary = "take checkpoints elsewhere",
      .usage = kExportUsage,
-     .about = "Writes checkpoints to one file, or one as a git commit, or the notes. "
-              "Secrets are left out.",
+     .about =
+         "Writes checkpoints with all they need to one file, or one as a git "
+         "commit, or the notes.\n\nSecrets are left out and named: who rolls back "
+         "to an imported checkpoint keeps their own. The same checkpoints give the "
+         "same bytes. The file appears when it is whole, and replaces none without "
+         "--force.",
      .flags = kExportFlags,
      .args = kExportArgs,
      .examples = kExportExamples,
@@ -141,10 +158,16 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "import",
      .summary = "bring checkpoints in",
      .usage = kImportUsage,
-     .about = "Reads what `belay export` wrote, or a git commit.",
+     .about =
+         "Reads what `belay export` wrote, on any machine, into the protected "
+         "directory. Everything is checked before anything is stored; importing again "
+         "changes nothing. The checkpoints keep their ids, names, notes, times and "
+         "sessions, come first in belay list, and say in their meta where they come "
+         "from. No file of the directory is touched: belay rollback does that.",
      .flags = kImportFlags,
      .args = kImportArgs,
-     .examples = kImportExamples},
+     .examples = kImportExamples,
+     .run = CmdImport},
 };
 
 // --- settings
