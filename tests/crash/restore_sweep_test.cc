@@ -12,6 +12,7 @@
 #include <iostream>
 #include <map>
 
+#include "restore/both.h"
 #include "support/restore_scene.h"
 #include "support/temp_dir.h"
 
@@ -164,6 +165,113 @@ TEST(RestoreSweep, AnErrorIsTrueAfterAPowerCutToo) {
   }
 }
 
+// --- many files: two threads at once (restore/both.h) --------------------------------
+
+constexpr int kMany = 150;
+
+std::string ManyName(int i) {
+  return "d" + std::to_string(i / 25) + "/f" + std::to_string(i);
+}
+
+Status MakeMany(Fs& fs, const Fd& root) {
+  for (int i = 0; i < kMany; ++i) {
+    if (i % 25 == 0) BELAY_OK(fs.MakeDir(root, N("d" + std::to_string(i / 25)), 0755));
+    BELAY_OK(PutFile(fs, root, P(ManyName(i)), "start " + std::to_string(i)));
+  }
+  return Ok();
+}
+
+// Most are written in place, some move: gone, new, another mode.
+Status EditMany(Fs& fs, const Fd& root) {
+  for (int i = 0; i < kMany; ++i) {
+    BELAY_TRY(Parent at, OpenParent(fs, root, P(ManyName(i))));
+    if (i % 30 == 7) {
+      BELAY_OK(fs.Unlink(at.dir, at.name));
+      continue;
+    }
+    BELAY_OK(PutFile(fs, root, P(ManyName(i)), "edited, longer " + std::to_string(i)));
+    if (i % 30 != 8) continue;
+    BELAY_TRY(Fd file, fs.Open(at.dir, at.name, {.access = OpenMode::Access::kPath}));
+    BELAY_OK(fs.SetMode(file, 0600));
+  }
+  BELAY_OK(fs.MakeDir(root, N("new"), 0755));
+  for (int i = 0; i < 4; ++i)
+    BELAY_OK(PutFile(fs, root, P("new/" + std::to_string(i)), "new"));
+  return Ok();
+}
+
+RestoreScene ManyScene(const std::string& op) {
+  RestoreScene scene({.op = op, .seed = 1, .make = MakeMany});
+  scene.options().edit = EditMany;
+  return scene;
+}
+
+// The threads share the calls differently each time, so a point is a moment and no
+// certain call; those near the end need not fire.
+std::vector<uint64_t> PointsOf(const RestoreScene& scene, uint64_t count,
+                               uint64_t seed) {
+  const uint64_t moving = scene.calls() - scene.calls_before();
+  return Spread(scene.calls_before() - moving / 4, scene.calls() - 3, count, seed);
+}
+
+// Somewhere in the first half of what moves: there is much to recover.
+void InterruptAmongMany(RestoreScene& scene, uint64_t seed) {
+  const uint64_t moving = scene.calls() - scene.calls_before();
+  scene.options().interrupt = scene.calls_before() + 2 + seed * 31 % (moving / 2);
+  scene.options().crash = kPolicies[seed % 3];
+}
+
+uint64_t SweepMany(SweepOptions options, const std::string& op, uint64_t count,
+                   uint64_t seed) {
+  RestoreScene scene = ManyScene(op);
+  if (Status learnt = LearnInMemory(scene); !learnt.ok()) {
+    Expect(Broken(options.name, learnt.error()));
+    return 0;
+  }
+  options.only_at = PointsOf(scene, count, seed);
+  if (op == "recovery") {
+    InterruptAmongMany(scene, seed);
+    options.only_at = Spread(1, scene.calls() - scene.calls_before(), count, seed);
+  }
+  options.name += " " + op + " of many files";
+  const bool failed = options.fault.kind != Fault::Kind::kPowerCut;
+  SweepResult result = SweepFaults(
+      options, [&](Fs& disk) { return scene.Setup(disk, kTop); },
+      [&](Fs& fs, Acks& acks) { return scene.Operate(fs, kTop, acks); },
+      [&](Fs& disk, const SweepRun& run) {
+        return scene.Check(disk, kTop, run, failed);
+      });
+  Expect(result);
+  return result.points;
+}
+
+TEST(RestoreSweep, PowerCutLeavesTheOldOrTheNewTreeOfManyFiles) {
+  if (!IsForBothThreads(kMany)) GTEST_SKIP() << "there is one processor only";
+  const uint64_t seed = TestSeed(1);
+  for (const std::string op : {"rollback", "undo", "redo", "recovery"}) {
+    SweepOptions options{.name = "power cut"};
+    options.tears = RunEverything() ? 3 : 1;
+    options.seed = seed;
+    const uint64_t count = RunEverything() ? 400 : op == "rollback" ? 36 : 12;
+    SweepMany(options, op, count, seed + op.size());
+  }
+}
+
+TEST(RestoreSweep, FailingCallAmongManyFilesLeavesTheOldTreeOrIsFinishedLater) {
+  uint64_t row = TestSeed(1);
+  for (const std::string op : {"rollback", "undo", "redo", "recovery"}) {
+    for (const Fault& fault : FailingCalls()) {
+      if (!fault.only.empty() || fault.mutating_only) continue;  // points are of all
+      ++row;
+      if (!RunEverything() && op != "rollback" && row % 4 != 0) continue;
+      SweepOptions options{.name = fault.Text() + ","};
+      options.fault = fault;
+      options.seed = row;
+      SweepMany(options, op, RunEverything() ? 60 : 3, row);
+    }
+  }
+}
+
 // --- kills ---------------------------------------------------------------------------
 
 struct KillCounts {
@@ -239,6 +347,39 @@ TEST(RestoreKillSweep, EveryKillLeavesTheOldTreeOrTheNewTree) {
     EXPECT_GE(operations.points, 10'000u);
     EXPECT_GE(recoveries.points, 5'000u);
   }
+}
+
+TEST(RestoreKillSweep, KillAmongManyFilesLeavesTheOldTreeOrTheNewTree) {
+  if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+  uint64_t points = 0;
+  for (const std::string op : {"rollback", "undo", "redo", "recovery"}) {
+    RestoreScene scene = ManyScene(op);
+    scene.options().uid = getuid();
+    RealFs real;
+    {
+      TempDir temp;
+      Must(scene.Learn(real, temp.path()));
+    }
+    SweepOptions options{.name = "kill " + op + " of many files"};
+    options.fault = op.size() % 2 == 0 ? Fault::KillAfter(0) : Fault::Kill(0);
+    options.only_at = PointsOf(scene, RunEverything() ? 150 : 8, op.size());
+    if (op == "recovery") {
+      InterruptAmongMany(scene, op.size());
+      options.only_at = Spread(1, scene.calls() - scene.calls_before(),
+                               RunEverything() ? 150 : 8, op.size());
+    }
+    SweepResult result = SweepKills(
+        options, [&](Fs& fs, const AbsPath& dir) { return scene.Setup(fs, dir); },
+        [&](Fs& fs, const AbsPath& dir, Acks& acks) {
+          return scene.Operate(fs, dir, acks);
+        },
+        [&](Fs& fs, const AbsPath& dir, const SweepRun& run) {
+          return scene.Check(fs, dir, run);
+        });
+    Expect(result);
+    points += result.points;
+  }
+  EXPECT_GE(points, RunEverything() ? 400u : 25u);
 }
 
 // --- every short history over four paths ---------------------------------------------
