@@ -184,7 +184,7 @@ struct BundleReader::Impl {
 
   Status Spend(uint64_t bytes) {
     decoded = bytes > UINT64_MAX - decoded ? UINT64_MAX : decoded + bytes;
-    if (decoded > MaxDecoded(source.size()) && !BELAY_MUTANT("bundle-unbounded"))
+    if (decoded > MaxDecoded(source.size()))
       return Bad("it claims to hold more than a bundle of its size may");
     return Ok();
   }
