@@ -272,8 +272,12 @@ namespace {
 
 // For RunAttached: who is told to end when we are.
 volatile pid_t attached_child = 0;
+volatile sig_atomic_t to_pass_on = 0;  // came before there was anybody
 void PassOn(int signal) {
-  if (attached_child > 0) kill(attached_child, signal);
+  if (attached_child > 0)
+    kill(attached_child, signal);
+  else
+    to_pass_on = signal;
 }
 
 }  // namespace
@@ -299,19 +303,22 @@ Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_st
   struct sigaction before_quit {};
   sigaction(SIGINT, &ignore, &before_int);
   sigaction(SIGQUIT, &ignore, &before_quit);
+  // Before the program is there: somebody may send it a signal as soon as it runs.
+  struct sigaction pass_on {};
+  struct sigaction before_term {};
+  struct sigaction before_hup {};
+  pass_on.sa_handler = PassOn;
+  to_pass_on = 0;
+  sigaction(SIGTERM, &pass_on, &before_term);
+  sigaction(SIGHUP, &pass_on, &before_hup);
   pid_t child = 0;
   const int sys = posix_spawnp(&child, words[0].c_str(), &actions, &attributes,
                                argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   int status = 0;
-  struct sigaction pass_on {};
-  struct sigaction before_term {};
-  struct sigaction before_hup {};
-  pass_on.sa_handler = PassOn;
   attached_child = sys == 0 ? child : 0;
-  sigaction(SIGTERM, &pass_on, &before_term);
-  sigaction(SIGHUP, &pass_on, &before_hup);
+  if (sys == 0 && to_pass_on != 0) kill(child, to_pass_on);
   if (sys == 0)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }

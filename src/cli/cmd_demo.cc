@@ -62,8 +62,8 @@ class Demo {
         store_dir_(dir.Join(RelPath::Literal("store"))) {}
 
   Status Run() {
-    Say(StrCat("A scratch project, removed at the end: ", dir_.bytes()));
     BELAY_TRY([[maybe_unused]] Fd made, MakeDirs(ctx_.fs, project_, 0755));
+    Say(StrCat("A scratch project, removed at the end: ", dir_.bytes()));
     BELAY_OK(Shell(kProject));
     BELAY_TRY(Opened opened, Open(ctx_.fs));
     settings_.store_cap = settings_.store_floor = {};
@@ -171,15 +171,24 @@ class Demo {
     request.git = GitPlacesOf(ctx_.env);
     request.pid = getpid();
     request.plan = WhoWeAre();
+    request.stop = StopOnSignal::Asked;
     return request;
   }
 
+  // Asked before and after each script and by each rollback; all else is quick.
+  static Status Stopped() {
+    if (!StopOnSignal::Asked()) return Ok();
+    return Error(Errc::kRefused, "stopped");
+  }
+
   Status Shell(std::string_view script) {
+    BELAY_OK(Stopped());
     BELAY_TRY(ProcessResult ran,
               RunProcess({.program = AbsPath::Literal("/bin/sh"),
                           .arguments = {"-ec", std::string(script)},
                           .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"},
                           .directory = project_}));
+    BELAY_OK(Stopped());
     if (ran.ok()) return Ok();
     return Error(Errc::kIo, StrCat("the script failed: ", ran.errors));
   }
@@ -268,7 +277,9 @@ ExitCode CmdDemo(CommandContext& ctx) {
   const Name name = Name::Literal("belay-demo-" + random.NewId().text().substr(0, 10));
   auto parent = ctx.fs.OpenDir(*real);
   if (!parent.ok()) return ctx.term.Fail(parent.error());
+  StopOnSignal signals;  // Ctrl-C leaves nothing behind either
   Status done = Demo(ctx, real->Join(name)).Run();
+  if (!done.ok() && StopOnSignal::Asked()) done = Error(Errc::kRefused, "stopped");
   Status removed = RemoveTree(ctx.fs, *parent, name);
   if (!done.ok()) return ctx.term.Fail(done.error());
   if (!removed.ok()) return ctx.term.Fail(removed.error());

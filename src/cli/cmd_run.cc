@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -8,10 +10,23 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "restore/rollback.h"
 
 namespace belay {
 
 namespace {
+
+// Whoever is at work on the root is waited for as long as the request says, and no
+// longer. A rollback that was interrupted meanwhile is ended first: half of one is no
+// state that anybody wants.
+Result<Captured> Capture(Store& store, const CaptureRequest& request) {
+  RollbackRequest recovery;
+  recovery.root = request.root;
+  recovery.pid = getpid();
+  recovery.lock_wait_ms = request.lock_wait_ms;
+  BELAY_TRY(auto recovered, Recover(store, recovery));
+  return CaptureCheckpoint(store, request);
+}
 
 // A checkpoint made in a thread of its own, so that nobody has to wait for all of it.
 class Background {
@@ -19,7 +34,7 @@ class Background {
   Background(Store& store, CaptureRequest request)
       : request_(std::move(request)), thread_([this, &store] {
           request_.released_ns = &released_;
-          Result<Captured> made = CaptureCheckpoint(store, request_);
+          Result<Captured> made = Capture(store, request_);
           std::lock_guard guard(mutex_);
           made_ = std::move(made);
           done_.notify_all();
@@ -30,12 +45,14 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // Waits so long, then lets go: what changes from now on is not in it.
-  void WaitOrRelease(int64_t wait_ms, Clock& clock) {
+  // Waits so long, then lets go: what changes from now on is not in it. False then, and
+  // when there will be none.
+  bool WaitOrRelease(int64_t wait_ms, Clock& clock) {
     std::unique_lock lock(mutex_);
     const bool in_time = done_.wait_for(lock, std::chrono::milliseconds(wait_ms),
                                         [this] { return made_.has_value(); });
     if (!in_time) released_ = clock.WallMillis() * 1'000'000;
+    return in_time && made_->ok();
   }
   Result<Captured> Finish() {
     thread_.join();
@@ -67,7 +84,7 @@ ExitCode CmdRun(CommandContext& ctx) {
   std::vector<std::string> words(ctx.args.rest().begin(), ctx.args.rest().end());
   if (words.empty())
     return ctx.term.FailUsage("what is to be run?", "belay run -- COMMAND...");
-  auto root = OpenRootFast(ctx);
+  auto root = OpenRootFast(ctx, WhenBusy::kNoWait);
   if (!root.ok()) return ctx.term.Fail(root.error());
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
@@ -81,6 +98,7 @@ ExitCode CmdRun(CommandContext& ctx) {
   request.git = GitPlacesOf(ctx.env);
   request.kind = CheckpointKind::kAuto;
   request.description = StrCat("before ", title);
+  request.lock_wait_ms = settings->run_wait_ms;
   if (auto name = ctx.args.value("--name")) {
     Status fine = CheckName(*name);
     if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
@@ -89,14 +107,16 @@ ExitCode CmdRun(CommandContext& ctx) {
   // A checkpoint that fails or takes long does not keep the program from running; it is
   // said.
   Background before(root->store(), request);
-  before.WaitOrRelease(settings->run_wait_ms, root->opened->clock);
+  if (!before.WaitOrRelease(settings->run_wait_ms, root->opened->clock))
+    ctx.term.Warn("going on without a complete checkpoint from before");
   auto code = RunAttached(words, ctx.term.json());
   Result<Captured> first = before.Finish();
   if (!first.ok())
     ctx.term.Warn(StrCat("there is no checkpoint from before: ", first.error().what));
   request.name.reset();
   request.description = StrCat("after ", title);
-  Result<Captured> second = CaptureCheckpoint(root->store(), request);
+  request.tool_name = "run";  // whose doing it is
+  Result<Captured> second = Capture(root->store(), request);
   if (!second.ok())
     ctx.term.Warn(StrCat("there is no checkpoint from after: ", second.error().what));
   if (!code.ok()) {

@@ -14,13 +14,14 @@ namespace belay {
 
 Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
                                                 std::unique_ptr<OpenedStore>& opened,
-                                                const Root& root) {
+                                                const Root& root, int64_t wait_ms) {
   auto pending = JournalFile::Exists(*opened->store, root.id);
   if (pending.ok() && !*pending) return std::optional<std::string>();
   BELAY_TRY(opened, OpenStore(ctx, Store::Mode::kWriteExisting));
   RollbackRequest request;
   request.root = root;
   request.pid = getpid();
+  request.lock_wait_ms = wait_ms;
   BELAY_TRY(auto recovered, Recover(*opened->store, request));
   if (!recovered) return std::optional<std::string>();
   return std::optional(std::move(recovered->text));
@@ -40,15 +41,18 @@ Result<AbsPath> NamedDir(CommandContext& ctx) {
   return std::move(real).error();
 }
 
-Result<OpenedRoot> OpenRootFast(CommandContext& ctx) {
+Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy) {
   BELAY_TRY(AbsPath dir, NamedDir(ctx));
   auto opened = OpenStore(ctx, Store::Mode::kWriteExisting);
   if (opened.ok()) {
     auto heads = Heads::Read(*(*opened)->store);
     auto root = heads.ok() ? FindRootFor(heads->roots(), dir) : std::nullopt;
     if (root && !root->root.off) {
-      BELAY_TRY(auto recovered, RecoverFirst(ctx, *opened, root->root));
-      if (recovered) ctx.term.Warn(*recovered);
+      const bool wait = busy == WhenBusy::kWait;
+      auto recovered = RecoverFirst(ctx, *opened, root->root, wait ? 10'000 : 0);
+      if (!recovered.ok() && (wait || recovered.error().code != Errc::kBusy))
+        return std::move(recovered).error();
+      if (recovered.ok() && *recovered) ctx.term.Warn(**recovered);
       OpenedRoot out{
           .opened = std::move(*opened), .catalog = {}, .root = root->root, .path = dir};
       BELAY_TRY(out.path, AbsPath::Parse(root->root.path));

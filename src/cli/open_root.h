@@ -34,13 +34,17 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
 
 // OpenRoot(kProtected) for what must be quick: the root is looked up without the
 // catalogue, which is there when asked.
-Result<OpenedRoot> OpenRootFast(CommandContext& ctx);
+// kNoWait: when somebody is at work on the root it is opened all the same; who then
+// wants to capture it must call Recover() first.
+enum class WhenBusy { kWait, kNoWait };
+Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy = WhenBusy::kWait);
 
 // Finishes or takes back a rollback that was interrupted, and says so. What was done,
 // in words; nothing when there was nothing. `opened` is opened for writing when needed.
 Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
                                                 std::unique_ptr<OpenedStore>& opened,
-                                                const Root& root);
+                                                const Root& root,
+                                                int64_t wait_ms = 10'000);
 
 // The directory that --root names, or the current one: real where it exists.
 Result<AbsPath> NamedDir(CommandContext& ctx);
