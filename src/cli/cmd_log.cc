@@ -5,7 +5,8 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/operations.h"
-#include "restore/change.h"
+#include "core/state_view.h"
+#include "restore/path_history.h"
 
 namespace belay {
 
@@ -32,21 +33,80 @@ std::string Title(const Operation& operation) {
   return StrCat(OperationName(operation.kind), " of rollback to ", label);
 }
 
-// The changes of an operation below the paths asked for; all without any.
-Result<std::vector<std::string>> PathsOf(Store& store, const Operation& operation,
-                                         const std::vector<std::string>& asked) {
-  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.changes}));
-  BELAY_TRY(Node node, DecodeNode(bytes));
-  BELAY_TRY(auto changes, DecodeChanges(node));
-  std::vector<std::string> out;
-  for (const PathChange& change : changes)
-    for (const std::string& path : asked)
-      if (path.empty() || change.path == path ||
-          (change.path.starts_with(path) && change.path[path.size()] == '/')) {
-        out.push_back(change.path);
-        break;
-      }
-  return out;
+std::string_view Verb(Change change) {
+  return change == Change::kAdded     ? "added"
+         : change == Change::kDeleted ? "deleted"
+                                      : "modified";
+}
+
+// "outside", "belay run", "claude, session 12ab, turn 3, Bash"
+std::string AuthorText(const Author& author) {
+  if (author.kind == "outside") return "outside";
+  if (author.kind == "run") return "belay run";
+  std::string text = author.agent ? *author.agent + ", " : std::string();
+  text += StrCat("session ", *author.session);
+  if (author.subagent) text += StrCat(", ", *author.subagent);
+  if (author.turn) text += StrCat(", turn ", std::to_string(*author.turn));
+  if (author.tool) text += StrCat(", ", *author.tool);
+  return text;
+}
+
+void WriteAuthor(const PathHistoryRow& row, JsonWriter& json) {
+  Author author;
+  if (row.checkpoint != nullptr)
+    author = AuthorOf(*row.checkpoint);
+  else
+    author.kind = OperationName(row.operation->kind);
+  auto text = [&](std::string_view key, const std::optional<std::string>& value) {
+    json.Key(key);
+    if (value)
+      json.String(*value);
+    else
+      json.Null();
+  };
+  json.BeginObject();
+  json.Key("kind").String(author.kind);
+  text("session", author.session);
+  text("agent", author.agent);
+  text("subagent", author.subagent);
+  json.Key("turn");
+  if (author.turn)
+    json.Uint(*author.turn);
+  else
+    json.Null();
+  text("tool", author.tool);
+  json.EndObject();
+}
+
+// One object per path and moment, newest first.
+void WriteChanges(const PathHistory& history, JsonWriter& json) {
+  json.BeginArray();
+  for (const PathHistoryRow& row : history.rows)
+    for (const PathHistoryRow::Changed& changed : row.paths) {
+      const Checkpoint* c = row.checkpoint;
+      json.BeginObject();
+      json.Key("path").PathValue(changed.path);
+      json.Key("change").String(Verb(changed.change));
+      json.Key("at").String(
+          FormatUtcMillis(c != nullptr ? c->made_ms : row.operation->made_ms));
+      json.Key("seq").Uint(c != nullptr ? c->seq : row.operation->seq);
+      json.Key("checkpoint");
+      if (c != nullptr)
+        json.String(c->id.text());
+      else
+        json.Null();
+      json.Key("operation");
+      if (c == nullptr)
+        json.String(row.operation->id.text());
+      else
+        json.Null();
+      json.Key("title").String(c != nullptr ? CheckpointTitle(*c)
+                                            : row.operation->label);
+      json.Key("author");
+      WriteAuthor(row, json);
+      json.EndObject();
+    }
+  json.EndArray();
 }
 
 }  // namespace
@@ -66,16 +126,34 @@ ExitCode CmdLog(CommandContext& ctx) {
                                        EscapeForDisplay(root->root.path)));
     asked.push_back((*below)->path);
   }
+  PathHistory history;
+  std::vector<CatalogEntry> checkpoints;
+  if (!asked.empty()) {
+    auto listed = root->catalog->ListCheckpoints({.root = root->root.id});
+    if (!listed.ok()) return ctx.term.Fail(listed.error());
+    checkpoints = std::move(*listed);
+    auto made = HistoryOf(root->store(), TreesOf(root->store()), checkpoints,
+                          *operations, asked);
+    if (!made.ok()) return ctx.term.Fail(made.error());
+    history = std::move(*made);
+    for (const RecordId& id : history.unreadable)
+      ctx.term.Warn(StrCat(id.text().substr(0, 7),
+                           " cannot be read; what it changed is not shown"));
+  }
   std::vector<Row> rows;
-  for (size_t i = operations->size(); i-- > 0;) {
-    Row row{(*operations)[i], StateOf((*operations)[i], stacks), {}};
-    if (!asked.empty()) {
-      auto paths = PathsOf(root->store(), row.operation, asked);
-      if (!paths.ok()) return ctx.term.Fail(paths.error());
-      if (paths->empty()) continue;
-      row.paths = std::move(*paths);
+  auto add = [&](const Operation& operation) -> Row& {
+    rows.push_back({operation, StateOf(operation, stacks), {}});
+    return rows.back();
+  };
+  if (asked.empty()) {
+    for (size_t i = operations->size(); i-- > 0;) add((*operations)[i]);
+  } else {
+    for (const PathHistoryRow& changed : history.rows) {
+      if (changed.operation == nullptr) continue;
+      Row& row = add(*changed.operation);
+      for (const PathHistoryRow::Changed& one : changed.paths)
+        row.paths.push_back(one.path);
     }
-    rows.push_back(std::move(row));
   }
   if (ctx.term.json()) {
     JsonWriter json;
@@ -114,26 +192,43 @@ ExitCode CmdLog(CommandContext& ctx) {
       json.EndArray();
       json.EndObject();
     }
-    json.EndArray().EndObject();
+    json.EndArray();
+    json.Key("changes");
+    WriteChanges(history, json);
+    json.EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
-  if (rows.empty()) {
-    ctx.term.Say(asked.empty() ? "Nothing was rolled back here yet."
-                               : "No operation touched that.");
+  if (asked.empty() ? rows.empty() : history.rows.empty()) {
+    ctx.term.Say(asked.empty()
+                     ? "Nothing was rolled back here yet."
+                     : "No checkpoint and no operation shows a change of that.");
     return ExitCode::kOk;
   }
-  for (const Row& row : rows) {
-    const Operation& o = row.operation;
-    std::string line =
-        StrCat(o.id.text().substr(0, 7), "  ", LocalMinute(o.made_ms), "  ");
-    const std::string end =
-        StrCat("  (", CountText(o.paths, "path"), ")", row.state.empty() ? "" : "  ",
-               row.state, o.recovered ? "  recovered" : "");
+  auto show = [&](const RecordId& id, int64_t made_ms, const std::string& title,
+                  const std::string& end) {
+    std::string line = StrCat(id.text().substr(0, 7), "  ", LocalMinute(made_ms), "  ");
     const size_t used = ColumnsOf(line) + ColumnsOf(end);
-    ctx.term.Out(StrCat(line, Fit(Title(o), used < 77 ? 80 - used : 3), end, "\n"));
-    for (const std::string& path : row.paths)
-      ctx.term.Out(StrCat("    ", EscapeForDisplay(path), "\n"));
+    ctx.term.Out(StrCat(line, Fit(title, used < 77 ? 80 - used : 3), end, "\n"));
+  };
+  auto show_operation = [&](const Operation& o) {
+    const std::string_view state = StateOf(o, stacks);
+    show(o.id, o.made_ms, Title(o),
+         StrCat("  (", CountText(o.paths, "path"), ")", state.empty() ? "" : "  ",
+                state, o.recovered ? "  recovered" : ""));
+  };
+  for (const Row& row : rows)
+    if (asked.empty()) show_operation(row.operation);
+  for (const PathHistoryRow& row : history.rows) {
+    if (row.operation != nullptr)
+      show_operation(*row.operation);
+    else
+      show(row.checkpoint->id, row.checkpoint->made_ms,
+           EscapeForDisplay(CheckpointTitle(*row.checkpoint)),
+           StrCat("  by ", EscapeForDisplay(AuthorText(AuthorOf(*row.checkpoint)))));
+    for (const PathHistoryRow::Changed& changed : row.paths)
+      ctx.term.Out(StrCat("    ", Pad(Verb(changed.change), 8), "  ",
+                          EscapeForDisplay(changed.path), "\n"));
   }
   return ExitCode::kOk;
 }

@@ -1,0 +1,245 @@
+#include "restore/path_history.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/mutant.h"
+#include "core/capture.h"
+#include "core/state_view.h"
+
+namespace belay {
+
+namespace {
+
+using Maybe = std::optional<PathState>;
+using Changes = std::map<std::string, Change>;
+
+bool IsDir(const std::optional<TreeEntry>& entry) {
+  return entry && entry->kind == EntryKind::kDirectory;
+}
+
+bool CannotBeRead(const Error& error) {
+  return error.code == Errc::kCorrupt || error.code == Errc::kNotFound ||
+         error.code == Errc::kPurged;
+}
+
+std::optional<TreeEntry> Find(const Tree& tree, std::string_view name) {
+  auto at = std::lower_bound(
+      tree.entries.begin(), tree.entries.end(), name,
+      [](const TreeEntry& entry, std::string_view n) { return entry.name < n; });
+  if (at == tree.entries.end() || at->name != name) return std::nullopt;
+  return *at;
+}
+
+Change KindOf(const Maybe& before, const Maybe& after) {
+  return !before ? Change::kAdded : !after ? Change::kDeleted : Change::kModified;
+}
+
+// What became another kind of thing comes as deleted and added.
+void Note(Changes& changes, const std::string& path, Change change) {
+  auto [at, is_new] = changes.emplace(path, change);
+  if (!is_new && at->second != change) at->second = Change::kModified;
+}
+
+class Historian {
+ public:
+  Historian(Store& store, const Scan::TreeReader& trees,
+            const std::vector<std::string>& asked)
+      : store_(store), trees_(trees), asked_(asked) {}
+
+  Result<Changes> Of(const Checkpoint& checkpoint) {
+    BELAY_TRY(State state, store_.GetState(checkpoint.state));
+    Changes changes;
+    for (const std::string& path : asked_)
+      BELAY_OK(Compare(last_, state.tree, path, changes));
+    std::map<std::string, Maybe> held;
+    for (auto& [path, was] : pending_) {
+      BELAY_TRY(Maybe now, StateIn(state.tree, path));
+      if (SameState(was, now)) {
+        changes.erase(path);
+      } else if (!IsDir(was) && !IsDir(now)) {
+        changes[path] = KindOf(was, now);
+      }
+    }
+    BELAY_OK(LeaveOut(checkpoint, changes, held));
+    pending_ = std::move(held);
+    last_ = state.tree;
+    return changes;
+  }
+
+  Result<Changes> Of(const Operation& operation) {
+    BELAY_TRY(Bytes bytes, store_.Get({ObjectType::kNode, operation.changes}));
+    BELAY_TRY(Node node, DecodeNode(bytes));
+    BELAY_TRY(auto changes, DecodeChanges(node));
+    Changes out;
+    for (PathChange& change : changes) {
+      if (!IsAsked(change.path)) continue;
+      out[change.path] = KindOf(change.before, change.after);
+      pending_[change.path] = std::move(change.after);
+    }
+    return out;
+  }
+
+ private:
+  bool IsAsked(const std::string& path) const {
+    return std::any_of(asked_.begin(), asked_.end(), [&](const std::string& asked) {
+      return asked.empty() || path == asked ||
+             (path.starts_with(asked) && path[asked.size()] == '/');
+    });
+  }
+
+  Result<Tree> Read(const ObjectId& id) {
+    if (id.is_zero()) return Tree();
+    return trees_(id);
+  }
+
+  // Down to `path` as long as the two trees differ, then below it.
+  Status Compare(ObjectId from, ObjectId to, const std::string& path,
+                 Changes& changes) {
+    if (path.empty()) return Below(from, to, "", changes);
+    for (size_t at = 0;;) {
+      if (from == to) return Ok();
+      size_t end = path.find('/', at);
+      const bool last = end == std::string::npos;
+      if (last) end = path.size();
+      const std::string name = path.substr(at, end - at);
+      BELAY_TRY(Tree old, Read(from));
+      BELAY_TRY(Tree now, Read(to));
+      const auto a = Find(old, name), b = Find(now, name);
+      from = IsDir(a) ? a->id : ObjectId();
+      to = IsDir(b) ? b->id : ObjectId();
+      if (!last) {
+        at = end + 1;
+        continue;
+      }
+      if (a == b) return Ok();
+      if (IsDir(a) && IsDir(b)) {
+        if (!SameState(StateOf(*a), StateOf(*b)))
+          Note(changes, path, Change::kModified);
+      } else {
+        const size_t had = changes.size();
+        BELAY_OK(Below(from, to, path + "/", changes));
+        // An empty directory counts by itself, a full one by what is in it.
+        const bool spoke = changes.size() != had;
+        if (a && !(IsDir(a) && spoke)) Note(changes, path, Change::kDeleted);
+        if (b && !(IsDir(b) && spoke)) Note(changes, path, Change::kAdded);
+        return Ok();
+      }
+      return Below(from, to, path + "/", changes);
+    }
+  }
+
+  Status Below(const ObjectId& from, const ObjectId& to, const std::string& prefix,
+               Changes& changes) {
+    if (from == to) return Ok();
+    BELAY_TRY([[maybe_unused]] ChangeCounts counts,
+              DiffTrees(from, to, trees_, [&](std::string_view path, Change change) {
+                Note(changes, prefix + std::string(path), change);
+              }));
+    return Ok();
+  }
+
+  Result<Maybe> StateIn(const ObjectId& tree, const std::string& path) {
+    if (tree.is_zero()) return Maybe();
+    BELAY_TRY(RelPath rel, RelPath::Parse(path));
+    BELAY_TRY(auto entry, FindInTree(tree, rel, trees_));
+    if (!entry) return Maybe();
+    return Maybe(StateOf(*entry));
+  }
+
+  // Not in this checkpoint's tree, but not gone either: the next one that has it is
+  // compared with what was known last.
+  Status LeaveOut(const Checkpoint& checkpoint, Changes& changes,
+                  std::map<std::string, Maybe>& held) {
+    std::optional<std::vector<SkippedPath>> skipped;
+    for (auto at = changes.begin(); at != changes.end();) {
+      if (at->second != Change::kDeleted) {
+        ++at;
+        continue;
+      }
+      if (!skipped) {
+        BELAY_TRY(StateView view, LoadState(store_, checkpoint.state));
+        skipped = view.Skipped();
+      }
+      if (!IsLeftOut(*skipped, at->first) || BELAY_MUTANT("left-out-is-deleted")) {
+        ++at;
+        continue;
+      }
+      auto pending = pending_.find(at->first);
+      if (pending != pending_.end()) {
+        held[at->first] = pending->second;
+      } else {
+        BELAY_TRY(held[at->first], StateIn(last_, at->first));
+      }
+      at = changes.erase(at);
+    }
+    return Ok();
+  }
+
+  Store& store_;
+  const Scan::TreeReader& trees_;
+  const std::vector<std::string>& asked_;
+  ObjectId last_;  // tree of the checkpoint before
+  // What is known better than by that tree.
+  std::map<std::string, Maybe> pending_;
+};
+
+}  // namespace
+
+Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
+                              const std::vector<CatalogEntry>& newest_first,
+                              const std::vector<Operation>& oldest_first,
+                              const std::vector<std::string>& asked) {
+  PathHistory out;
+  Historian historian(store, trees, asked);
+  auto add = [&](PathHistoryRow row, Result<Changes> changes,
+                 const RecordId& id) -> Status {
+    if (!changes.ok()) {
+      if (!CannotBeRead(changes.error())) return std::move(changes).error();
+      out.unreadable.push_back(id);
+      return Ok();
+    }
+    for (const auto& [path, change] : *changes) row.paths.push_back({path, change});
+    if (!row.paths.empty()) out.rows.push_back(std::move(row));
+    return Ok();
+  };
+  auto operation = oldest_first.begin();
+  auto operations_before = [&](uint64_t seq) -> Status {
+    for (; operation != oldest_first.end() && operation->seq < seq; ++operation)
+      BELAY_OK(
+          add({.operation = &*operation}, historian.Of(*operation), operation->id));
+    return Ok();
+  };
+  for (size_t i = newest_first.size(); i-- > 0;) {
+    const Checkpoint& checkpoint = newest_first[i].checkpoint;
+    BELAY_OK(operations_before(checkpoint.seq));
+    BELAY_OK(add({.checkpoint = &checkpoint}, historian.Of(checkpoint), checkpoint.id));
+  }
+  BELAY_OK(operations_before(UINT64_MAX));
+  std::reverse(out.rows.begin(), out.rows.end());
+  return out;
+}
+
+Author AuthorOf(const Checkpoint& checkpoint) {
+  Author author;
+  // What differs before a program, a tool or a rollback is at work came from elsewhere.
+  if (checkpoint.kind == CheckpointKind::kSafety ||
+      (checkpoint.kind == CheckpointKind::kAuto &&
+       checkpoint.description.starts_with("before ")))
+    return author;
+  if (checkpoint.session) {
+    author.kind = "session";
+  } else if (checkpoint.tool_name) {
+    author.kind = "run";
+  } else {
+    return author;
+  }
+  author.session = checkpoint.session;
+  author.agent = checkpoint.agent;
+  author.subagent = checkpoint.subagent;
+  author.tool = checkpoint.tool_name;
+  author.turn = checkpoint.turn;
+  return author;
+}
+
+}  // namespace belay

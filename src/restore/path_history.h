@@ -1,0 +1,51 @@
+#pragma once
+
+// PathHistory: every time that certain paths changed, as far as checkpoints and
+// operations know, and whose doing it was.
+//
+// A checkpoint tells what changed since the one before it; what a rollback, undo or
+// redo did in between is told of that, and of the next checkpoint only what differs
+// from it. What a checkpoint left out (too large, unreadable) was not deleted, and is
+// not said to be. Of two trees only the subtrees on the way to the paths, and below
+// them where they differ, are read.
+
+#include "core/operations.h"
+#include "restore/change.h"
+#include "scan/scan.h"
+#include "store/store.h"
+
+namespace belay {
+
+struct PathHistoryRow {
+  // One of the two; they point into what was given.
+  const Checkpoint* checkpoint = nullptr;
+  const Operation* operation = nullptr;
+  struct Changed {
+    std::string path;
+    Change change;
+  };
+  std::vector<Changed> paths = {};  // by path
+};
+
+struct PathHistory {
+  std::vector<PathHistoryRow> rows;  // newest first
+  std::vector<RecordId> unreadable;  // damaged, purged: what they would tell is missing
+};
+
+// `asked`: paths from the root; a directory means all below it, "" everything.
+Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
+                              const std::vector<CatalogEntry>& newest_first,
+                              const std::vector<Operation>& oldest_first,
+                              const std::vector<std::string>& asked);
+
+// Who made the changes that a checkpoint shows.
+struct Author {
+  // "outside": a person, an editor, another program. "run": a program under `belay
+  // run`.
+  std::string_view kind = "outside";  // "session", "run", "outside"
+  std::optional<std::string> session = {}, agent = {}, subagent = {}, tool = {};
+  std::optional<uint64_t> turn = {};
+};
+Author AuthorOf(const Checkpoint& checkpoint);
+
+}  // namespace belay
