@@ -26,7 +26,9 @@ bool StoodStill(const FileStat& a, const FileStat& b) {
 }  // namespace
 
 bool IsAbsence(const Error& error) {
-  return error.code == Errc::kNotFound || error.sys == ENOTDIR || error.sys == ELOOP;
+  // Beneath a mount (EXDEV) is as good as absent: nothing of ours can be there.
+  return error.code == Errc::kNotFound || error.sys == ENOTDIR || error.sys == ELOOP ||
+         error.sys == EXDEV;
 }
 
 Result<ObjectId> PutXattrs(Fs& fs, const Fd& file, ScanSink& sink) {
@@ -82,6 +84,28 @@ Result<Looked> LookAtFile(Fs& fs, const Fd& file, ScanSink& sink) {
   return Error(Errc::kConflict, "the file changes faster than it can be read");
 }
 
+namespace {
+
+// Whether something is mounted on `dir` or on a directory between it and the root: then
+// what is below belongs to another disk. (By the mounts, not by device numbers: a btrfs
+// subvolume has its own and is ours.)
+Result<bool> IsUnderMount(Fs& fs, const Fd& root, const Fd& dir,
+                          const std::string& path) {
+  BELAY_TRY(FileStat stat, fs.Stat(dir));
+  if (stat.mount_root) return true;
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    BELAY_TRY(RelPath above, RelPath::Parse(path.substr(0, slash)));
+    BELAY_TRY(Fd handle,
+              fs.OpenBeneath(root, above, {.access = OpenMode::Access::kPath}));
+    BELAY_TRY(stat, fs.Stat(handle));
+    if (stat.mount_root) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<Looker::At> Looker::Parent(const std::string& path) {
   if (!root_.is_open()) return Error(Errc::kNotFound, "the directory is gone");
   BELAY_TRY(RelPath parsed, RelPath::Parse(path));
@@ -99,7 +123,11 @@ Result<Looker::At> Looker::Parent(const std::string& path) {
       dir_path_ = std::move(dir);
       return At{dir_, std::move(name)};
     }
-    BELAY_TRY(dir_, fs_.OpenBeneath(root_, below, OpenMode::Directory()));
+    BELAY_TRY(Fd opened, fs_.OpenBeneath(root_, below, OpenMode::Directory()));
+    BELAY_TRY(bool elsewhere, IsUnderMount(fs_, root_, opened, dir));
+    if (elsewhere)
+      return Error(Errc::kInvalid, EXDEV, dir + " is on another disk, mounted there");
+    dir_ = std::move(opened);
     dir_path_ = std::move(dir);
   }
   return At{dir_, std::move(name)};

@@ -465,6 +465,7 @@ Status Mover::SetModeOf(const std::string& path, uint32_t mode) {
   }
   BELAY_TRY(FileStat stat, fs_.Stat(handle));
   if (stat.mode == mode || stat.type == FileType::kSymlink) return Ok();
+  if (stat.mount_root && !path.empty()) return Ok();  // another disk's, by now
   return fs_.SetMode(handle, mode);
 }
 
@@ -483,7 +484,7 @@ Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
   const FileType kind = wanted.kind == EntryKind::kFile        ? FileType::kRegular
                         : wanted.kind == EntryKind::kDirectory ? FileType::kDirectory
                                                                : FileType::kSymlink;
-  if (stat.type != kind) return Ok();
+  if (stat.type != kind || stat.mount_root) return Ok();
   const bool owner = stat.uid != wanted.uid || stat.gid != wanted.gid;
   if (kind == FileType::kSymlink)
     return owner ? fs_.SetOwner(*opened, wanted.uid, wanted.gid) : Ok();
@@ -518,8 +519,9 @@ Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
 Status Mover::LeaveTheirs(size_t index, Status step) {
   if (step.ok() || way_ != Way::kBack || BELAY_MUTANT("stuck-on-the-way-back"))
     return step;
-  // Busy: something was mounted there.
-  bool theirs = step.error().code == Errc::kConflict || step.error().sys == EBUSY;
+  // Something was mounted there, on the path or above it.
+  bool theirs = step.error().code == Errc::kConflict || step.error().sys == EBUSY ||
+                step.error().sys == EXDEV;
   if (!theirs && IsAbsence(step.error())) {
     looker_.Forget();
     auto at = looker_.Parent(PathOf(index));
