@@ -32,11 +32,10 @@ Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
 // Nothing had to be done, or nothing could be.
 ExitCode NothingDone(CommandContext& ctx, const Plan& plan, const Checkpoint& target) {
   if (WarnAboutMissing(ctx.term, plan) > 0) {
-    ctx.term.Out(
-        StrCat("Nothing was changed; not all is as in ", TargetText(target), "\n"));
+    ctx.term.Say(StrCat("Nothing was changed; not all is as in ", TargetText(target)));
     return ExitCode::kProblem;
   }
-  ctx.term.Out(StrCat("Nothing to do: everything is as in ", TargetText(target), "\n"));
+  ctx.term.Say(StrCat("Nothing to do: everything is as in ", TargetText(target)));
   return ExitCode::kOk;
 }
 
@@ -46,6 +45,32 @@ ExitCode Show(CommandContext& ctx, const Outcome& outcome, const Checkpoint& tar
   WriteOutcome(outcome, target.id, json);
   ctx.term.OutJson(json);
   return code;
+}
+
+// Nobody saw a plan (--yes): what is gone is named now.
+void SayDeleted(Terminal& term, const Plan& plan) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> paths;
+  for (const Step& step : StepsOf(plan.changes))
+    if (step.op == "delete" && !step.change->after) paths.push_back(step.change->path);
+  if (paths.empty()) return;
+  std::string text = StrCat("  deleted ", CountText(paths.size(), "file"), ":");
+  const size_t shown = term.verbose() ? paths.size() : std::min(kShown, paths.size());
+  for (size_t i = 0; i < shown; ++i)
+    text += StrCat(i == 0 ? " " : ", ", EscapeForDisplay(paths[i]));
+  if (shown < paths.size())
+    text += StrCat(" and ", std::to_string(paths.size() - shown), " more (-v)");
+  term.Say(text);
+}
+
+Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
+                        const Checkpoint& target, const std::optional<Plan>& agreed,
+                        Progress& progress) {
+  request.shown = agreed ? &*agreed : nullptr;
+  StopOnSignal signals;
+  auto done = Rollback(root.store(), request, target);
+  progress.Done();
+  return done;
 }
 
 }  // namespace
@@ -83,6 +108,8 @@ ExitCode CmdRollback(CommandContext& ctx) {
       progress.Count(p.files, "files");
   };
 
+  // What somebody said yes to; more than that is not done without asking again.
+  std::optional<Plan> agreed;
   const bool dry = ctx.args.has("--dry-run");
   const bool sure = ctx.args.has("--yes") && !dry;
   if (!sure) {
@@ -113,18 +140,30 @@ ExitCode CmdRollback(CommandContext& ctx) {
       ctx.term.Say("Nothing was changed.");
       return ExitCode::kProblem;
     }
+    agreed = std::move(preview->plan);
   }
-  StopOnSignal signals;
-  auto done = Rollback(root->store(), request, checkpoint);
-  progress.Done();
+  Result<Outcome> done = Attempt(*root, request, checkpoint, agreed, progress);
+  while (done.ok() && !done->unshown.empty()) {
+    ctx.term.Say("The directory changed since you were asked. It would also:");
+    for (const std::string& step : done->unshown)
+      ctx.term.Say(StrCat("    ", EscapeForDisplay(step)));
+    if (!ctx.term.Confirm(
+            StrCat("Roll back ", AffectedText(done->plan), " all the same?"))) {
+      ctx.term.Say("Nothing was changed.");
+      return ExitCode::kProblem;
+    }
+    agreed = std::move(done->plan);
+    done = Attempt(*root, request, checkpoint, agreed, progress);
+  }
   if (!done.ok()) return ctx.term.Fail(done.error());
   if (done->operation) ctx.term.WorkIsDone();
   if (ctx.term.json()) return Show(ctx, *done, checkpoint, ExitCode::kOk);
   WarnAbout(ctx.term, *done);
   if (!done->operation) return NothingDone(ctx, done->plan, checkpoint);
   (void)WarnAboutMissing(ctx.term, done->plan);
-  ctx.term.Out(StrCat("rolled back ", AffectedText(done->plan), " to ",
-                      TargetText(checkpoint), "; undo with `belay undo`\n"));
+  ctx.term.Say(StrCat("rolled back ", AffectedText(done->plan), " to ",
+                      TargetText(checkpoint), "; undo with `belay undo`"));
+  if (!agreed) SayDeleted(ctx.term, done->plan);
   if (!done->plan.kept.empty())
     ctx.term.Say(StrCat("  ", CountText(done->plan.kept.size(), "path"),
                         " stayed: ", EscapeForDisplay(done->plan.kept[0].path), " (",

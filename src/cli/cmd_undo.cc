@@ -28,7 +28,14 @@ Result<RecordId> FindOperation(Catalog& catalog, const RootId& root,
   return *found;
 }
 
-ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view verb) {
+// "undo", or "undo abc1234" when that was asked for.
+std::string Again(CommandContext& ctx, std::string_view command) {
+  std::string words(command);
+  for (std::string_view word : ctx.args.positional()) words += StrCat(" ", word);
+  return words;
+}
+
+ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view command) {
   if (!done.ok()) return ctx.term.Fail(done.error());
   if (done->operation) ctx.term.WorkIsDone();
   const ExitCode code = done->conflicts.empty() ? ExitCode::kOk : ExitCode::kProblem;
@@ -46,22 +53,24 @@ ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view verb) 
                          CountText(done->conflicts.size(), "path"), " changed since"));
     for (const Conflict& conflict : done->conflicts)
       ctx.term.Warn(StrCat("  ", EscapeForDisplay(conflict.path), " ", conflict.what));
-    if (verb == "took back" && !ctx.args.has("--exact"))
-      ctx.term.Warn("take them back too (they are stored first): belay undo --exact");
+    if (!ctx.args.has("--exact"))
+      ctx.term.Warn(
+          StrCat(command == "undo" ? "take them back too" : "go forward over them",
+                 " (they are stored first): belay ", Again(ctx, command), " --exact"));
     else
       ctx.term.Warn("move what is in the way elsewhere, then try again");
     return code;
   }
   if (!done->operation) {
-    ctx.term.Out("Nothing to do: the files are so already.\n");
+    ctx.term.Say("Nothing to do: the files are so already.");
     return code;
   }
   const bool can_redo =
       done->operation->kind == OperationKind::kUndo && !done->operation->out_of_order;
-  ctx.term.Out(StrCat(verb, " ", done->undone, ": ", AffectedText(done->plan), "; ",
+  ctx.term.Say(StrCat(command == "undo" ? "took back " : "did again ", done->undone,
+                      ": ", AffectedText(done->plan), "; ",
                       can_redo ? "go forward again with `belay redo`"
-                               : "take it back with `belay undo`",
-                      "\n"));
+                               : "take it back with `belay undo`"));
   for (const KeptPath& kept : done->plan.kept)
     ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path), " stayed (", kept.why, ")"));
   return code;
@@ -84,7 +93,7 @@ ExitCode CmdUndo(CommandContext& ctx) {
   StopOnSignal signals;
   return Tell(
       ctx, Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
-      "took back");
+      "undo");
 }
 
 ExitCode CmdRedo(CommandContext& ctx) {
@@ -94,7 +103,9 @@ ExitCode CmdRedo(CommandContext& ctx) {
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   const RollbackRequest request = RequestFor(ctx, *root, *settings);
   StopOnSignal signals;
-  return Tell(ctx, Redo(root->store(), *root->catalog, request), "did again");
+  return Tell(ctx,
+              Redo(root->store(), *root->catalog, request, ctx.args.has("--exact")),
+              "redo");
 }
 
 }  // namespace belay

@@ -15,9 +15,12 @@ namespace {
 
 constexpr size_t kShown = 8;
 
+// On every side it has: what becomes a file, or was one, counts as a file, so that a
+// rollback and its undo count the same.
 bool IsDirectory(const PathChange& change) {
-  const auto& state = change.after ? change.after : change.before;
-  return state->kind == EntryKind::kDirectory;
+  for (const auto* side : {&change.before, &change.after})
+    if (*side && (*side)->kind != EntryKind::kDirectory) return false;
+  return true;
 }
 
 void WriteHash(JsonWriter& json, const std::optional<PathState>& state) {

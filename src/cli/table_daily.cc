@@ -301,7 +301,7 @@ constexpr FlagSpec kUndoFlags[] = {
 constexpr PositionalSpec kUndoArgs[] = {{.name = "OPERATION", .optional = true}};
 constexpr Example kUndoExamples[] = {{"belay undo", "take back the last rollback"}};
 
-constexpr std::string_view kRedoUsage[] = {"redo"};
+constexpr std::string_view kRedoUsage[] = {"redo [--exact]"};
 constexpr Example kRedoExamples[] = {{"belay redo", "take back the last undo"}};
 
 constexpr std::string_view kRevertUsage[] = {
@@ -358,6 +358,7 @@ constexpr CommandSpec kGoBack[] = {
      .summary = "take back an undo",
      .usage = kRedoUsage,
      .about = "Steps forward again after `belay undo`.",
+     .flags = kUndoFlags,
      .examples = kRedoExamples,
      .run = CmdRedo},
     {.name = "revert",

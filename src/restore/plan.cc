@@ -233,7 +233,7 @@ class Planner {
     if (then.kind != EntryKind::kFile) return then;
     const uint32_t had = now && now->kind == EntryKind::kFile ? now->mode & kSetId : 0;
     const uint32_t lost = then.mode & kSetId & ~had;
-    if (lost == 0) return then;
+    if (lost == 0 || BELAY_MUTANT("give-setuid")) return then;
     then.mode &= ~lost;
     plan_.warnings.push_back(EscapeForDisplay(path) +
                              " comes back without setuid/setgid, which it does not "
@@ -243,7 +243,7 @@ class Planner {
 
   Status DecideGone(const Pair& pair) {
     const bool is_dir = IsDir(pair.now);
-    if (options_.partial) {
+    if (options_.partial && !BELAY_MUTANT("partial-deletes")) {
       if (!is_dir) Keep(pair.path, "partial");
       stays_.insert(pair.path);
       return Ok();
@@ -255,7 +255,7 @@ class Planner {
         BELAY_TRY(auto git, looker_.Stat(pair.path + "/.git"));
         nested = git.has_value();
       }
-      if (nested) {
+      if (nested && !BELAY_MUTANT("delete-nested-repository")) {
         Keep(pair.path, "nested_repository");
         barriers_.push_back(pair.path);
         return Ok();
@@ -274,7 +274,8 @@ class Planner {
       emptied_.emplace(pair.path, *pair.now);
       return Ok();
     }
-    if (!options_.delete_ignored && (then.secret || secrets_now_.IsSecret(pair.path))) {
+    if (!options_.delete_ignored && !BELAY_MUTANT("delete-new-secrets") &&
+        (then.secret || secrets_now_.IsSecret(pair.path))) {
       if (selection_.Has(pair.path)) Keep(pair.path, "secret");
       stays_.insert(pair.path);
       return Ok();
@@ -789,7 +790,7 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
   std::erase_if(plan.changes, [](const PathChange& change) {
     return SameState(change.before, change.after);
   });
-  if (!immutable.empty())
+  if (!immutable.empty() && !BELAY_MUTANT("immutable-is-tried"))
     return Error(Errc::kRefused,
                  EscapeForDisplay(immutable.front()) +
                      " is immutable (chattr +i or +a)" +
@@ -806,6 +807,7 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
     plan.warnings.push_back(EscapeForDisplay(path) +
                             " is open for writing in another program");
   if (plan.changes.empty() || !root.is_open()) return Ok();
+  if (BELAY_MUTANT("hope-for-room")) return Ok();
   BELAY_TRY(FsInfo info, fs.Info(root));
   if (info.read_only)
     return Error(Errc::kRefused, "the file system of the directory is read-only");

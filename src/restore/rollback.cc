@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -15,10 +16,6 @@
 namespace belay {
 
 namespace {
-
-bool IsDir(const std::optional<PathState>& state) {
-  return state && state->kind == EntryKind::kDirectory;
-}
 
 std::string Quoted(const std::string& text) {
   return "'" + EscapeForDisplay(text) + "'";
@@ -123,7 +120,7 @@ class Runner {
   Status TakeBack(Error why, Outcome& out) {
     out.operation.reset();
     out.verified = false;
-    Status back = mover_.Move(Way::kBack);
+    Status back = BELAY_MUTANT("stay-half-way") ? Ok() : mover_.Move(Way::kBack);
     if (back.ok()) {
       auto verified = mover_.FlushAndVerify(Way::kBack);
       if (!verified.ok()) back = std::move(verified).error();
@@ -143,6 +140,8 @@ class Runner {
 
   // The operation is in the log, or was taken back: what is left is ours to remove.
   Status Tidy() {
+    if (BELAY_MUTANT("journal-goes-first"))
+      BELAY_OK(JournalFile::Remove(store_, journal_.operation.root));
     BELAY_OK(mover_.RemoveStage());
     return JournalFile::Remove(store_, journal_.operation.root);
   }
@@ -160,10 +159,13 @@ class Runner {
       if (!one.half_written) changes[one.index].before = one.state;
     const auto& left = mover_.left();
     for (const std::string& path : left) out.plan.kept.push_back({path, "not_empty"});
+    auto stayed = [&](const PathChange& change) {
+      return std::find(left.begin(), left.end(), change.path) != left.end();
+    };
     std::erase_if(changes, [&](const PathChange& change) {
-      return SameState(change.before, change.after) ||
-             std::find(left.begin(), left.end(), change.path) != left.end();
+      return SameState(change.before, change.after) || stayed(change);
     });
+    std::erase_if(out.plan.changes, stayed);
     for (const std::string& path : mover_.held_open())
       out.warnings.push_back("another program still writes to the old " +
                              EscapeForDisplay(path) +
@@ -370,6 +372,20 @@ Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& dra
   return Ok();
 }
 
+// Steps of `plan` that `shown` does not have. What is in a file may be another by now:
+// that it is overwritten was said.
+std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
+  auto text = [](const Step& step) {
+    return std::string(step.op) + " " + step.change->path;
+  };
+  std::unordered_set<std::string> known;
+  for (const Step& step : StepsOf(shown.changes)) known.insert(text(step));
+  std::vector<std::string> out;
+  for (const Step& step : StepsOf(plan.changes))
+    if (!known.contains(text(step))) out.push_back(text(step));
+  return out;
+}
+
 using PlanMaker = std::function<Result<Plan>(const Fd& root, Draft& draft)>;
 
 // The common way: safety checkpoint, journal, apply, verify, record.
@@ -389,7 +405,9 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
   capture.progress = request.progress;
   capture.amend = [&](Draft& draft) -> Status {
     BELAY_TRY(out.plan, make(root, draft));
-    if (out.plan.changes.empty() || !out.conflicts.empty()) {
+    if (request.shown != nullptr && !BELAY_MUTANT("do-more-than-was-shown"))
+      out.unshown = StepsBeyond(*request.shown, out.plan);
+    if (out.plan.changes.empty() || !out.conflicts.empty() || !out.unshown.empty()) {
       draft.publish = false;
       return Ok();
     }
@@ -508,48 +526,6 @@ Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operati
   return DecodeChanges(node);
 }
 
-// From what the tree is now to what the changes want; a path that is neither as the
-// operation left it nor as it will be is a conflict.
-Result<Plan> PlanChanges(Store& store, const Fd& root, Draft& draft,
-                         std::vector<PathChange> wanted, const PlanOptions& options,
-                         bool exact, std::vector<Conflict>& conflicts) {
-  Plan plan;
-  Looker looker(store.fs(), root);
-  for (PathChange& change : wanted) {
-    BELAY_TRY(auto looked, looker.Look(change.path, draft.sink));
-    std::optional<PathState> now;
-    if (looked && !looked->special) now = StateOf(looked->state);
-    const bool special = looked && looked->special;
-    if (!special && SameState(now, change.after)) continue;
-    // A directory counts by being one: what is in it has changes of its own.
-    const bool expected = !special && (SameState(now, change.before) ||
-                                       (IsDir(now) && IsDir(change.before)));
-    if (!expected && (special || !exact) &&
-        !BELAY_MUTANT("undo-without-conflict-check")) {
-      conflicts.push_back({change.path, !now && !special ? "is gone"
-                                        : !change.before ? "is there again"
-                                                         : "changed since"});
-      continue;
-    }
-    if (IsDir(now) && !IsDir(change.before)) {
-      conflicts.push_back({change.path, "is a directory now"});
-      continue;
-    }
-    change.before = now;
-    if (now) {
-      BELAY_TRY(RelPath path, RelPath::Parse(change.path));
-      BELAY_TRY(auto covered, FindInTree(draft.tree, path, draft.trees));
-      if (!covered || !SameState(StateOf(*covered), now))
-        plan.uncovered.push_back(change);
-    }
-    plan.changes.push_back(std::move(change));
-  }
-  if (!conflicts.empty()) return plan;
-  BELAY_OK(CheckContent(store, options.skip_damaged, plan));
-  BELAY_OK(CheckGround(store.fs(), root, options, plan));
-  return plan;
-}
-
 Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                                Operation operation, std::vector<PathChange> changes,
                                bool exact) {
@@ -560,7 +536,7 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     conflicts.clear();
     BELAY_TRY(Plan plan,
-              PlanChanges(store, root, draft, changes, request.plan, exact, conflicts));
+              PlanReplay(store, root, draft, changes, request.plan, exact, conflicts));
     if (!conflicts.empty()) plan.changes.clear();
     return plan;
   };
@@ -727,7 +703,8 @@ Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& requ
   return out;
 }
 
-Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request) {
+Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request,
+                     bool exact) {
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "redo"));
   BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
@@ -744,7 +721,7 @@ Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& requ
   operation.label = redone.label;
   operation.paths_only = redone.paths_only;
   BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
-                                        std::move(changes), false));
+                                        std::move(changes), exact));
   out.undone = Naming(redone);
   if (recovered) out.warnings.push_back(recovered->text);
   return out;

@@ -20,6 +20,7 @@
 #include "core/capture.h"
 #include "core/operations.h"
 #include "restore/plan.h"
+#include "restore/replay.h"
 
 namespace belay {
 
@@ -35,11 +36,9 @@ struct RollbackRequest {
   bool force = false;  // give up what was interrupted in a directory that is gone
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
-};
-
-struct Conflict {
-  std::string path;
-  std::string what;  // "changed since", "gone", "there again"
+  // Of a rollback: the plan that somebody said yes to. When by now more would be done,
+  // nothing is: Outcome::unshown. Must outlive the call.
+  const Plan* shown = nullptr;
 };
 
 struct Outcome {
@@ -50,7 +49,9 @@ struct Outcome {
   // Edits that raced the rollback; `belay undo` brings them back.
   std::optional<Checkpoint> raced = {};
   std::vector<std::string> changed_by_others = {};
-  std::vector<Conflict> conflicts = {};  // of an undo that was refused
+  // Not in the plan that was shown, "delete src/new" each: nothing was done.
+  std::vector<std::string> unshown = {};
+  std::vector<Conflict> conflicts = {};  // of an undo or redo that was refused
   std::vector<std::string> warnings = {};
   bool verified = false;
   std::string undone = {};  // of an undo or redo: "the rollback to 'x'"
@@ -62,11 +63,13 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
 Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                          const Checkpoint& target);
 
-// Takes back `which`, or the newest that was not taken back. With `exact` also where a
-// path changed since, after storing it.
+// Takes back `which`, or the newest that was not taken back. What changed since is a
+// conflict (restore/replay.h): nothing is done then. With `exact` it is taken back too,
+// after it was stored.
 Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& request,
                      const std::optional<RecordId>& which, bool exact);
-Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request);
+Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request,
+                     bool exact = false);
 
 // Finishes or takes back what was interrupted. Nothing when there was nothing, which
 // costs one call.

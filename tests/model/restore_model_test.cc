@@ -319,7 +319,15 @@ class ModelRun {
     for (const auto& [path, sides] : done.paths) {
       const std::string& to = forward ? sides.second : sides.first;
       if (to.empty()) continue;
-      if (!IsDir(out, ParentOf(path))) return false;
+      // Directories that went since are made again, like the nearest one that is there.
+      std::vector<std::string> missing;
+      std::string dir = ParentOf(path);
+      for (; !dir.empty() && !out.contains(dir); dir = ParentOf(dir))
+        missing.push_back(dir);
+      if (!IsDir(out, dir)) return false;
+      while (!dir.empty() && !IsDir(model_, dir)) dir = ParentOf(dir);
+      for (const std::string& made : missing)
+        out[made] = dir.empty() ? "d 755" : model_.at(dir);
       out[path] = to;
     }
     return true;
@@ -336,7 +344,9 @@ class ModelRun {
     Model wanted;
     if (!Reverse(from.back(), forward, wanted)) {
       ++conflicts_;
-      EXPECT_TRUE(!result.ok() || !result->operation);
+      ASSERT_TRUE(result.ok()) << result.error().what;
+      EXPECT_FALSE(result->operation);
+      EXPECT_FALSE(result->conflicts.empty());
       return;
     }
     ASSERT_TRUE(result.ok()) << result.error().what;

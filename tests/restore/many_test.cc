@@ -1,6 +1,7 @@
 // Rollbacks of so many files that both threads are at it (restore/both.h).
 
 #include <atomic>
+#include <utility>
 
 #include "restore/both.h"
 #include "support/pass_fs.h"
@@ -58,6 +59,25 @@ TEST_F(ManyTest, AFailedWriteOfOneTakesAllBack) {
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().hint, "nothing was changed");
   EXPECT_EQ(Tree(), now);
+  ExpectNoTraces();
+}
+
+TEST_F(ManyTest, AFailedFlushTakesAllBack) {
+  MakeMany();
+  struct Failing : PassFs {
+    using PassFs::PassFs;
+    Status SyncAll(const Fd& any) override {
+      if (!std::exchange(failed, true)) return FsError(EIO, "flush", "project");
+      return PassFs::SyncAll(any);
+    }
+    bool failed = false;
+  } fs(disk);
+  Through other(fs, *this);
+  auto done = other.world.Rollback("start");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kIo);
+  EXPECT_EQ(Tree(), now);
+  EXPECT_TRUE(Operations().empty());
   ExpectNoTraces();
 }
 

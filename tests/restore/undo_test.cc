@@ -146,9 +146,85 @@ TEST_F(UndoTest, EveryKindOfConflictIsNamed) {
                                                            {"moded", "changed since"},
                                                            {"new", "is there again"}}));
   EXPECT_EQ(Tree(), before);
-  // A directory with somebody's files is not swept away even then.
+  // Asked for, all of it goes, the directory with what is in it: into a checkpoint.
   Outcome exact = Must(world.Undo(true));
-  EXPECT_FALSE(exact.operation);
+  ASSERT_TRUE(exact.operation);
+  EXPECT_TRUE(exact.verified);
+  EXPECT_EQ(Read("dir"), "d2");
+  EXPECT_EQ(Read("new"), "n");
+  EXPECT_FALSE(Exists("back"));
+  EXPECT_EQ(Holds(*exact.safety)["dir/in"], "x");
+  EXPECT_EQ(Holds(*exact.safety)["new"], "there again");
+}
+
+// Somebody worked in the directory that the rollback put where a file was.
+TEST_F(UndoTest, WhatWasMadeInADirectoryThatGivesWayIsAConflict) {
+  Put("swap/in", "1");
+  Must(world.Capture("start"));
+  Remove("swap");
+  Put("swap", "a file");
+  Must(world.Rollback("start"));
+  Put("swap/mine", "made since");
+  Put("swap/sub/deep", "made since");
+  const std::string before = Tree();
+  Outcome refused = Must(world.Undo());
+  EXPECT_FALSE(refused.operation);
+  ASSERT_EQ(refused.conflicts.size(), 2u);
+  EXPECT_EQ(refused.conflicts[0].path, "swap/mine");
+  EXPECT_EQ(refused.conflicts[0].what, "is in the way");
+  EXPECT_EQ(refused.conflicts[1].path, "swap/sub");
+  EXPECT_EQ(Tree(), before);
+
+  Outcome exact = Must(world.Undo(true));
+  ASSERT_TRUE(exact.operation);
+  EXPECT_EQ(Read("swap"), "a file");
+  EXPECT_EQ(Holds(*exact.safety)["swap/mine"], "made since");
+  EXPECT_EQ(Holds(*exact.safety)["swap/sub/deep"], "made since");
+  // The same forward: what was taken back is there again, and is asked about again.
+  Outcome redone = Must(world.Redo());
+  ASSERT_TRUE(redone.operation);
+  EXPECT_EQ(Read("swap/in"), "1");
+}
+
+TEST_F(UndoTest, ADirectoryThatWentSinceIsMadeAgain) {
+  Put("src/lib/kept", "k");
+  Must(world.Capture("start"));
+  Put("src/lib/new", "n");
+  Must(world.Rollback("start"));
+  Remove("src");
+  Outcome done = Must(world.Undo());
+  EXPECT_TRUE(done.conflicts.empty());
+  EXPECT_TRUE(done.verified);
+  EXPECT_EQ(Read("src/lib/new"), "n");
+  EXPECT_FALSE(Exists("src/lib/kept")) << "that was not the rollback's doing";
+
+  Must(world.Redo());
+  Remove("src");
+  Put("src", "a file of mine");
+  Outcome refused = Must(world.Undo());
+  ASSERT_FALSE(refused.operation);
+  ASSERT_EQ(refused.conflicts.size(), 1u);
+  EXPECT_EQ(refused.conflicts[0].path, "src");
+  EXPECT_EQ(Read("src"), "a file of mine");
+  Outcome exact = Must(world.Undo(true));
+  ASSERT_TRUE(exact.operation);
+  EXPECT_EQ(Read("src/lib/new"), "n");
+  EXPECT_EQ(Holds(*exact.safety)["src"], "a file of mine");
+}
+
+TEST_F(UndoTest, ExactTakesNothingThatCannotBeStored) {
+  Put("swap/in", "1");
+  Must(world.Capture("start"));
+  Remove("swap");
+  Put("swap", "a file");
+  Must(world.Rollback("start"));
+  Put("swap/repo/.git/HEAD", "ref: refs/heads/main\n");
+  Put("swap/repo/work", "w");
+  const std::string before = Tree();
+  Outcome refused = Must(world.Undo(true));
+  EXPECT_FALSE(refused.operation);
+  ASSERT_EQ(refused.conflicts.size(), 1u);
+  EXPECT_EQ(refused.conflicts[0].path, "swap/repo/.git");
   EXPECT_EQ(Tree(), before);
 }
 
@@ -161,6 +237,13 @@ TEST_F(UndoTest, RedoAlsoRefusesAConflict) {
   Outcome refused = Must(world.Redo());
   ASSERT_EQ(refused.conflicts.size(), 1u);
   EXPECT_EQ(Read("a"), "mine");
+  Outcome exact = Must(world.Redo(true));
+  ASSERT_TRUE(exact.operation);
+  EXPECT_EQ(Read("a"), "v0");
+  EXPECT_EQ(Holds(*exact.safety)["a"], "mine");
+  // One step is one rollback: what was in the way is in the safety checkpoint.
+  Must(world.Undo());
+  EXPECT_EQ(Read("a"), "v1");
 }
 
 TEST_F(UndoTest, APathThatIsSoAlreadyIsNoConflict) {

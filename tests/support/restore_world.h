@@ -97,9 +97,9 @@ class RestoreWorld {
     return belay::Undo(*opened.store, *opened.catalog, RequestFor(opened.root), {},
                        exact);
   }
-  Result<Outcome> Redo() {
+  Result<Outcome> Redo(bool exact = false) {
     BELAY_TRY(Opened opened, Open());
-    return belay::Redo(*opened.store, *opened.catalog, RequestFor(opened.root));
+    return belay::Redo(*opened.store, *opened.catalog, RequestFor(opened.root), exact);
   }
   Result<std::optional<Recovered>> Recover() {
     BELAY_TRY(Opened opened, Open());
