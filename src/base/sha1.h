@@ -1,7 +1,7 @@
 #pragma once
 
-// SHA-1, for one thing only: checking files that git wrote. Nothing of ours is named or
-// protected by it.
+// SHA-1, for git alone: checking files that it wrote, and naming blobs to it in
+// patches. Nothing of ours is named or protected by it.
 //
 // Low-level OpenSSL functions for the reason given in base/sha256.h.
 // Threads: a Sha1 belongs to one thread at a time.

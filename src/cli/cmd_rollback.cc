@@ -16,19 +16,6 @@ std::string TargetText(const Checkpoint& target) {
                 LocalMinute(target.made_ms), ", ", target.id.text().substr(0, 7), ")");
 }
 
-Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
-                                               const AbsPath& root) {
-  std::vector<std::string> out;
-  for (std::string_view given : ctx.args.rest()) {
-    BELAY_TRY(auto below, FindBelow(ctx, root, given));
-    if (!below)
-      return Error(Errc::kInvalid, StrCat(EscapeForDisplay(given), " is not in ",
-                                          EscapeForDisplay(root.bytes())));
-    out.push_back(below->path);
-  }
-  return out;
-}
-
 // Nothing had to be done, or nothing could be.
 ExitCode NothingDone(CommandContext& ctx, const Plan& plan, const Checkpoint& target) {
   if (WarnAboutMissing(ctx.term, plan) > 0) {

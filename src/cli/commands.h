@@ -11,6 +11,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx);
 ExitCode CmdCompletions(CommandContext& ctx);
 ExitCode CmdConfig(CommandContext& ctx);
 ExitCode CmdDemo(CommandContext& ctx);
+ExitCode CmdDiff(CommandContext& ctx);
 ExitCode CmdDoctor(CommandContext& ctx);
 ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdExport(CommandContext& ctx);

@@ -92,6 +92,8 @@ Environment ReadEnvironment() {
   env.git = ReadGitEnvironment();
   env.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";
   env.columns = Columns();
+  env.pager = Variable("BELAY_PAGER");
+  if (env.pager.empty()) env.pager = Variable("PAGER");
   FindDirectory(env);
   return env;
 }

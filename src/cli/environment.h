@@ -24,6 +24,7 @@ struct Environment {
   GitUserConfig git;            // where git keeps the user's settings
   bool no_color = false;        // NO_COLOR, or a terminal that has none (TERM=dumb)
   size_t columns = 0;           // COLUMNS; 0: not said
+  std::string pager;            // BELAY_PAGER, else PAGER
   // The current directory; when it was deleted, the path it had. Absent when unknown.
   std::optional<AbsPath> cwd;
   bool cwd_deleted = false;

@@ -27,6 +27,19 @@ Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
   return std::optional(std::move(recovered->text));
 }
 
+Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
+                                               const AbsPath& root) {
+  std::vector<std::string> out;
+  for (std::string_view given : ctx.args.rest()) {
+    BELAY_TRY(auto below, FindBelow(ctx, root, given));
+    if (!below)
+      return Error(Errc::kInvalid, StrCat(EscapeForDisplay(given), " is not in ",
+                                          EscapeForDisplay(root.bytes())));
+    out.push_back(below->path);
+  }
+  return out;
+}
+
 GitPlaces GitPlacesOf(const Environment& env) {
   return {.user = env.git, .ask = {.path = env.exec_path}};
 }

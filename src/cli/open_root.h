@@ -68,6 +68,10 @@ Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& r
 Result<std::optional<PathBelow>> FindRealBelow(CommandContext& ctx, const AbsPath& root,
                                                std::string_view given);
 
+// The paths behind `--`, from the root on; kInvalid for one that is outside.
+Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
+                                               const AbsPath& root);
+
 // What git's files and git itself are found by.
 GitPlaces GitPlacesOf(const Environment& env);
 

@@ -157,17 +157,22 @@ constexpr Example kCatExamples[] = {{"belay cat latest src/app.ts > app.ts.befor
                                      "get one file out of a checkpoint"}};
 
 constexpr std::string_view kDiffUsage[] = {
-    "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] [-- PATH...]"};
+    "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] [--text] "
+    "[--no-renames] [--null] [-- PATH...]"};
 constexpr FlagSpec kDiffFlags[] = {
     {.name = "--stat", .help = "only how much changed in each file"},
     {.name = "--name-only", .help = "only the paths"},
     {.name = "--side-by-side", .help = "old and new next to each other"},
     {.name = "--word", .help = "mark changed words"},
+    {.name = "--text", .letter = 'a', .help = "show binary files as text too"},
+    {.name = "--no-renames", .help = "show a renamed file as deleted and new"},
+    {.name = "--null", .letter = 'z', .help = "end paths with NUL (with --name-only)"},
 };
 constexpr PositionalSpec kDiffArgs[] = {{.name = "A"}, {.name = "B", .optional = true}};
 constexpr Example kDiffExamples[] = {
     {"belay diff turn:3", "what changed since prompt 3"},
     {"belay diff 2 1 -- src", "between two checkpoints, below src"},
+    {"belay diff latest --stat", "how much changed in each file"},
 };
 
 constexpr std::string_view kLogUsage[] = {"log [-- PATH...]"};
@@ -234,12 +239,19 @@ constexpr CommandSpec kLook[] = {
      .summary = "what changed between two states",
      .usage = kDiffUsage,
      .about =
-         "Compares A with B, or with the directory as it is now. The output can be "
-         "applied with git apply and patch.",
+         "Compares A with B, or with the directory as it is now; either may be the "
+         "word "
+         "now. The output can be applied with git apply and patch. Binary files are "
+         "marked; of what may hold a secret only hash and size are shown; lines that "
+         "begin with # say what a patch cannot. Nothing is stored.\n\n"
+         "PATH means itself and all below it, and may be a glob. On a terminal the "
+         "output is coloured and paged: BELAY_PAGER, else PAGER, else less; cat for "
+         "none.",
      .flags = kDiffFlags,
      .args = kDiffArgs,
      .rest = "PATH",
-     .examples = kDiffExamples},
+     .examples = kDiffExamples,
+     .run = CmdDiff},
     {.name = "log",
      .summary = "what was done, and by whom",
      .usage = kLogUsage,

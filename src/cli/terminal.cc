@@ -41,6 +41,8 @@ std::string_view Start(Style style) {
       return "\x1b[32m";
     case Style::kYellow:
       return "\x1b[33m";
+    case Style::kCyan:
+      return "\x1b[36m";
   }
   return "";
 }

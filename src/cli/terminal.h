@@ -33,7 +33,7 @@ struct TerminalOptions {
   size_t columns = 0;  // 0: ask the terminal
 };
 
-enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow };
+enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kCyan };
 
 class Terminal {
  public:
@@ -72,6 +72,8 @@ class Terminal {
   // True for an answer that begins with y; anything else, and the end of input, is no.
   bool Confirm(std::string_view question);
 
+  // Hands over what was put out so far.
+  void FlushOut() { Flush(); }
   // Nobody reads what is written any more, or it cannot be written: a long answer may
   // stop here. Finish() says what is to be said.
   bool out_failed() const { return out_errno_ != 0; }
