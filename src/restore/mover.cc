@@ -654,7 +654,7 @@ Status Mover::Flush() {
       return fs_.SyncAll(root_);  // may not be read, or leased just now
     }
   }
-  if (BELAY_MUTANT("skip-directory-flush")) dirs.clear();
+  if (BELAY_MUTANT("skip-tree-directory-flush")) dirs.clear();
   for (const std::string& dir : dirs) {
     if (dir.empty()) {
       BELAY_OK(fs_.Sync(root_));

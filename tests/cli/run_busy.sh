@@ -39,19 +39,19 @@ run run -- sh -c 'exit 3'; expect_rc 3
 # Signals. TERM and HUP are passed on; Ctrl-C comes to both from the terminal, and what
 # the program makes of it counts.
 for signal in TERM HUP; do
-  "$BELAY_BIN" run -- sh -c 'trap "echo got >got; exit 42" TERM HUP; : >"$0"; while :; do read -r _; done' "$scratch/ready" <"$scratch/go" >/dev/null 2>&1 &
+  "$BELAY_BIN" run -- sh -c 'trap "echo got >got; exit 42" TERM HUP; : >"$0"; while read -r _; do :; done; exit 9' "$scratch/ready" <"$scratch/go" >/dev/null 2>&1 &
   pid=$!
   exec 9>"$scratch/go"; : <"$scratch/ready"
   kill -$signal $pid
-  exec 9>&-
   wait $pid; rc=$?; expect_rc 42
+  exec 9>&-  # the program goes now if it has not
   [ -e got ] || fail "$signal was not passed on"; rm -f got
 done
 python3 - "$BELAY_BIN" <<'PY' || fail "Ctrl-C: exit $?"
 import os, pty, sys
 child, terminal = pty.fork()
 if child == 0:
-    os.execv(sys.argv[1], [sys.argv[1], "run", "--", "sh", "-c", 'trap "exit 43" INT; echo on; while :; do read -r _; done'])
+    os.execv(sys.argv[1], [sys.argv[1], "run", "--", "sh", "-c", 'trap "exit 43" INT; echo on; while read -r _; do :; done; exit 9'])
 said = b""
 while b"on" not in said:
     said += os.read(terminal, 4096)
