@@ -331,6 +331,7 @@ TEST_F(PlanTest, TooLittleRoomIsRefusedBeforeAnythingMoves) {
   EXPECT_EQ(done.error().code, Errc::kNoSpace);
   EXPECT_EQ(Tree(), now);
   disk.SetCapacity(UINT64_MAX);
+  EXPECT_EQ(Checkpoints().size(), 1u) << "it was not even begun";
   Must(world.Rollback("start"));
   EXPECT_EQ(Read("small"), "1");
 }
