@@ -48,8 +48,7 @@ bool IsHeadText(std::string_view text) {
          text.size() >= 40;
 }
 
-Result<bool> HasHead(Fs& fs, const AbsPath& git_dir) {
-  BELAY_TRY(Fd dir, fs.OpenDir(git_dir));
+Result<bool> HasHead(Fs& fs, const Fd& dir) {
   Name head = Name::Literal("HEAD");
   BELAY_TRY(FileStat stat, fs.StatAt(dir, head));
   if (stat.type == FileType::kSymlink) {  // from git's first year
@@ -62,6 +61,11 @@ Result<bool> HasHead(Fs& fs, const AbsPath& git_dir) {
   BELAY_TRY(size_t got,
             ReadFull(fs, file, 0, std::as_writable_bytes(std::span(buffer))));
   return IsHeadText({buffer, got});
+}
+
+Result<bool> HasHead(Fs& fs, const AbsPath& git_dir) {
+  BELAY_TRY(Fd dir, fs.OpenDir(git_dir));
+  return HasHead(fs, dir);
 }
 
 // Where what linked work trees share is: the directory itself unless "commondir" says
@@ -208,6 +212,30 @@ Result<std::optional<GitRepository>> Describe(Fs& fs, const AbsPath& dir,
 }
 
 }  // namespace
+
+Result<bool> IsGitDirectory(Fs& fs, const Fd& dir) {
+  for (const char* name : {"objects", "refs"}) {
+    auto stat = fs.StatAt(dir, Name::Literal(name));
+    if (!stat.ok()) {
+      if (IsAbsence(stat.error())) return false;
+      return std::move(stat).error();
+    }
+    if (stat->type != FileType::kDirectory && stat->type != FileType::kSymlink)
+      return false;
+  }
+  auto head = HasHead(fs, dir);
+  if (head.ok()) return head;
+  if (IsAbsence(head.error()) && head.error().sys != EACCES) return false;
+  switch (head.error().sys) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EINTR:
+      return std::move(head).error();
+    default:
+      return true;
+  }
+}
 
 Result<std::optional<GitRepository>> OpenRepositoryAt(Fs& fs, const AbsPath& dir,
                                                       const GitUserConfig& user) {

@@ -61,6 +61,12 @@ Result<std::optional<GitRepository>> FindWorkTree(Fs& fs, const AbsPath& dir,
 Result<std::optional<GitRepository>> OpenRepositoryAt(Fs& fs, const AbsPath& dir,
                                                       const GitUserConfig& user);
 
+// Whether git would take the directory `dir` for a git directory, whatever its name:
+// HEAD, objects/ and refs/ are there. A bare repository, what --separate-git-dir made,
+// or the target of a `.git` that is a file or a symlink. One whose HEAD cannot be read
+// counts as one: it is better left alone.
+Result<bool> IsGitDirectory(Fs& fs, const Fd& dir);
+
 // The excludes file of a user outside any repository: rules count there too.
 std::optional<AbsPath> UserExcludesFile(Fs& fs, const GitUserConfig& user,
                                         std::vector<std::string>& problems);

@@ -297,6 +297,14 @@ bool DirRules::HasTrackedBelow(const PathQuery& query) const {
   return tracked_ != nullptr && tracked_->HasBelow(query.path().substr(top_at_));
 }
 
+bool DirRules::HoldsTracked() const {
+  if (tracked_ == nullptr) return false;
+  std::string scratch;
+  std::string_view path = Full(scratch).substr(top_at_);
+  if (path.ends_with('/')) path.remove_suffix(1);
+  return tracked_->HasBelow(path);
+}
+
 Decision DirRules::JudgeDirectory(const PathQuery& query, const Verdict& v,
                                   bool ask_index) const {
   Decision d;

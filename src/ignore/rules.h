@@ -209,6 +209,9 @@ class DirRules : public std::enable_shared_from_this<DirRules> {
   // kTracked.
   Decision Explain(std::string_view name, bool is_dir) const;
 
+  // Something in this directory is in the index that counts here.
+  bool HoldsTracked() const;
+
   // From the root, "" for the root itself.
   std::string Path() const;
   // Below this directory only tracked and protected paths are covered.

@@ -7,7 +7,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kOutside = "outside";
+constexpr std::string_view kOutside = "outside", kGitDir = "git_dir";
 
 std::string Joined(std::string_view dir, std::string_view name) {
   std::string path(dir);
@@ -40,7 +40,8 @@ struct Explainer::Dir {
   std::string path;
   DirRules::Ptr rules;
   bool exists = false;
-  // What keeps the scan out of it, other than rules: "other_mount", "unreadable".
+  // What keeps the scan out of it, other than rules: "other_mount", "unreadable",
+  // "git_dir".
   std::string_view obstacle;
 };
 
@@ -116,6 +117,7 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
   dir->obstacle = parent.obstacle;
   std::optional<std::string> git, belay;
   std::optional<WorkTreeFacts> work_tree;
+  bool looks_like_gits = false;
   if (parent.exists) {
     auto fd = OpenDir(path);
     if (fd.ok()) {
@@ -127,6 +129,7 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
       if (ours) {
         git = ReadRules(**fd, Name::Literal(".gitignore"));
         belay = ReadRules(**fd, Name::Literal(".belayignore"));
+        BELAY_TRY(looks_like_gits, IsGitDirectory(fs_, **fd));
       }
       if (ours && fs_.StatAt(**fd, Name::Literal(".git")).ok()) {
         BELAY_TRY(RelPath below, RelPath::Parse(path));
@@ -141,6 +144,8 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
   const DirFiles files{.gitignore = git, .belayignore = belay};
   dir->rules = work_tree ? parent.rules->EnterWorkTree(name, work_tree->tree, files)
                          : parent.rules->Enter(name, files);
+  // As the scan: one that holds tracked files is the project's own.
+  if (looks_like_gits && !dir->rules->HoldsTracked()) dir->obstacle = kGitDir;
   return dirs_.emplace(std::move(path), std::move(dir)).first->second.get();
 }
 
@@ -189,6 +194,7 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
   }
   const bool is_dir = as_directory || (stat && stat->type == FileType::kDirectory);
   const Decision decision = dir->rules->Explain(name, is_dir);
+  if (dir->obstacle == kGitDir && !dir->rules->barred()) return NotCovered(kGitDir);
   if (!decision.covered) return Of(decision);
   if (!dir->obstacle.empty()) return NotCovered(dir->obstacle);
   if (unreadable) return NotCovered("unreadable");
@@ -336,7 +342,9 @@ Result<CoverageSurvey> Explainer::Survey(
         if (&below->rules->work_tree() != &dir->rules->work_tree())
           survey.nested.push_back(path);
         if (!below->obstacle.empty()) {
-          add({.path = path, .is_dir = true, .why = below->obstacle});
+          LeftOut closed{.path = path, .is_dir = true, .why = below->obstacle};
+          if (closed.why == kGitDir) BELAY_OK(AddBelow(path, closed, progress));
+          add(std::move(closed));
           continue;
         }
         waiting.push_back({below, std::move(inner)});

@@ -88,6 +88,12 @@ bool InTree(const CacheEntry& e) {
                           e.has(CacheEntry::kRestricted) && e.id == EmptyTreeId());
 }
 
+// Left out for a reason that is to be listed. Of `.git` everybody knows.
+bool IsSaid(const CacheEntry& e) {
+  return e.why != Skip::kNone &&
+         !(e.why == Skip::kGitDir && e.has(CacheEntry::kRuleFile));
+}
+
 // As it stands in the tree, where it does.
 std::optional<TreeEntry> EntryInTree(const DirView& view, const CacheEntry& e) {
   if (!InTree(e)) return std::nullopt;
@@ -144,6 +150,7 @@ struct Scan::Node {
   bool gone = false;
   bool listed = false;
   Skip why = Skip::kNone;  // the directory itself cannot be entered
+  uint64_t print = 0;      // of one that is a git directory; 0: look again next time
   uint32_t mode = 0, uid = 0, gid = 0;
   uint32_t saved_as = 0;                // place among those given to StatCache::Save()
   std::unique_ptr<std::string> xattrs;  // id bytes, or none; when listed
@@ -265,6 +272,10 @@ Status Scan::Prepare() {
   // Everything that decides about coverage and is not a file below the root.
   Bytes config;
   ByteWriter out(config);
+  // Raised when the same files are decided about in another way. 1: git directories
+  // under any name.
+  constexpr uint8_t kWayOfDeciding = 1;
+  out.U8(kWayOfDeciding);
   const RuleLists& lists = request_.rules->lists();
   for (const auto* list : {&lists.protect, &lists.exclude, &lists.secret_patterns}) {
     out.Varint(list->size());
@@ -500,6 +511,7 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
 
   if (listed) {
     BELAY_OK(VisitListed(worker, node, *dir));
+    if (node.why == Skip::kGitDir && !IsRacy(stat, now)) node.print = print;
     if (node.gone || node.why != Skip::kNone) return Ok();
     node.draft->head.print = print;
     if (IsRacy(stat, now)) node.draft->head.flags |= BlockHead::kRacy;
@@ -665,9 +677,10 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
       AddChild(worker, node, i, e.size);
       continue;
     }
-    if (e.why == Skip::kGitDir || e.why == Skip::kReserved || e.why == Skip::kOtherRoot)
+    if (e.why == Skip::kReserved || e.why == Skip::kOtherRoot ||
+        (e.why == Skip::kGitDir && e.has(CacheEntry::kRuleFile)))
       continue;
-    ++seen;
+    if (e.covered()) ++seen;
     auto stat = fs_.StatAt(dir, NameRef::Known(name));
     if (!stat.ok()) {
       if (!IsAboutTheFile(stat.error())) return std::move(stat).error();
@@ -823,6 +836,11 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     BELAY_OK(LoadWorkTree(node));
     node.rules_changed = true;
   }
+  BELAY_TRY(bool gits_own, IsGitsOwn(node, dir, names));
+  if (gits_own) {
+    node.why = Skip::kGitDir;
+    return Ok();
+  }
   DirRules::Ptr rules;
   auto decide = [&](std::string_view name, bool is_dir) -> Result<Decision> {
     if (!rules) {
@@ -939,6 +957,24 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     return Error(Errc::kRefused, "too many files");  // Walk() says it better
   }
   return Ok();
+}
+
+// A git directory under another name: commits, refs and index are git's, as those in
+// `.git` are. One that holds files which the repository around it tracks (fixtures of a
+// project about git) is the project's. Costs nothing where the three names are not.
+Result<bool> Scan::IsGitsOwn(Node& node, const Fd& dir,
+                             const std::vector<DirEntry>& names) {
+  if (&node == root_ || BELAY_MUTANT("capture-git-directories")) return false;
+  for (const std::string_view name : {"HEAD", "objects", "refs"}) {
+    auto at = std::lower_bound(
+        names.begin(), names.end(), name,
+        [](const DirEntry& e, std::string_view n) { return e.name < n; });
+    if (at == names.end() || at->name != name) return false;
+  }
+  BELAY_TRY(bool looks_so, IsGitDirectory(fs_, dir));
+  if (!looks_so) return false;
+  BELAY_TRY(DirRules::Ptr rules, RulesOf(node));
+  return !rules->HoldsTracked();
 }
 
 // Where they are, as far as was seen when the limit was reached.
@@ -1312,7 +1348,7 @@ Status Scan::Build() {
       summary_.work_trees.push_back({node->path(), *node->work_tree});
     if ((view.head->flags & BlockHead::kHasSkipped) == 0) continue;
     for (const CacheEntry& e : view.entries) {
-      if (e.why == Skip::kNone || e.why == Skip::kGitDir) continue;
+      if (!IsSaid(e)) continue;
       if (e.why != Skip::kIgnored) {
         summary_.skipped.push_back({Joined(node->path(), view.NameOf(e)), e.why});
         if (view.NameOf(e) != kGitignore && view.NameOf(e) != kBelayignore) continue;
@@ -1355,8 +1391,10 @@ Status Scan::BuildNode(Node& node) {
     } else if (child->why != Skip::kNone) {
       now.kind = CacheKind::kNone;
       now.why = child->why;
-      now.print = 0;
-      now.flags |= CacheEntry::kRacy;  // a directory: looked at each time
+      // Of a git directory its fingerprint tells whether it may still be one; others
+      // are looked at each time.
+      now.print = child->print;
+      now.flags = child->print != 0 ? 0 : CacheEntry::kRacy;
     } else {
       now.id = child->tree();
       now.mode = static_cast<uint16_t>(child->mode);
@@ -1419,8 +1457,7 @@ Status Scan::BuildNode(Node& node) {
   draft.head.flags &= ~(BlockHead::kHasSkipped | BlockHead::kHasRuleFiles);
   for (const CacheEntry& e : draft.entries) {
     if (e.has(CacheEntry::kRuleFile)) draft.head.flags |= BlockHead::kHasRuleFiles;
-    if (e.why != Skip::kNone && e.why != Skip::kGitDir)
-      draft.head.flags |= BlockHead::kHasSkipped;
+    if (IsSaid(e)) draft.head.flags |= BlockHead::kHasSkipped;
     std::optional<TreeEntry> entry = EntryInTree(draft.view(), e);
     if (!entry) continue;
     if (e.kind != CacheKind::kDirectory) {

@@ -146,6 +146,7 @@ class Scan {
   Status VisitKnown(Worker& worker, Node& node, const Fd& dir);
   Status VisitListed(Worker& worker, Node& node, const Fd& dir);
   Result<bool> RuleFilesChanged(Node& node, const Fd& dir);
+  Result<bool> IsGitsOwn(Node& node, const Fd& dir, const std::vector<DirEntry>& names);
   Status LoadWorkTree(Node& node);
   Status DirXattrs(Node& node, const Fd& dir);
   static void AddChild(Worker& worker, Node& parent, size_t entry, uint64_t block);

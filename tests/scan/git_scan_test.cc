@@ -188,6 +188,68 @@ TEST(GitScan, ADirectoryThatBecomesARepositoryIsSeenThoughItsTimeStands) {
   EXPECT_TRUE(scan.Covered().contains("lib/a.log"));
 }
 
+TEST(GitScan, GitDirectoriesUnderAnyNameAreLeftOut) {
+  GitWorld world;
+  world.Write("r/linked/c", "1");
+  world.Git("r/linked", {"init", "-q"});
+  world.Git("", {"-c",
+                 "alias.relocate=!mv r/linked/.git r/store && ln -s ../store "
+                 "r/linked/.git",
+                 "relocate"});
+  world.Init("r/.bare", {"--bare"});
+  world.Init("seed");
+  world.Write("seed/a", "1");
+  world.Git("seed", {"add", "a"});
+  world.Git("seed", {"commit", "-qm", "one"});
+  world.Git("seed", {"push", "-q", "../r/.bare", "HEAD:refs/heads/main"});
+  world.Git("r/.bare", {"worktree", "add", "-q", "../main", "main"});
+  world.MakeDir("r/apart");
+  world.Git("r/apart", {"init", "-q", "--separate-git-dir", "../x"});
+  world.Write("r/apart/b", "1");
+  world.Init("r/deep/remote.git", {"--bare"});
+  // Alike, and nobody's repository.
+  world.Write("r/plain/HEAD", "no ref\n");
+  world.Write("r/plain/objects/o", "1");
+  world.Write("r/plain/refs/r", "1");
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  const Paths covered{"apart/b",    "linked/c",        "main/a",
+                      "plain/HEAD", "plain/objects/o", "plain/refs/r"};
+  const std::vector<SkippedPath> skipped{{".bare", Skip::kGitDir},
+                                         {"deep/remote.git", Skip::kGitDir},
+                                         {"store", Skip::kGitDir},
+                                         {"x", Skip::kGitDir}};
+  world.Around([&] {
+    for (int round = 0; round < 3; ++round) {
+      SCOPED_TRACE(round);
+      Paths now = scan.Covered();
+      EXPECT_EQ(now, covered);
+      EXPECT_EQ(scan.Run().skipped, skipped);
+    }
+    EXPECT_EQ(scan.Run().listed_dirs, 0u) << "its fingerprint stands for it";
+  });
+  // No longer one, though the directory around it did not change.
+  world.Remove("r/x/HEAD");
+  EXPECT_TRUE(scan.Covered().contains("x/config"));
+  world.Write("r/x/HEAD", "ref: refs/heads/main\n");
+  EXPECT_FALSE(scan.Covered().contains("x/config"));
+}
+
+TEST(GitScan, AGitDirectoryWithTrackedFilesIsTheProjects) {
+  GitWorld world;
+  world.Init("r");
+  world.Init("r/fixture.git", {"--bare"});
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  EXPECT_FALSE(scan.Covered().contains("fixture.git/HEAD"));
+  world.Git("r", {"add", "-f", "fixture.git"});
+  EXPECT_TRUE(scan.Covered().contains("fixture.git/HEAD"));
+  scan.Settle();
+  scan.Run();
+  world.Git("r", {"rm", "-rq", "--cached", "fixture.git"});
+  EXPECT_FALSE(scan.Covered().contains("fixture.git/HEAD"));
+}
+
 TEST(GitScan, ARootBelowTheTopObeysTheRulesAboveIt) {
   GitWorld world;
   world.Init("r");
