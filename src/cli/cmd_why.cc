@@ -26,11 +26,12 @@ Result<std::string> ReadStdin() {
   }
 }
 
+// Every entry, empty ones too: who asks counts on one answer for each.
 std::vector<std::string> Split(std::string_view text, char end) {
   std::vector<std::string> out;
   while (!text.empty()) {
     const size_t at = std::min(text.find(end), text.size());
-    if (at > 0) out.emplace_back(text.substr(0, at));
+    out.emplace_back(text.substr(0, at));
     text.remove_prefix(std::min(at + 1, text.size()));
   }
   return out;
@@ -38,6 +39,8 @@ std::vector<std::string> Split(std::string_view text, char end) {
 
 Result<Explanation> Ask(CommandContext& ctx, const AbsPath& root, Explainer& explainer,
                         const std::string& given) {
+  // An empty path names nothing, and nothing is not in the root.
+  if (given.empty()) return Explanation();
   BELAY_TRY(auto below, FindBelow(ctx, root, given));
   if (!below) return Explanation();
   BELAY_TRY(Explanation answer, explainer.Explain(below->path, below->as_directory));

@@ -102,6 +102,12 @@ printf 'a.txt\0b.o\0new\nline.o\0a.txt\0' | "$BELAY_BIN" why --json --stdin -z >
 expect_py "[(p['path'],p['why']) for p in d['paths']] == [('a.txt','tracked'),('b.o','ignored'),('new\nline.o','ignored'),('a.txt','tracked')]"
 printf 'a.txt\nb.o\n' | "$BELAY_BIN" why --json --stdin >"$scratch/out"
 expect_py "[p['why'] for p in d['paths']] == ['tracked','ignored']"
+# One answer for each, whatever was asked: an empty path names nothing.
+is "" False outside -
+printf 'a.txt\0\0b.o\0\0' | "$BELAY_BIN" why --json --stdin -z >"$scratch/out"
+expect_py "[(p['path'],p['why']) for p in d['paths']] == [('a.txt','tracked'),('','outside'),('b.o','ignored'),('','outside')]"
+printf '\na.txt' | "$BELAY_BIN" why --json --stdin >"$scratch/out"
+expect_py "[p['why'] for p in d['paths']] == ['outside','tracked']"
 "$BELAY_BIN" why --json --stdin </dev/null >"$scratch/out"; expect_py "d['paths'] == []"
 run why a.txt b.o .env; expect_rc 0
 [[ $out == "covered      tracked     a.txt${nl}not covered  ignored     b.o  (.gitignore:1:*.o)${nl}covered      secret      .env  (secret_patterns:1:.env)$nl" ]] || fail "text: $out"
