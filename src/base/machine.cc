@@ -21,6 +21,7 @@ struct Known {
   uint64_t magic;
   std::string_view name;
   bool network;
+  bool pseudo = false;
 };
 
 // linux/magic.h and the file systems' own sources.
@@ -50,6 +51,23 @@ constexpr Known kKnown[] = {
     {0x5346414f, "afs", true},
     {0x47504653, "gpfs", true},
     {0x0bd00bd0, "lustre", true},
+    {0x9fa0, "proc", false, true},
+    {0x62656572, "sysfs", false, true},
+    {0x1cd1, "devpts", false, true},
+    {0x27e0eb, "cgroup", false, true},
+    {0x63677270, "cgroup2", false, true},
+    {0x64626720, "debugfs", false, true},
+    {0x74726163, "tracefs", false, true},
+    {0x73636673, "securityfs", false, true},
+    {0x62656570, "configfs", false, true},
+    {0x65735543, "fusectl", false, true},
+    {0xcafe4a11, "bpf", false, true},
+    {0x6165676c, "pstore", false, true},
+    {0xde5e81e4, "efivarfs", false, true},
+    {0x42494e4d, "binfmt_misc", false, true},
+    {0x19800202, "mqueue", false, true},
+    {0xf97cff8c, "selinuxfs", false, true},
+    {0x6e736673, "nsfs", false, true},
 };
 
 const Known* Find(uint64_t magic) {
@@ -118,6 +136,11 @@ std::string FileSystemName(uint64_t magic) {
   std::snprintf(text, sizeof text, "type 0x%llx",
                 static_cast<unsigned long long>(magic & 0xffffffffu));
   return text;
+}
+
+bool IsPseudoFileSystem(uint64_t magic) {
+  const Known* known = Find(magic);
+  return known != nullptr && known->pseudo;
 }
 
 bool IsNetworkFileSystem(uint64_t magic) {

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "base/escape.h"
+#include "base/machine.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
@@ -12,9 +13,27 @@ namespace belay {
 namespace {
 
 // What nobody means to protect as a whole; --force says that somebody does.
-Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_dir) {
+Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_dir,
+                  const FileStat& stat, uint64_t file_system) {
   if (dir.IsWithin(store_dir))
     return Error(Errc::kRefused, "Belay's own store cannot protect itself");
+  // Not even with --force: reading such files may do something, and never ends.
+  if (IsPseudoFileSystem(file_system))
+    return Error(Errc::kRefused,
+                 StrCat(EscapeForDisplay(dir.bytes()), " is on ",
+                        FileSystemName(file_system),
+                        ": what is there are not files but the kernel's answers"))
+        .WithHint("protect a directory on a disk");
+  // /dev looks like any tmpfs; what is mounted below it (/dev/shm) is another matter.
+  const AbsPath devices = AbsPath::Literal("/dev");
+  if (dir.IsWithin(devices)) {
+    auto there = ctx.fs.OpenDir(devices);
+    auto dev = there.ok() ? ctx.fs.Stat(*there) : there.error();
+    if (dev.ok() && dev->dev == stat.dev)
+      return Error(Errc::kRefused, StrCat(EscapeForDisplay(dir.bytes()),
+                                          " holds devices, not files"))
+          .WithHint("protect a directory on a disk");
+  }
   if (ctx.args.has("--force")) return Ok();
   std::string what;
   if (dir.is_root()) what = "the whole machine";
@@ -56,7 +75,10 @@ ExitCode CmdOn(CommandContext& ctx) {
   auto prepared = PrepareStore(ctx);
   if (!prepared.ok()) return ctx.term.Fail(prepared.error());
   auto store_dir = ctx.fs.RealPath((*prepared)->dir);
-  Status place = CheckPlace(ctx, *real, store_dir.ok() ? *store_dir : (*prepared)->dir);
+  auto info = ctx.fs.Info(*dir);
+  if (!info.ok()) return ctx.term.Fail(info.error());
+  Status place = CheckPlace(ctx, *real, store_dir.ok() ? *store_dir : (*prepared)->dir,
+                            *stat, info->magic);
   if (!place.ok()) return ctx.term.Fail(place.error());
 
   auto opened = OpenStore(ctx, Store::Mode::kWrite);

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/roots.h"
 #include "store/inventory.h"
 
 namespace belay {
@@ -11,11 +12,25 @@ namespace {
 
 struct Row {
   Root root;
-  std::string_view state;  // "protected", "missing", "off"
+  std::string_view state;  // "protected", "missing", "unreadable", "moved", "off"
   uint64_t checkpoints = 0;
   std::optional<CatalogEntry> last;
   ObjectId tree;
 };
+
+std::string_view StateName(RootPlace place) {
+  switch (place) {
+    case RootPlace::kThere:
+      return "protected";
+    case RootPlace::kLinked:
+      return "moved";
+    case RootPlace::kUnreadable:
+      return "unreadable";
+    case RootPlace::kGone:
+      break;
+  }
+  return "missing";
+}
 
 Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
                                  size_t& hidden) {
@@ -36,8 +51,10 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
     auto path = AbsPath::Parse(entry.root.path);
     if (entry.root.off)
       row.state = "off";
-    else if (!path.ok() || !ctx.fs.OpenDir(*path).ok())
+    else if (!path.ok())
       row.state = "missing";
+    else
+      row.state = StateName(LookAtPlace(ctx.fs, *path));
     BELAY_TRY(row.checkpoints, catalog->Count(entry.root.id));
     BELAY_TRY(row.last, catalog->LastCheckpoint(entry.root.id));
     if (row.last && ctx.term.json())
@@ -92,6 +109,8 @@ ExitCode CmdRoots(CommandContext& ctx) {
   for (const Row& row : rows) {
     std::string state;
     if (row.state == "missing") state = "  (the directory is gone)";
+    if (row.state == "unreadable") state = "  (the directory may not be read)";
+    if (row.state == "moved") state = "  (a symlink is there now)";
     if (row.state == "off") state = "  (no longer protected)";
     ctx.term.Out(StrCat(EscapeForDisplay(row.root.path),
                         ctx.term.Paint(Style::kYellow, state), "\n"));

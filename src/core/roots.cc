@@ -1,6 +1,7 @@
 #include "core/roots.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/escape.h"
 #include "scan/stat_cache.h"
@@ -50,6 +51,19 @@ Result<std::optional<RootEntry>> FindRootAt(Catalog& catalog, const AbsPath& pat
   return Deepest(roots, path, true);
 }
 
+RootPlace LookAtPlace(Fs& fs, const AbsPath& path) {
+  auto real = fs.RealPath(path);
+  if (!real.ok())
+    return real.error().sys == EACCES || real.error().sys == EPERM
+               ? RootPlace::kUnreadable
+               : RootPlace::kGone;
+  if (*real != path) return RootPlace::kLinked;
+  auto dir = fs.OpenDir(path);
+  if (dir.ok()) return RootPlace::kThere;
+  return dir.error().sys == EACCES || dir.error().sys == EPERM ? RootPlace::kUnreadable
+                                                               : RootPlace::kGone;
+}
+
 Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
                                            const FileStat& stat) {
   BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
@@ -59,7 +73,8 @@ Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
     // there is nothing at the old place.
     auto at = AbsPath::Parse(entry.root.path);
     if (!at.ok()) continue;
-    if (auto there = fs.OpenDir(*at); there.ok()) continue;
+    const RootPlace place = LookAtPlace(fs, *at);
+    if (place != RootPlace::kGone && place != RootPlace::kLinked) continue;
     return std::optional(std::move(entry));
   }
   return std::optional<RootEntry>();
@@ -76,10 +91,24 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
       return Error(Errc::kNotFound,
                    EscapeForDisplay(moved_from->bytes()) + " was never protected")
           .WithHint("see `belay roots` for what is");
-    if (known && known->root.id != old->root.id)
-      return Error(Errc::kExists,
-                   EscapeForDisplay(path.bytes()) + " has a history of its own already")
-          .WithHint("`belay off --forget` it first, if that history may go");
+    const RootPlace place =
+        *moved_from == path ? RootPlace::kGone : LookAtPlace(store.fs(), *moved_from);
+    if (place == RootPlace::kThere || place == RootPlace::kUnreadable)
+      return Error(Errc::kRefused,
+                   EscapeForDisplay(moved_from->bytes()) +
+                       " is still there: this is a copy, or another directory")
+          .WithHint("protect it with a history of its own: belay on " +
+                    EscapeForDisplay(path.bytes()));
+    if (known && known->root.id != old->root.id) {
+      BELAY_TRY(auto checkpoints, catalog.ListCheckpoints(
+                                      {.root = known->root.id, .limit = 1}));
+      if (!checkpoints.empty())
+        return Error(Errc::kExists, EscapeForDisplay(path.bytes()) +
+                                        " has a history of its own already")
+            .WithHint("`belay off --forget` it first, if that history may go");
+      BELAY_TRY([[maybe_unused]] uint64_t none,
+                ForgetRoot(store, catalog, known->root));
+    }
     done.root = old->root;
     done.was_on = !old->root.off && old->root.path == path.bytes();
   } else if (known) {

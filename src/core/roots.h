@@ -24,7 +24,17 @@ std::optional<RootEntry> FindRootFor(std::span<const RootEntry> roots,
 Result<std::optional<RootEntry>> FindRootFor(Catalog& catalog, const AbsPath& path);
 Result<std::optional<RootEntry>> FindRootAt(Catalog& catalog, const AbsPath& path);
 
-// A root whose directory is gone, and which looks like the directory with this stat.
+// What stands at the path of a root.
+enum class RootPlace : uint8_t {
+  kThere,
+  kGone,        // nothing, or no directory
+  kLinked,      // a symlink leads elsewhere: it was moved, and the old name kept
+  kUnreadable,  // it may not be looked at
+};
+RootPlace LookAtPlace(Fs& fs, const AbsPath& path);
+
+// A root whose directory is gone (or left a symlink behind), and which looks like the
+// directory with this stat.
 Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
                                            const FileStat& stat);
 
@@ -34,7 +44,9 @@ struct Registered {
   bool is_new = false;  // never seen before
 };
 // Protects the directory at the real path `path`. With `moved_from` the root that was
-// there goes on here, history and id.
+// there goes on here, history and id; refused while there still is a directory at the
+// old place (a copy has a history of its own). What was protected at `path` meanwhile is
+// forgotten, if it has no checkpoint; else it is refused.
 Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from);

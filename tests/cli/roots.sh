@@ -33,6 +33,12 @@ run on / --json; expect_rc 1; expect_py "d['error']['code'] == 'refused' and '--
 run on "$BELAY_HOME"; expect_rc 1; expect_in_err "own store"
 run on "$BELAY_HOME" --force; expect_rc 1
 run on "$BELAY_HOME/packs" --force; expect_rc 1
+for at in /proc /proc/self /proc/sys /sys /sys/kernel /dev; do
+  [ -d "$at" ] || continue
+  [ "$at" = /dev ] || [[ $(stat -f -c %T "$at") =~ ^(proc|sysfs)$ ]] || continue
+  run on "$at"; expect_rc 1; expect_in_err "protect a directory on a disk"
+  run on "$at" --force --json; expect_rc 1; expect_py "d['error']['code'] == 'refused'"
+done
 run roots --json; expect_py "[r['root'] for r in d['roots']] == ['$real/app']"
 run on "$HOME" --force; expect_rc 0
 run off "$HOME"; expect_rc 0
@@ -87,7 +93,27 @@ run list --root app --json; expect_rc 0; expect_py "len(d['checkpoints']) == 2"
 run on moved --moved-from app; expect_rc 0; expect_in_out "goes on here"
 run list --root moved --json; expect_py "len(d['checkpoints']) == 2 and d['root'] == '$real/moved'"
 run on lib --moved-from never; expect_rc 1; expect_in_err "was never protected"
-run on lib; run on lib --moved-from moved; expect_rc 1; expect_in_err "history of its own"
+# A copy is not a move.
+cp -a moved copy; run on copy --moved-from moved; expect_rc 1
+expect_in_err "moved is still there"; expect_in_err "belay on $real/copy"
+run on copy --moved-from moved --json; expect_py "d['error']['code'] == 'refused'"
+run list --root moved --json; expect_py "len(d['checkpoints']) == 2"
+# Protected in the new place already: fine as long as nothing was kept there.
+mkdir lib2; run on lib2; (cd lib2 && "$BELAY_BIN" checkpoint -q >/dev/null)
+mv moved again
+run on again; expect_rc 0; expect_in_err "--moved-from $real/moved"
+run on lib2 --moved-from moved; expect_rc 1; expect_in_err "history of its own"
+run on again --moved-from moved; expect_rc 0; expect_in_out "goes on here"
+run list --root again --json; expect_py "len(d['checkpoints']) == 2 and d['root'] == '$real/again'"
+run roots --all --json; expect_py "[r['root'] for r in d['roots']].count('$real/again') == 1"
+# The old name is a symlink to the new place.
+mv again moved; ln -s moved again
+run roots --json; expect_py "[r['state'] for r in d['roots'] if r['root'] == '$real/again'] == ['moved']"
+run status --root moved; expect_in_out "belay on --moved-from $real/again"
+run checkpoint --root again; expect_rc 1; expect_in_err "--moved-from $real/again"
+run on moved --moved-from again; expect_rc 0; expect_in_out "goes on here"
+run list --root again --json; expect_py "len(d['checkpoints']) == 2 and d['root'] == '$real/moved'"
+rm again
 mkdir gone; run on gone; rm -r gone
 run status --root gone --json; expect_rc 0; expect_py "d['protected'] and d['root'] == '$real/gone'"
 run off gone; expect_rc 0
