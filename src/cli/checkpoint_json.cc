@@ -78,11 +78,16 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("git").Null();
   json.Key("skipped").BeginArray();
   for (const SkippedPath& path : skipped) {
+    if (IsHeld(path.why)) continue;
     json.BeginObject();
     json.Key("path").PathValue(path.path);
     json.Key("why").String(SkipName(path.why));
     json.EndObject();
   }
+  json.EndArray();
+  json.Key("changing").BeginArray();
+  for (const SkippedPath& path : skipped)
+    if (IsHeld(path.why)) json.PathValue(path.path);
   json.EndArray();
   json.Key("pinned").Bool(entry.pinned);
   json.Key("partial").Bool(c.partial);

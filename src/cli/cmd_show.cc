@@ -7,6 +7,7 @@
 #include "cli/text.h"
 #include "core/operations.h"
 #include "core/settings_table.h"
+#include "core/state_rules.h"
 #include "core/state_view.h"
 
 namespace belay {
@@ -19,6 +20,7 @@ constexpr size_t kShown = 20;  // lines of a long list; all of it with -v
 struct ChangedPath {
   std::string path;
   Change change;
+  bool left_out = false;  // no longer covered, which is not deleted
 };
 
 std::string_view ChangeName(Change change) {
@@ -55,6 +57,7 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
   BELAY_TRY(auto before, root.catalog->ListCheckpoints(
                              {.root = c.root, .before_seq = c.seq, .limit = 1}));
   ObjectId from;
+  std::optional<StateView> before_rules;
   if (!before.empty()) {
     d.before = before[0].checkpoint.id.text();
     auto state = store.GetState(before[0].checkpoint.state);
@@ -63,6 +66,8 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
       return d;
     }
     from = state->tree;
+    if (auto view = LoadState(store, before[0].checkpoint.state); view.ok())
+      before_rules = std::move(*view);
   }
   auto counted =
       DiffTrees(from, d.view.state.tree, TreesOf(store),
@@ -71,6 +76,19 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
                   if (change == Change::kDeleted && IsLeftOut(d.skipped, path)) return;
                   d.changed.push_back({std::string(path), change});
                 });
+  if (before_rules && d.view.rules) {
+    // The rules of then covered it, those of now do not: it may well be there still.
+    const ContentReader contents = [&](const ObjectId& id) {
+      return store.ReadContentBytes(id, kMaxPatternFile);
+    };
+    StateRules then(*before_rules, TreesOf(store), contents);
+    StateRules now(d.view, TreesOf(store), contents);
+    for (ChangedPath& changed : d.changed) {
+      if (changed.change != Change::kDeleted) continue;
+      auto was = then.Ask(changed.path, false), is = now.Ask(changed.path, false);
+      changed.left_out = was.ok() && is.ok() && was->covered && !is->covered;
+    }
+  }
   if (!counted.ok()) {
     d.changed.clear();
     d.trouble.push_back(StrCat("what changed: ", counted.error().what));
@@ -119,7 +137,8 @@ void WriteMore(const Details& d, JsonWriter& json) {
   for (const ChangedPath& changed : d.changed) {
     json.BeginObject();
     json.Key("path").PathValue(changed.path);
-    json.Key("change").String(ChangeName(changed.change));
+    json.Key("change").String(changed.left_out ? "left_out"
+                                               : ChangeName(changed.change));
     json.EndObject();
   }
   json.EndArray();
@@ -145,10 +164,13 @@ void WriteMore(const Details& d, JsonWriter& json) {
       json.BeginObject();
       json.Key("path").PathValue(top.path);
       json.Key("git").Bool(top.in_git);
+      json.Key("index_unknown").Bool(top.index_unknown);
       json.EndObject();
     }
     json.EndArray().EndObject();
   }
+  WriteList(json, "doubts",
+            d.view.rules ? DoubtsOf(*d.view.rules) : std::vector<std::string>());
   WriteList(json, "trouble", d.trouble);
 }
 
@@ -228,11 +250,13 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
     for (const std::string& name : RuleFiles(rules)) page.Field("rule file", name);
     for (const RulesRecord::Top& top : rules.work_trees)
       if (!top.path.empty()) page.Field("nested git", top.path);
+    for (const std::string& doubt : DoubtsOf(rules)) page.Field("doubt", doubt);
   }
   std::vector<std::string> lines;
   for (const ChangedPath& changed : d.changed)
-    lines.push_back(StrCat(Pad(ChangeName(changed.change), 10),
-                           FitPath(EscapeForDisplay(changed.path), kColumns - 12)));
+    lines.push_back(
+        StrCat(Pad(changed.left_out ? "left out" : ChangeName(changed.change), 10),
+               FitPath(EscapeForDisplay(changed.path), kColumns - 12)));
   page.List(d.before ? StrCat("changed since ", d.before->substr(0, 7), ":")
                      : std::string("the first of this root; it holds:"),
             lines);
@@ -240,8 +264,14 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
     term.Out(StrCat("nothing changed since ", d.before->substr(0, 7), "\n"));
   lines.clear();
   for (const SkippedPath& skipped : d.skipped)
-    lines.push_back(StrCat(Pad(SkipName(skipped.why), 14),
-                           FitPath(EscapeForDisplay(skipped.path), kColumns - 16)));
+    if (IsHeld(skipped.why))
+      lines.push_back(FitPath(EscapeForDisplay(skipped.path), kColumns - 2));
+  page.List("changed while being read, kept as last read:", lines);
+  lines.clear();
+  for (const SkippedPath& skipped : d.skipped)
+    if (!IsHeld(skipped.why))
+      lines.push_back(StrCat(Pad(SkipName(skipped.why), 14),
+                             FitPath(EscapeForDisplay(skipped.path), kColumns - 16)));
   page.List("left out, besides what the rules leave out:", lines);
 }
 

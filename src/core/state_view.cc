@@ -4,6 +4,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/escape.h"
+
 namespace belay {
 
 namespace {
@@ -63,6 +65,18 @@ Result<StateView> LoadState(Store& store, const ObjectId& id) {
   else
     view.trouble = rules.error().what;
   return view;
+}
+
+std::vector<std::string> DoubtsOf(const RulesRecord& rules) {
+  std::vector<std::string> doubts;
+  for (const RulesRecord::Top& top : rules.work_trees)
+    if (top.index_unknown)
+      doubts.push_back(
+          "git's index" +
+          (top.path.empty() ? "" : " of " + EscapeForDisplay(top.path)) +
+          " could not be read: files that were new, and tracked although ignored, are "
+          "not in this checkpoint");
+  return doubts;
 }
 
 Scan::TreeReader TreesOf(Store& store) {

@@ -23,6 +23,10 @@ struct StateView {
 // Only a state that cannot be read itself is an error.
 Result<StateView> LoadState(Store& store, const ObjectId& id);
 
+// What somebody who relies on the state should know, in words: where git's index could
+// not be read, what it tracked is not known.
+std::vector<std::string> DoubtsOf(const RulesRecord& rules);
+
 // Reads trees of `store`, which must outlive it.
 Scan::TreeReader TreesOf(Store& store);
 

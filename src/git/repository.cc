@@ -125,8 +125,10 @@ Result<std::optional<GitDir>> FollowEntry(Fs& fs, const Fd& dir, const AbsPath& 
   }
 }
 
+// What may not be read is not absent.
 Result<std::optional<GitDir>> NoneIfAbsent(Result<std::optional<GitDir>> found) {
-  if (!found.ok() && IsAbsence(found.error())) return std::optional<GitDir>();
+  if (!found.ok() && IsAbsence(found.error()) && found.error().sys != EACCES)
+    return std::optional<GitDir>();
   return found;
 }
 

@@ -56,6 +56,8 @@ class TrackedSet {
   virtual ~TrackedSet() = default;
   virtual bool HasFile(std::string_view path) const = 0;  // file, symlink, submodule
   virtual bool HasBelow(std::string_view dir) const = 0;  // some entry lies below it
+  // The index could not be read: that something is not in the set means nothing.
+  virtual bool unknown() const { return false; }
 };
 
 // --- what goes in --------------------------------------------------------------------
@@ -211,6 +213,10 @@ class DirRules : public std::enable_shared_from_this<DirRules> {
 
   // Something in this directory is in the index that counts here.
   bool HoldsTracked() const;
+
+  // What is tracked here could not be found out: what Decide() leaves out, other than
+  // secrets, might be tracked. Ask after Decide().
+  bool MayBeTracked() const { return tracked_ != nullptr && tracked_->unknown(); }
 
   // From the root, "" for the root itself.
   std::string Path() const;

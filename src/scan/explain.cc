@@ -99,14 +99,25 @@ bool Explainer::IsOtherMount(const FileStat& stat) const {
                              stat.dev != root_dev_);
 }
 
+// The answer is good until the next call.
 Result<const Fd*> Explainer::OpenDir(const std::string& path) {
+  constexpr size_t kMaxOpen = 32;
   if (path.empty()) return &root_fd_;
-  if (!opened_.is_open() || opened_path_ != path) {
-    BELAY_TRY(RelPath below, RelPath::Parse(path));
-    BELAY_TRY(opened_, fs_.OpenBeneath(root_fd_, below, OpenMode::Directory()));
-    opened_path_ = path;
-  }
-  return &opened_;
+  auto holds = [&](const std::string& dir) {
+    return path.size() >= dir.size() && path.compare(0, dir.size(), dir) == 0 &&
+           (path.size() == dir.size() || path[dir.size()] == '/');
+  };
+  // The directories above stay open: each is asked for again after what is in it.
+  while (!opened_.empty() && !holds(opened_.back().path)) opened_.pop_back();
+  if (!opened_.empty() && opened_.back().path.size() == path.size())
+    return &opened_.back().dir;
+  const Fd& from = opened_.empty() ? root_fd_ : opened_.back().dir;
+  const size_t skip = opened_.empty() ? 0 : opened_.back().path.size() + 1;
+  BELAY_TRY(RelPath below, RelPath::Parse(std::string_view(path).substr(skip)));
+  BELAY_TRY(Fd dir, fs_.OpenBeneath(from, below, OpenMode::Directory()));
+  opened_.push_back({path, std::move(dir)});
+  if (opened_.size() > kMaxOpen) opened_.pop_front();
+  return &opened_.back().dir;
 }
 
 Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
@@ -134,6 +145,9 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
       if (ours && fs_.StatAt(**fd, Name::Literal(".git")).ok()) {
         BELAY_TRY(RelPath below, RelPath::Parse(path));
         BELAY_TRY(work_tree, loader_.At(request_.root, request_.root.Join(below), {}));
+        if (work_tree)
+          trouble_.insert(trouble_.end(), work_tree->trouble.begin(),
+                          work_tree->trouble.end());
       }
     } else if (!IsAboutTheFile(fd.error())) {
       return std::move(fd).error();
@@ -266,7 +280,6 @@ Status Explainer::AddBelow(const std::string& path, LeftOut& to,
 Result<CoverageSurvey> Explainer::Survey(
     size_t keep, const std::function<void(uint64_t)>& progress) {
   CoverageSurvey survey;
-  survey.trouble = trouble_;
   auto larger = [](const LeftOut& a, const LeftOut& b) {
     return std::tie(b.bytes, b.files, a.path) < std::tie(a.bytes, a.files, b.path);
   };
@@ -373,6 +386,7 @@ Result<CoverageSurvey> Explainer::Survey(
   std::sort(survey.left_out.begin(), survey.left_out.end(), larger);
   if (survey.left_out.size() > keep) survey.left_out.resize(keep);
   std::sort(survey.nested.begin(), survey.nested.end());
+  survey.trouble = trouble_;
   return survey;
 }
 

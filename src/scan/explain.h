@@ -10,6 +10,7 @@
 //
 // Threads: one.
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -62,7 +63,7 @@ class Explainer {
   Result<CoverageSurvey> Survey(size_t keep,
                                 const std::function<void(uint64_t)>& progress = {});
 
-  // What git's files could not tell us about the work tree around the root.
+  // What git's files could not tell us about the work trees that were met.
   const std::vector<std::string>& trouble() const { return trouble_; }
 
  private:
@@ -85,8 +86,13 @@ class Explainer {
   uint64_t root_dev_ = 0;
   std::vector<std::string> elsewhere_;  // relative paths of other roots and the store
   std::unordered_map<std::string, std::unique_ptr<Dir>> dirs_;
-  std::string opened_path_;  // the directory that is open, if any but the root
-  Fd opened_;
+  // Open directories, each in the one before it (not always directly): the next one is
+  // opened from the nearest, or a deep tree would cost the square of its depth.
+  struct Opened {
+    std::string path;
+    Fd dir;
+  };
+  std::deque<Opened> opened_;
   std::vector<std::string> trouble_;
   uint64_t looked_at_ = 0;
 };

@@ -14,7 +14,7 @@ constexpr uint64_t kSkipSecrets = 1, kDefaultExcludesOn = 2;
 // Of a work tree.
 constexpr uint64_t kTopPath = 1, kTopFlags = 2, kTopInfo = 3, kTopGlobal = 4,
                    kTopBelow = 5, kTopAbove = 6;
-constexpr uint64_t kInGit = 1, kIgnoreCase = 2;
+constexpr uint64_t kInGit = 1, kIgnoreCase = 2, kIndexUnknown = 4;
 // Of a file of rules. One without content stands for a directory that had none.
 constexpr uint64_t kFileName = 1, kFileContent = 2;
 // Of a skipped path.
@@ -96,8 +96,10 @@ RulesRecord MakeRulesRecord(const ScanRequest& request, const ScanSummary& summa
   record.uid = summary.uid;
   record.gid = summary.gid;
   for (const ScanSummary::AtPath& top : summary.work_trees)
-    record.work_trees.push_back(
-        {top.path, top.facts.repository.has_value(), *top.facts.input});
+    record.work_trees.push_back({.path = top.path,
+                                 .in_git = top.facts.repository.has_value(),
+                                 .index_unknown = top.facts.index_unknown,
+                                 .input = *top.facts.input});
   record.loose_rules = summary.loose_rules;
   for (const SkippedPath& skipped : summary.skipped) {
     if (skipped.why == Skip::kOtherRoot)
@@ -125,7 +127,8 @@ Result<Node> EncodeRules(const RulesRecord& record, ScanSink& sink) {
     Fields fields;
     fields.Add(kTopPath, top.path);
     fields.AddNumber(kTopFlags, (top.in_git ? kInGit : 0) |
-                                    (top.input.ignore_case ? kIgnoreCase : 0));
+                                    (top.input.ignore_case ? kIgnoreCase : 0) |
+                                    (top.index_unknown ? kIndexUnknown : 0));
     if (top.input.info_exclude)
       BELAY_OK(encoder.AddFile(fields, kTopInfo, top.input.info_exclude));
     if (top.input.global_excludes)
@@ -177,6 +180,7 @@ Result<RulesRecord> DecodeRules(const Node& node, const ContentReader& read) {
     if (!path || !top_flags || !IsPathOrTop(*path)) return Bad();
     top.path = *path;
     top.in_git = (*top_flags & kInGit) != 0;
+    top.index_unknown = (*top_flags & kIndexUnknown) != 0;
     top.input.ignore_case = (*top_flags & kIgnoreCase) != 0;
     BELAY_TRY(top.input.info_exclude, decoder.OneFile(top_fields, kTopInfo));
     BELAY_TRY(top.input.global_excludes, decoder.OneFile(top_fields, kTopGlobal));

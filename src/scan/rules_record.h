@@ -25,6 +25,9 @@ struct RulesRecord {
   struct Top {
     std::string path;  // "" for the one around the root
     bool in_git = false;
+    // The index could not be read: new files that were tracked although ignored are
+    // not in the tree.
+    bool index_unknown = false;
     WorkTreeInput input;  // `tracked` is not kept: a tracked file is in the tree
   };
   std::vector<Top> work_trees;           // by path

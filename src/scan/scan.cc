@@ -917,6 +917,14 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     if (!decided) {
       BELAY_TRY(decision, decide(name, is_dir));
     }
+    // It may be covered only because git tracks it, and the index cannot be read: what
+    // was covered stays so. It is there, and must not look deleted.
+    if (!decided && !decision.covered && known != nullptr && known->covered() &&
+        decision.why != Why::kSecret && decision.why != Why::kGitDir &&
+        (known->kind == CacheKind::kDirectory) == is_dir && rules->MayBeTracked()) {
+      decision.covered = !is_dir;
+      if (is_dir) decision.descend = Descend::kNamed;
+    }
     if (is_dir) {
       if (!decided && decision.descend == Descend::kNo) continue;
       CacheEntry e;
@@ -949,8 +957,8 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
       draft.Add(e, name, {});
       continue;
     }
-    ++seen;
     BELAY_OK(AddFile(worker, node, name, known, *at));
+    if (draft.entries.back().covered()) ++seen;
   }
   if (seen_.fetch_add(seen) + seen > request_.max_files) {
     too_many_ = true;
@@ -977,7 +985,8 @@ Result<bool> Scan::IsGitsOwn(Node& node, const Fd& dir,
   return !rules->HoldsTracked();
 }
 
-// Where they are, as far as was seen when the limit was reached.
+// Where they are, as far as was seen when the limit was reached: each number is a
+// least.
 Error Scan::TooManyFiles() const {
   std::unordered_map<const Node*, uint64_t> below;
   std::vector<const Node*> dirs{root_};
@@ -1001,8 +1010,10 @@ Error Scan::TooManyFiles() const {
       "leave directories out with a line in .belayignore, or raise max_files";
   std::string largest;
   for (size_t i = 0; i < dirs.size() && i < 3; ++i)
-    largest += (i == 0 ? " (most are in " : ", ") + EscapeForDisplay(dirs[i]->path()) +
-               "/: " + std::to_string(below[dirs[i]]);
+    if (below[dirs[i]] > 0)
+      largest += (i == 0 ? " (seen so far: at least " : ", ") +
+                 std::to_string(below[dirs[i]]) + " in " +
+                 EscapeForDisplay(dirs[i]->path()) + "/";
   if (!largest.empty()) largest += ")";
   return Error(Errc::kRefused, "there are more than " +
                                    std::to_string(request_.max_files) + " files here" +
@@ -1124,7 +1135,7 @@ void Scan::LeaveOut(Capture& capture, const Error& error) {
   CacheEntry& e = capture.node->draft->entries[capture.entry];
   const bool other = error.sys == ELOOP || error.sys == EINVAL;
   e.kind = CacheKind::kNone;
-  e.why = other ? Skip::kChanging : Skip::kUnreadable;
+  e.why = other ? Skip::kReplaced : Skip::kUnreadable;
   e.flags |= CacheEntry::kRacy;
 }
 
@@ -1441,6 +1452,7 @@ Status Scan::BuildNode(Node& node) {
     std::lock_guard guard(facts.late->mutex);
     if (facts.late->what) {
       facts.trouble.push_back(*facts.late->what);
+      facts.index_unknown = true;
       same = false;
     }
   }
@@ -1486,9 +1498,10 @@ namespace {
 // One path that is in one of two trees only, with everything below it.
 class TreeCounter {
  public:
-  TreeCounter(const Scan::TreeReader& read, const ChangeVisitor& visit,
+  using Disk = std::function<bool(const std::string& path, bool directory)>;
+  TreeCounter(const Scan::TreeReader& read, Disk disk, const ChangeVisitor& visit,
               ChangeCounts& counts)
-      : read_(read), visit_(visit), counts_(counts) {}
+      : read_(read), disk_(std::move(disk)), visit_(visit), counts_(counts) {}
 
   void Count(std::string_view path, Change change) {
     if (visit_) visit_(path, change);
@@ -1504,22 +1517,34 @@ class TreeCounter {
         break;
     }
   }
-  // A directory counts by what is in it, an empty one by itself.
-  Status Deleted(std::string path, const TreeEntry& entry) {
-    std::vector<std::pair<std::string, TreeEntry>> stack;
-    stack.push_back({std::move(path), entry});
+  // A directory counts by what is in it, an empty one by itself. `gone`: it is known
+  // not to be there; else it may only be covered no longer.
+  Status Deleted(std::string path, const TreeEntry& entry, bool gone) {
+    struct Old {
+      std::string path;
+      TreeEntry entry;
+      bool gone;
+    };
+    std::vector<Old> stack;
+    stack.push_back(
+        {std::move(path), entry, gone || BELAY_MUTANT("ignored-is-deleted")});
     while (!stack.empty()) {
-      auto [at, now] = std::move(stack.back());
+      Old at = std::move(stack.back());
       stack.pop_back();
-      if (now.kind != EntryKind::kDirectory) {
-        Count(at, Change::kDeleted);
+      const bool was_dir = at.entry.kind == EntryKind::kDirectory;
+      if (!at.gone) {
+        at.gone = !disk_(at.path, was_dir);
+        if (!at.gone && !was_dir) continue;
+      }
+      if (!was_dir) {
+        Count(at.path, Change::kDeleted);
         continue;
       }
-      BELAY_TRY(Tree tree, read_(now.id));
-      if (tree.entries.empty()) Count(at, Change::kDeleted);
+      BELAY_TRY(Tree tree, read_(at.entry.id));
+      if (tree.entries.empty() && at.gone) Count(at.path, Change::kDeleted);
       for (TreeEntry& e : tree.entries) {
-        std::string below = Joined(at, e.name);
-        stack.push_back({std::move(below), std::move(e)});
+        std::string below = Joined(at.path, e.name);
+        stack.push_back({std::move(below), std::move(e), at.gone});
       }
     }
     return Ok();
@@ -1527,6 +1552,7 @@ class TreeCounter {
 
  private:
   const Scan::TreeReader& read_;
+  const Disk disk_;
   const ChangeVisitor& visit_;
   ChangeCounts& counts_;
 };
@@ -1545,11 +1571,26 @@ EntryKind ToEntryKind(CacheKind kind) {
 
 }  // namespace
 
+// What cannot be looked at counts as there.
+bool Scan::IsStillThere(const std::string& path, bool directory) const {
+  auto below = RelPath::Parse(path);
+  if (!below.ok()) return false;
+  auto there = fs_.OpenBeneath(root_fd_, *below, {.access = OpenMode::Access::kPath});
+  if (!there.ok()) return !IsGone(there.error());
+  auto stat = fs_.Stat(*there);
+  return stat.ok() && (stat->type == FileType::kDirectory) == directory;
+}
+
 Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& read,
                                         const ChangeVisitor& visit) const {
   ChangeCounts counts;
   if (base == root_->tree()) return counts;
-  TreeCounter counter(read, visit, counts);
+  TreeCounter counter(
+      read,
+      [this](const std::string& path, bool directory) {
+        return IsStillThere(path, directory);
+      },
+      visit, counts);
   // Pairs of directories that differ; a null tree: everything here is new.
   std::vector<std::pair<const Node*, std::optional<ObjectId>>> stack;
   stack.push_back({root_, base.is_zero() ? std::nullopt : std::optional(base)});
@@ -1577,11 +1618,11 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
       any = true;
       const std::string_view name = view.NameOf(e);
       for (; old != tree.entries.end() && old->name < name; ++old)
-        BELAY_OK(counter.Deleted(Joined(path, old->name), *old));
+        BELAY_OK(counter.Deleted(Joined(path, old->name), *old, false));
       const TreeEntry* before = nullptr;
       if (old != tree.entries.end() && old->name == name) before = &*old++;
       if (before != nullptr && before->kind != ToEntryKind(e.kind)) {
-        BELAY_OK(counter.Deleted(Joined(path, name), *before));
+        BELAY_OK(counter.Deleted(Joined(path, name), *before, true));
         before = nullptr;
       }
       if (e.kind != CacheKind::kDirectory) {
@@ -1602,7 +1643,7 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
                        before != nullptr ? std::optional(before->id) : std::nullopt});
     }
     for (; old != tree.entries.end(); ++old)
-      BELAY_OK(counter.Deleted(Joined(path, old->name), *old));
+      BELAY_OK(counter.Deleted(Joined(path, old->name), *old, false));
     if (!any && !base_id && node != root_) counter.Count(path, Change::kAdded);
   }
   return counts;

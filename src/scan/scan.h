@@ -11,7 +11,8 @@
 //   * What is not covered is not in the tree. Where that is not a rule's doing (too
 //     large, unreadable, special, another mount ...) it is listed with the reason; an
 //     unreadable file is never taken for an absent one.
-//   * A file that changes while it is read is read again, then listed as `changing`.
+//   * A file that changes while it is read is read again, then kept as read last and
+//     listed as `changing`.
 //
 // Steps: Walk (two threads; stat everything known, list directories that changed,
 // decide about new names), Capture (two threads; read what changed), Build (trees from
@@ -119,7 +120,8 @@ class Scan {
 
   const ScanSummary& summary() const { return summary_; }
   // What differs from the tree `base`, which is read from `reader` only where it
-  // differs. Zero `base`: everything is added.
+  // differs. Zero `base`: everything is added. What is still there and no longer
+  // covered is not deleted: nothing is said of it (one look at the disk for each).
   using TreeReader = std::function<Result<Tree>(const ObjectId&)>;
   Result<ChangeCounts> ChangesSince(const ObjectId& base, const TreeReader& read,
                                     const ChangeVisitor& visit = {}) const;
@@ -172,6 +174,7 @@ class Scan {
   Status BuildNode(Node& node);
   void Report(ScanProgress::Step step);
   bool IsLate(const FileStat& stat);
+  bool IsStillThere(const std::string& path, bool directory) const;
   void Fail(Error error);
   int64_t Now() { return clock_.WallMillis() * 1'000'000; }
 

@@ -83,6 +83,8 @@ std::string_view SkipName(Skip why) {
       return "secret";
     case Skip::kChangedLate:
       return "changed_late";
+    case Skip::kReplaced:
+      return "replaced";
   }
   return "unknown";
 }

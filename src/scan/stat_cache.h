@@ -49,8 +49,11 @@ enum class Skip : uint8_t {
   kIgnored = 9,       // kept here only because its content decides about others
   kSecret = 10,       // secrets = "skip"
   kChangedLate = 11,  // changed after whoever waited for the scan was let go
+  kReplaced = 12,     // it became something else while it was read
 };
 std::string_view SkipName(Skip why);  // "too_large"
+// Something of it is in the tree all the same.
+constexpr bool IsHeld(Skip why) { return why == Skip::kChanging; }
 
 enum class CacheKind : uint8_t { kNone = 0, kFile = 1, kSymlink = 2, kDirectory = 3 };
 

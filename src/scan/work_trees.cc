@@ -1,14 +1,23 @@
 #include "scan/work_trees.h"
 
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 
 #include "base/fast_hash.h"
+#include "base/mutant.h"
 #include "scan/stat_cache.h"
 
 namespace belay {
 
 namespace {
+
+std::string IndexTrouble(const Error& error) {
+  return error.what +
+         ": what git tracks although it is ignored is kept as before; new files of "
+         "that "
+         "kind are not in the checkpoint";
+}
 
 // Asks the index when first asked.
 class LazyTracked final : public TrackedSet {
@@ -23,6 +32,7 @@ class LazyTracked final : public TrackedSet {
 
   bool HasFile(std::string_view path) const override { return Paths().Find(path) != 0; }
   bool HasBelow(std::string_view dir) const override { return Paths().HasBelow(dir); }
+  bool unknown() const override { return unknown_; }
 
  private:
   const TrackedPaths& Paths() const {
@@ -32,8 +42,9 @@ class LazyTracked final : public TrackedSet {
         paths_ = std::move(index->paths);
         return;
       }
+      unknown_ = !BELAY_MUTANT("unreadable-index-is-empty");
       std::lock_guard guard(late_->mutex);
-      late_->what = index.error().what;
+      late_->what = IndexTrouble(index.error());
     });
     return paths_;
   }
@@ -44,6 +55,15 @@ class LazyTracked final : public TrackedSet {
   const std::shared_ptr<WorkTreeFacts::LateTrouble> late_;
   mutable std::once_flag loaded_;
   mutable TrackedPaths paths_;
+  mutable std::atomic<bool> unknown_{false};
+};
+
+// Of an index that cannot be read.
+class UnknownTracked final : public TrackedSet {
+ public:
+  bool HasFile(std::string_view) const override { return false; }
+  bool HasBelow(std::string_view) const override { return false; }
+  bool unknown() const override { return !BELAY_MUTANT("unreadable-index-is-empty"); }
 };
 
 // A file of rules as git reads it; nothing when there is none to read.
@@ -79,10 +99,13 @@ Result<std::shared_ptr<const TrackedSet>> WorkTreeLoader::LoadIndex(
   const GitRepository& repository = *facts.repository;
   const int64_t now = clock_.WallMillis() * 1'000'000;
   auto stat = StatIndex(fs_, repository.index());
-  if (!stat.ok()) {
-    facts.trouble.push_back(stat.error().what);
-    return std::shared_ptr<const TrackedSet>();
-  }
+  auto unknown = [&](const Error& error) {
+    facts.trouble.push_back(IndexTrouble(error));
+    facts.index_unknown = true;
+    facts.index.racy = true;  // try again next time
+    return std::shared_ptr<const TrackedSet>(std::make_shared<UnknownTracked>());
+  };
+  if (!stat.ok()) return unknown(stat.error());
   if (!*stat) {
     facts.index = {.print = 0, .names = 0, .racy = false};
     return std::shared_ptr<const TrackedSet>();
@@ -95,11 +118,7 @@ Result<std::shared_ptr<const TrackedSet>> WorkTreeLoader::LoadIndex(
         std::make_shared<LazyTracked>(fs_, facts, places_.ask));
   }
   auto index = ReadTracked(fs_, repository, places_.ask);
-  if (!index.ok()) {
-    facts.trouble.push_back(index.error().what);
-    facts.index.racy = true;  // try again next time
-    return std::shared_ptr<const TrackedSet>();
-  }
+  if (!index.ok()) return unknown(index.error());
   if (index->stat && Fingerprint(*index->stat, key_) != facts.index.print)
     facts.index.racy = true;  // replaced between the two looks
   facts.index.names = LoadU64(index->paths.names_digest().bytes.data());
@@ -123,6 +142,8 @@ Status WorkTreeLoader::Fill(WorkTreeFacts& facts, WorkTreeInput input,
     facts.trouble.insert(facts.trouble.end(), repository.problems.begin(),
                          repository.problems.end());
     BELAY_TRY(input.tracked, LoadIndex(facts, hint));
+  } else if (facts.index_unknown) {
+    input.tracked = std::make_shared<UnknownTracked>();
   }
   Bytes all;
   ByteWriter out(all);
@@ -132,6 +153,7 @@ Status WorkTreeLoader::Fill(WorkTreeFacts& facts, WorkTreeInput input,
     out.Sized(rules->bytes);
   };
   out.U8(facts.repository ? 1 : 0);
+  out.U8(facts.index_unknown ? 1 : 0);
   out.U8(input.ignore_case ? 1 : 0);
   add(input.info_exclude);
   add(input.global_excludes);
@@ -153,7 +175,8 @@ Result<WorkTreeFacts> WorkTreeLoader::AroundRoot(const AbsPath& root,
   if (found.ok()) {
     facts.repository = std::move(*found);
   } else {
-    facts.trouble.push_back(found.error().what);
+    facts.trouble.push_back(IndexTrouble(found.error()));
+    facts.index_unknown = true;
   }
   if (!facts.repository) {
     auto excludes = UserExcludesFile(fs_, places_.user, facts.trouble);
@@ -190,8 +213,14 @@ Result<std::optional<WorkTreeFacts>> WorkTreeLoader::At(const AbsPath& root,
                                                         const IndexHint& hint) {
   WorkTreeFacts facts;
   auto found = OpenRepositoryAt(fs_, dir, places_.user);
-  if (!found.ok() || !*found || (*found)->work_tree != dir)
-    return std::optional<WorkTreeFacts>();
+  if (!found.ok()) {
+    facts.trouble.push_back(IndexTrouble(found.error()));
+    facts.index_unknown = true;
+    auto excludes = UserExcludesFile(fs_, places_.user, facts.trouble);
+    BELAY_OK(Fill(facts, {}, root, excludes, hint));
+    return std::optional(std::move(facts));
+  }
+  if (!*found || (*found)->work_tree != dir) return std::optional<WorkTreeFacts>();
   facts.repository = std::move(*found);
   auto excludes = facts.repository->excludes_file;
   BELAY_OK(Fill(facts, {}, root, excludes, hint));

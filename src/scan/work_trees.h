@@ -5,8 +5,10 @@
 //
 // The index is the dear part (10 MB at 100,000 files): it is parsed only when its stat
 // differs from what the cache remembers, or when a rule makes the answer depend on what
-// is tracked. One that cannot be read tracks nothing, and trouble says so: a checkpoint
-// without the files that are tracked although ignored is better than none.
+// is tracked. Of one that cannot be read it is not known what it tracks
+// (TrackedSet::unknown), and trouble says so: the scan keeps what it covered before,
+// and a checkpoint that may lack new files which are tracked although ignored is better
+// than none.
 //
 // Threads: a loader is used by one thread at a time; what it returns is immutable and
 // may be asked by any.
@@ -49,6 +51,8 @@ struct WorkTreeFacts {
   std::shared_ptr<const WorkTreeInput> input;
   // Settings or an index that cannot be read, in words.
   std::vector<std::string> trouble;
+  // What is tracked could not be found out.
+  bool index_unknown = false;
   // An index that was to be read when first asked, and then could not be: what was
   // decided meanwhile is to be decided again. Set by any thread, once.
   struct LateTrouble {
@@ -70,7 +74,7 @@ class WorkTreeLoader {
   // The work tree that holds `root`, or the root alone where there is none.
   Result<WorkTreeFacts> AroundRoot(const AbsPath& root, const IndexHint& hint);
   // The work tree whose top is `dir`, nested in `root`; nothing when its `.git` is no
-  // repository.
+  // repository. One that cannot be opened has no `repository`, and trouble.
   Result<std::optional<WorkTreeFacts>> At(const AbsPath& root, const AbsPath& dir,
                                           const IndexHint& hint);
 

@@ -306,6 +306,47 @@ TEST(GitScan, AnIndexThatCannotBeReadIsSaid) {
   EXPECT_EQ(summary.files, 1u);
   ASSERT_EQ(summary.work_trees.size(), 1u);
   EXPECT_FALSE(summary.work_trees[0].facts.trouble.empty());
+  EXPECT_TRUE(summary.work_trees[0].facts.index_unknown);
+}
+
+TEST(GitScan, WhatWasTrackedThoughIgnoredStaysCoveredWhileTheIndexCannotBeRead) {
+  GitWorld world;
+  world.Init("r");
+  world.Write("r/.gitignore", "*.o\nout/\n");
+  world.Write("r/a.o", "1");
+  world.Write("r/new.o", "1");
+  world.Write("r/out/deep/b", "1");
+  world.Write("r/out/deep/junk", "1");
+  world.Init("r/lib");
+  world.Write("r/lib/.gitignore", "*.o\n");
+  world.Write("r/lib/c.o", "1");
+  world.Git("r", {"add", "-f", "a.o", "out/deep/b"});
+  world.Git("r/lib", {"add", "-f", "c.o"});
+  const Paths all{".gitignore", "a.o", "lib/.gitignore", "lib/c.o", "out/deep/b"};
+  RealScan scan(world / "r", world.user());
+  scan.Settle();
+  ASSERT_EQ(scan.Covered(), all);
+  world.Write("r/.git/index", "no index at all");
+  world.Write("r/lib/.git/index", "nor this");
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    EXPECT_EQ(scan.Covered(), all);
+    ScanSummary summary = scan.Run();
+    ASSERT_EQ(summary.work_trees.size(), 2u);
+    for (const auto& top : summary.work_trees)
+      EXPECT_TRUE(top.facts.index_unknown) << top.path;
+    scan.Settle();
+  }
+  // What is gone is gone, new content is seen.
+  world.Remove("r/a.o");
+  world.Write("r/lib/c.o", "22");
+  EXPECT_EQ(scan.Covered(),
+            (Paths{".gitignore", "lib/.gitignore", "lib/c.o", "out/deep/b"}));
+  // Readable again: by the rules.
+  world.Remove("r/.git/index");
+  world.Remove("r/lib/.git/index");
+  EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "lib/.gitignore"}));
+  EXPECT_FALSE(scan.Run().work_trees.at(0).facts.index_unknown);
 }
 
 TEST(GitScan, AnIndexThatCannotBeReadLaterIsSaidAndAskedAgain) {
@@ -323,6 +364,8 @@ TEST(GitScan, AnIndexThatCannotBeReadLaterIsSaidAndAskedAgain) {
   scan.fail_reads_of_index = true;
   ScanSummary failed = scan.Run();
   EXPECT_FALSE(failed.work_trees.at(0).facts.trouble.empty());
+  EXPECT_TRUE(failed.work_trees.at(0).facts.index_unknown);
+  EXPECT_EQ(failed.files, 2u) << "a.o stays";
   scan.fail_reads_of_index = false;
   scan.Settle();
   EXPECT_EQ(scan.Covered(), (Paths{".gitignore", "a.o"}));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/fault_fs.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
@@ -398,6 +400,43 @@ TEST_F(ScanTest, AFileThatNeverStandsStillIsKeptAndSaid) {
       Must(Scan::Run(racing, world_.clock, world_.random, request, world_.sink));
   EXPECT_EQ(Text(scan->summary().skipped), "log:changing ");
   EXPECT_EQ(scan->summary().files, 2u);
+}
+
+TEST_F(ScanTest, WhatIsNoLongerCoveredIsNotDeleted) {
+  MemFs store_disk;
+  test::World store_world(store_disk);
+  auto store = Must(store_world.Open());
+  auto writer = Must(store->Begin());
+  BatchSink sink(*writer);
+  for (const char* dir : {"d", "d/deep", "empty", "e", "f"}) world_.Dir(dir);
+  for (const char* path : {"a.o", "b.o", "d/x", "d/deep/y", "d/deep/z", "e/1", "f/1"})
+    world_.Put(path, "1");
+  world_.Link("l.o", "x");
+  ScanRequest request = world_.request;
+  request.rules = std::make_shared<RuleConfig>(world_.lists);
+  auto first = Must(Scan::Run(world_.disk, world_.clock, world_.random, request, sink));
+  const ObjectId base = first->summary().tree;
+  Must(writer->Commit());
+  Must(first->SaveCache());
+  auto read = [&](const ObjectId& id) { return store->GetTree(id); };
+
+  // Left out from now on; some of it is gone besides.
+  world_.Pass(kLater);
+  world_.Put(".gitignore", "*.o\nd/\nempty/\ne\nf\n");
+  world_.Remove("b.o");
+  world_.Remove("d/deep/z");
+  Must(test::RemoveTree(world_.disk, world_.root, N("e")));
+  Must(test::RemoveTree(world_.disk, world_.root, N("f")));
+  world_.Put("f", "a file now");
+  auto second =
+      Must(Scan::Run(world_.disk, world_.clock, world_.random, request, world_.sink));
+  std::set<std::string> deleted;
+  const ChangeCounts counts =
+      Must(second->ChangesSince(base, read, [&](std::string_view path, Change change) {
+        if (change == Change::kDeleted) deleted.insert(std::string(path));
+      }));
+  EXPECT_EQ(deleted, (std::set<std::string>{"b.o", "d/deep/z", "e/1", "f/1"}));
+  EXPECT_EQ(counts, (ChangeCounts{.added = 1, .deleted = 4}));
 }
 
 TEST_F(ScanTest, WhatChangedIsCountedAgainstAnotherTree) {
