@@ -1,8 +1,9 @@
 #pragma once
 
 // What this kernel and a file system can do, asked by trying: for `belay doctor`, which
-// tells people, and `belay on`, which refuses some. Nothing else depends on it: RealFs finds out for itself where it needs
-// to. Direct system calls, since Fs has no words for them.
+// tells people, and `belay on`, which refuses some. Nothing else depends on it: RealFs
+// finds out for itself where it needs to. Direct system calls, since Fs has no words
+// for them.
 
 #include <cstdint>
 #include <optional>

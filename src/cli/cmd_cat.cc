@@ -18,7 +18,7 @@ Result<bool> IsSecret(CommandContext& ctx, OpenedRoot& root, const StateView& vi
   RuleLists lists;
   lists.secret_patterns = Settings::DefaultSecretPatterns();
   if (IsSecretPath(view.rules ? view.rules->lists : lists, path)) return true;
-  BELAY_TRY(Settings settings, LoadSettingsFor(ctx, root.path));
+  const Settings settings = LoadSettingsToRescue(ctx, root.path).settings;
   lists.secret_patterns = settings.secret_patterns;
   return IsSecretPath(lists, path);
 }

@@ -46,6 +46,14 @@ std::string SkippedText(const std::vector<SkippedPath>& skipped) {
   return text;
 }
 
+std::string ChangingText(const std::vector<SkippedPath>& changing) {
+  std::string text = StrCat(CountText(changing.size(), "file"),
+                            " changed while being read, kept as last read: ",
+                            EscapeForDisplay(changing[0].path));
+  if (changing.size() > 1) text += ", ...";
+  return text;
+}
+
 }  // namespace
 
 ExitCode CmdCheckpoint(CommandContext& ctx) {
@@ -66,10 +74,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   if (!root.ok()) return FailOnStore(ctx, root.error());
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
-  if (!settings->enabled)
-    return ctx.term.Fail(
-        Error(Errc::kRefused, "checkpoints are switched off (enabled = false)")
-            .WithHint("switch them on: belay config enabled true"));
+  if (!settings->enabled) return ctx.term.Fail(SwitchedOff(*settings));
   request.root = root->root;
   request.settings = &*settings;
   request.git = GitPlacesOf(ctx.env);
@@ -103,7 +108,11 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
                       CountText(changed, "file"), " changed; ",
                       Milliseconds(c.took_us)));
-  if (!made->skipped.empty()) ctx.term.Say(StrCat("  ", SkippedText(made->skipped)));
+  std::vector<SkippedPath> left_out, changing;
+  for (const SkippedPath& path : made->skipped)
+    (IsHeld(path.why) ? changing : left_out).push_back(path);
+  if (!left_out.empty()) ctx.term.Say(StrCat("  ", SkippedText(left_out)));
+  if (!changing.empty()) ctx.term.Say(StrCat("  ", ChangingText(changing)));
   return ExitCode::kOk;
 }
 

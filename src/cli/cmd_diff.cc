@@ -233,9 +233,8 @@ ExitCode CmdDiff(CommandContext& ctx) {
     return ctx.term.FailUsage("--null goes with --name-only");
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto settings = LoadSettingsFor(ctx, root->path);
-  if (!settings.ok()) return ctx.term.Fail(settings.error());
-  auto code = Diff(ctx, *root, *settings).Run();
+  const Settings settings = LoadSettingsToRescue(ctx, root->path).settings;
+  auto code = Diff(ctx, *root, settings).Run();
   if (!code.ok()) return ctx.term.Fail(code.error());
   return *code;
 }

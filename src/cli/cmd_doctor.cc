@@ -77,9 +77,21 @@ class Doctor {
       Problem(found.error());
     }
     if (!f_.root) f_.root = RootStatus{.root = root};
-    if (!ctx_.fs.OpenDir(root).ok())
-      f_.problems.push_back(
-          StrCat("the directory is gone: ", EscapeForDisplay(root.bytes())));
+    switch (LookAtPlace(ctx_.fs, root)) {
+      case RootPlace::kThere:
+        break;
+      case RootPlace::kUnreadable:
+        f_.problems.push_back(
+            StrCat("the directory may not be read: ", EscapeForDisplay(root.bytes())));
+        break;
+      case RootPlace::kLinked:
+        f_.problems.push_back(StrCat("a symlink is in the place of the directory: ",
+                                     EscapeForDisplay(root.bytes())));
+        break;
+      case RootPlace::kGone:
+        f_.problems.push_back(
+            StrCat("the directory is gone: ", EscapeForDisplay(root.bytes())));
+    }
     BELAY_OK(LookAtSettings(root));
     BELAY_OK(LookAtStore());
     LookAtMachine(root);
@@ -110,8 +122,7 @@ class Doctor {
     }
     if (!settings.ok()) return Ok();
     for (const std::string& warning : settings->warnings) f_.notes.push_back(warning);
-    if (!settings->enabled)
-      f_.notes.push_back("checkpoints are switched off (enabled = false)");
+    if (!settings->enabled) f_.notes.push_back(SwitchedOff(*settings).what);
     f_.settings = std::move(*settings);
     return Ok();
   }

@@ -20,7 +20,7 @@ struct Source {
 };
 
 Result<Source> OpenNow(CommandContext& ctx, OpenedRoot& root) {
-  BELAY_TRY(Settings settings, LoadSettingsFor(ctx, root.path));
+  const Settings settings = LoadSettingsToRescue(ctx, root.path).settings;
   const GitPlaces git = GitPlacesOf(ctx.env);
   BELAY_TRY(ScanRequest request,
             ScanRequestFor(root.store(), *root.catalog, root.root, settings, git));

@@ -30,8 +30,8 @@ Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_
     auto there = ctx.fs.OpenDir(devices);
     auto dev = there.ok() ? ctx.fs.Stat(*there) : there.error();
     if (dev.ok() && dev->dev == stat.dev)
-      return Error(Errc::kRefused, StrCat(EscapeForDisplay(dir.bytes()),
-                                          " holds devices, not files"))
+      return Error(Errc::kRefused,
+                   StrCat(EscapeForDisplay(dir.bytes()), " holds devices, not files"))
           .WithHint("protect a directory on a disk");
   }
   if (ctx.args.has("--force")) return Ok();

@@ -75,13 +75,15 @@ ExitCode CmdRollback(CommandContext& ctx) {
   auto target = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
   if (!target.ok()) return ctx.term.Fail(target.error());
   const Checkpoint& checkpoint = target->entry.checkpoint;
-  auto settings = LoadSettingsFor(ctx, root->path);
-  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  // A file of settings that makes no sense does not stand between a user and a rescue;
+  // but then nothing is deleted, which such a line may have excluded.
+  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
   auto selected = SelectedPaths(ctx, root->path);
   if (!selected.ok())
     return ctx.term.FailUsage(selected.error().what, selected.error().hint);
 
-  RollbackRequest request = RequestFor(ctx, *root, *settings);
+  RollbackRequest request = RequestFor(ctx, *root, settings.settings);
+  request.plan.settings_unknown = !settings.complete;
   request.plan.select = std::move(*selected);
   request.plan.delete_ignored = ctx.args.has("--delete-ignored");
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");

@@ -1,7 +1,14 @@
+#include <algorithm>
+
+#include "base/clock.h"
 #include "base/escape.h"
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/capture.h"
+#include "core/last_failure.h"
+#include "core/roots.h"
+#include "core/state_view.h"
 
 namespace belay {
 
@@ -34,16 +41,111 @@ void WriteJson(const RootStatus& status, JsonWriter& json) {
   json.EndArray().EndObject();
 }
 
+// What keeps the next checkpoint from being made, as far as it can be known without
+// making one; then what was wrong with the last one.
+class Obstacles {
+ public:
+  Obstacles(CommandContext& ctx, RootStatus& status) : ctx_(ctx), status_(status) {}
+
+  void Find() {
+    LookAtDirectory();
+    LookAtSettings();
+    auto opened = OpenStore(ctx_, Store::Mode::kRead);
+    if (!opened.ok()) return;
+    Store& store = *(*opened)->store;
+    auto catalog = Catalog::Open(store);
+    if (!catalog.ok()) return;
+    auto root = FindRootAt(**catalog, status_.root);
+    if (!root.ok() || !*root) return;
+    auto last = (*catalog)->LastCheckpoint((*root)->root.id);
+    if (!last.ok()) return;
+    if (settings_) LookAtLimits(store, *last);
+    LookAtFailure(store, (*root)->root.id, *last);
+    LookAtDoubts(store, *last);
+  }
+
+ private:
+  void Add(std::string what) {
+    status_.failures.push_back({FormatUtcMillis(RealClock().WallMillis()), what});
+  }
+  void Add(const Error& error) {
+    Add(error.hint.empty() ? error.what : StrCat(error.what, "; ", error.hint));
+  }
+
+  void LookAtDirectory() {
+    const std::string root = EscapeForDisplay(status_.root.bytes());
+    switch (LookAtPlace(ctx_.fs, status_.root)) {
+      case RootPlace::kThere:
+        return;
+      case RootPlace::kGone:
+        return Add("the directory is gone: no checkpoint can be made");
+      case RootPlace::kUnreadable:
+        return Add("the directory may not be read: no checkpoint can be made");
+      case RootPlace::kLinked:
+        return Add(StrCat(
+            "a symlink is in its place; if it was moved: belay on NEW --moved-from ",
+            root));
+    }
+  }
+  void LookAtSettings() {
+    auto file = ctx_.env.UserSettingsFile();
+    if (!file.ok()) return;
+    auto settings = LoadSettings(ctx_.fs, *file, status_.root);
+    if (!settings.ok())
+      return Add(StrCat("no checkpoint can be made: ", settings.error().what));
+    settings_ = std::move(*settings);
+    if (!settings_->enabled) Add(SwitchedOff(*settings_));
+  }
+  void LookAtLimits(Store& store, const std::optional<CatalogEntry>& last) {
+    Status room = CheckRoom(store, *settings_);
+    if (!room.ok()) Add(room.error());
+    const uint64_t most = static_cast<uint64_t>(settings_->max_files);
+    if (last && most != 0 && last->checkpoint.files > most)
+      Add(StrCat("the last checkpoint has ", CountText(last->checkpoint.files, "file"),
+                 ", more than max_files (", std::to_string(most), ")"));
+  }
+  void LookAtFailure(Store& store, const RootId& root,
+                     const std::optional<CatalogEntry>& last) {
+    auto failure = ReadFailure(store, root);
+    if (!failure || failure->after != (last ? last->checkpoint.id : RecordId())) return;
+    // What still holds was said.
+    for (const RootStatus::Failure& said : status_.failures)
+      if (said.what.starts_with(failure->what)) return;
+    status_.failures.push_back(
+        {FormatUtcMillis(failure->at_ms), StrCat("no checkpoint: ", failure->what)});
+  }
+  void LookAtDoubts(Store& store, const std::optional<CatalogEntry>& last) {
+    if (!last) return;
+    auto state = LoadState(store, last->checkpoint.state);
+    if (!state.ok() || !state->rules) return;
+    for (const std::string& doubt : DoubtsOf(*state->rules))
+      status_.failures.push_back({FormatUtcMillis(last->checkpoint.made_ms),
+                                  StrCat("the last checkpoint: ", doubt)});
+  }
+
+  CommandContext& ctx_;
+  RootStatus& status_;
+  std::optional<Settings> settings_;
+};
+
 }  // namespace
 
 ExitCode CmdStatus(CommandContext& ctx) {
   auto status = FindRoot(ctx);
   if (!status.ok()) return FailOnStore(ctx, status.error());
+  if (status->is_protected) Obstacles(ctx, *status).Find();
+  const bool problem =
+      std::any_of(status->failures.begin(), status->failures.end(),
+                  [](const RootStatus::Failure& failure) { return !failure.passing; });
+  const ExitCode code = problem ? ExitCode::kProblem : ExitCode::kOk;
+  if (problem)
+    for (const RootStatus::Failure& failure : status->failures)
+      ctx.term.Warn(failure.what);
   if (ctx.term.json()) {
     JsonWriter json;
     WriteJson(*status, json);
     ctx.term.OutJson(json);
-    return ExitCode::kOk;
+    return code;
   }
   std::string root = EscapeForDisplay(status->root.bytes());
   if (!status->is_protected) {
@@ -54,14 +156,17 @@ ExitCode CmdStatus(CommandContext& ctx) {
                      : status->hint);
     return ExitCode::kOk;
   }
-  ctx.term.Out(StrCat(ctx.term.Paint(Style::kGreen, "protected"), ": ", root, "\n"));
+  ctx.term.Out(StrCat(problem
+                          ? ctx.term.Paint(Style::kYellow, "protected, with problems")
+                          : ctx.term.Paint(Style::kGreen, "protected"),
+                      ": ", root, "\n"));
   ctx.term.Say(status->last_text.empty()
                    ? "No checkpoint yet."
                    : StrCat("Last checkpoint: ", status->last_text));
   if (status->recovered) ctx.term.Say(StrCat("Recovered: ", *status->recovered));
   for (const RootStatus::Failure& failure : status->failures)
-    ctx.term.Say(StrCat("Failed at ", failure.at, ": ", failure.what));
-  return ExitCode::kOk;
+    ctx.term.Say(Wrap(StrCat("Problem (", failure.at, "): ", failure.what), 0, 2, 80));
+  return code;
 }
 
 }  // namespace belay

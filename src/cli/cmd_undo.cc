@@ -81,15 +81,14 @@ ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view comman
 ExitCode CmdUndo(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto settings = LoadSettingsFor(ctx, root->path);
-  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
   std::optional<RecordId> which;
   if (!ctx.args.positional().empty()) {
     auto found = FindOperation(*root->catalog, root->root.id, ctx.args.positional()[0]);
     if (!found.ok()) return ctx.term.Fail(found.error());
     which = *found;
   }
-  const RollbackRequest request = RequestFor(ctx, *root, *settings);
+  const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   StopOnSignal signals;
   return Tell(
       ctx, Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
@@ -99,9 +98,8 @@ ExitCode CmdUndo(CommandContext& ctx) {
 ExitCode CmdRedo(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto settings = LoadSettingsFor(ctx, root->path);
-  if (!settings.ok()) return ctx.term.Fail(settings.error());
-  const RollbackRequest request = RequestFor(ctx, *root, *settings);
+  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   StopOnSignal signals;
   return Tell(ctx,
               Redo(root->store(), *root->catalog, request, ctx.args.has("--exact")),

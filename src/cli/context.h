@@ -35,6 +35,7 @@ struct RootStatus {
   struct Failure {
     std::string at;  // UTC, as in JSON
     std::string what;
+    bool passing = false;  // it keeps no checkpoint from being made
   };
   std::vector<Failure> failures = {};
 };
@@ -49,6 +50,17 @@ Result<RootStatus> FindRoot(CommandContext& ctx);
 
 // The user's settings with the project's over them; warnings are shown.
 Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root);
+
+// The same for commands that must work although a settings file makes no sense: that is
+// said, the lines that do are obeyed, and of the others the defaults. Never fails.
+struct RescueSettings {
+  Settings settings;
+  bool complete = true;  // false: what else the files say is not known
+};
+RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root);
+
+// Of `enabled = false`: which file says so, and what to do.
+Error SwitchedOff(const Settings& settings);
 
 // For the files of commands that are still to be written.
 inline ExitCode NotInThisVersion(CommandContext& ctx) {

@@ -6,6 +6,7 @@
 #include "cli/open_root.h"
 #include "cli/text.h"
 #include "core/roots.h"
+#include "core/settings_table.h"
 #include "store/inventory.h"
 
 namespace belay {
@@ -60,7 +61,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
         {FormatUtcMillis((*opened)->clock.WallMillis()),
          recovered.error().code == Errc::kBusy
              ? recovered.error().what
-             : StrCat("an interrupted rollback waits: ", recovered.error().what)});
+             : StrCat("an interrupted rollback waits: ", recovered.error().what),
+         recovered.error().code == Errc::kBusy});
   Store& now = *(*opened)->store;
   BELAY_TRY(catalog, Catalog::Open(now));
   BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));
@@ -81,7 +83,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
          locked_out ? StrCat("the store cannot be written (", trouble->what,
                              "): no checkpoint can be made")
                     : StrCat("the catalogue cannot be used (", trouble->what,
-                             "); belay repair rebuilds it")});
+                             "); belay repair rebuilds it"),
+         !locked_out});
   }
   return std::optional(std::move(status));
 }
@@ -109,9 +112,72 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
 
 Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root) {
   BELAY_TRY(AbsPath file, ctx.env.UserSettingsFile());
-  BELAY_TRY(Settings settings, LoadSettings(ctx.fs, file, root));
-  for (const std::string& warning : settings.warnings) ctx.term.Warn(warning);
+  auto settings = LoadSettings(ctx.fs, file, root);
+  if (!settings.ok()) {
+    Error error = std::move(settings).error();
+    if (error.hint.empty())
+      error.hint =
+          "mend it, or see what it says with: belay doctor; rollback, undo, list, show "
+          "and cat work meanwhile";
+    return error;
+  }
+  for (const std::string& warning : settings->warnings) ctx.term.Warn(warning);
   return settings;
+}
+
+Error SwitchedOff(const Settings& settings) {
+  bool project = false;
+  for (size_t i = 0; i < SettingTable().size(); ++i)
+    if (SettingTable()[i].key == "enabled")
+      project = settings.sources[i] == SettingSource::kProject;
+  return Error(Errc::kRefused, project
+                                   ? "checkpoints are switched off for this project "
+                                     "(enabled = false in its .belay.toml)"
+                                   : "checkpoints are switched off (enabled = false "
+                                     "in your settings)")
+      .WithHint(project ? "switch them on: belay config --project enabled true"
+                        : "switch them on: belay config enabled true");
+}
+
+RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
+  RescueSettings out;
+  auto doubt = [&](std::string_view what) {
+    out.complete = false;
+    ctx.term.Warn(StrCat(what, "; this does not count until it is mended"));
+  };
+  // What of a file can be read, as far as it makes sense.
+  auto sense = [&](Result<std::string> text, const std::string& name) -> std::string {
+    if (!text.ok()) {
+      doubt(text.error().what);
+      return {};
+    }
+    auto mended = RepairSettings(*text, name);
+    if (!mended.ok()) {
+      doubt(mended.error().what);
+      return {};
+    }
+    for (const std::string& line : mended->repaired) doubt(line);
+    return std::move(mended->text);
+  };
+  std::string user_text, user_name;
+  if (auto file = ctx.env.UserSettingsFile(); file.ok()) {
+    user_name = EscapeForDisplay(file->bytes());
+    user_text = sense(ReadUserSettings(ctx.fs, *file), user_name);
+  } else {
+    doubt(file.error().what);
+  }
+  const std::string project_name =
+      EscapeForDisplay(root.Join(ProjectSettingsName()).bytes());
+  const std::string project_text =
+      sense(ReadProjectSettings(ctx.fs, root), project_name);
+  auto settings = ParseSettings(user_text, user_name, project_text, project_name);
+  if (!settings.ok()) {  // each alone made sense
+    doubt(settings.error().what);
+    settings = ParseSettings(user_text, user_name, "", "");
+  }
+  if (settings.ok()) out.settings = std::move(*settings);
+  for (const std::string& warning : out.settings.warnings) ctx.term.Warn(warning);
+  return out;
 }
 
 }  // namespace belay

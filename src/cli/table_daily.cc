@@ -192,7 +192,8 @@ constexpr CommandSpec kLook[] = {
      .usage = kStatusUsage,
      .about =
          "Says whether the directory is protected, when its last checkpoint was made, "
-         "and what went wrong lately. Creates nothing.",
+         "what went wrong lately and what keeps the next one from being made (exit 1). "
+         "Creates nothing.",
      .examples = kStatusExamples,
      .run = CmdStatus},
     {.name = "list",
@@ -209,7 +210,10 @@ constexpr CommandSpec kLook[] = {
      .about =
          "Shows where a checkpoint came from, the rules it was made by, what changed "
          "since the one before it, and what was left out. Long lists are cut; -v shows "
-         "all of them.",
+         "all of them. REF is a number of `belay list`, a name, an id, latest, or a "
+         "time: @{5 minutes ago}, @{2026-03-09 21:15}, @{2026-03-09 21:15:30}, "
+         "@{2026-03-09}. A time means the newest checkpoint made until the end of what "
+         "it names, that minute, second or day included.",
      .flags = kShowFlags,
      .args = kRef,
      .examples = kShowExamples,

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/last_failure.h"
 #include "core/roots.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
@@ -23,6 +24,13 @@ Result<Fd> OpenCacheDir(Store& store) {
   Status made = store.fs().MakeDir(store.dir(), StatCache::DirName(), 0700);
   if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
   return store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
+}
+
+// As the settings take it, rounded up.
+std::string SizeOf(uint64_t bytes) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20, kGiB = uint64_t{1} << 30;
+  if (bytes >= 8 * kGiB) return std::to_string((bytes + kGiB - 1) / kGiB) + "GiB";
+  return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
 }
 
 // Room for what a checkpoint may still add to the store.
@@ -51,16 +59,21 @@ class Allowance {
   Status Check(uint64_t bytes) const {
     if (BELAY_MUTANT("store-without-limits")) return Ok();
     if (cap_ != 0 && bytes > by_cap_)
-      return Error(Errc::kNoSpace, "the store has reached its cap (store.cap)")
-          .WithHint(
-              "delete checkpoints you no longer need and run `belay gc`, or raise it: "
-              "belay config store.cap 20GiB");
+      return Error(Errc::kNoSpace,
+                   "the store has reached its cap (store.cap = " + SizeOf(cap_) + ")")
+          .WithHint("raise it: belay config store.cap " + SizeOf(2 * cap_) +
+                    "; or forget the history of a root you no longer need (belay off "
+                    "--forget) and run `belay gc`");
+    if (bytes > by_floor_ && floor_ == 0)
+      return Error(Errc::kNoSpace, "the disk that holds the store is full")
+          .WithHint("free some space there, or move the store with BELAY_HOME");
     if (bytes > by_floor_)
       return Error(Errc::kNoSpace,
-                   "the disk that holds the store is nearly full (store.floor)")
+                   "the disk that holds the store is nearly full (store.floor = " +
+                       SizeOf(floor_) + ")")
           .WithHint(
-              "free some space there, or lower the floor: belay config "
-              "store.floor 1%");
+              "free some space there, or keep less free: belay config store.floor " +
+              SizeOf(floor_ / 2));
     return Ok();
   }
 
@@ -136,6 +149,8 @@ class RememberingSink final : public ScanSink {
   std::unordered_map<ObjectId, Tree> trees_;
 };
 
+Result<Captured> Capture(Store& store, const CaptureRequest& request);
+
 std::string Files(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " file" : " files");
 }
@@ -164,7 +179,7 @@ bool IsLeftOut(const std::vector<SkippedPath>& skipped, std::string_view path) {
     auto at = std::lower_bound(
         skipped.begin(), skipped.end(), path,
         [](const SkippedPath& s, std::string_view p) { return s.path < p; });
-    if (at != skipped.end() && at->path == path) return at->why != Skip::kChanging;
+    if (at != skipped.end() && at->path == path) return !IsHeld(at->why);
     const size_t slash = path.rfind('/');
     if (slash == std::string_view::npos) return false;
     path = path.substr(0, slash);
@@ -204,7 +219,26 @@ Result<ScanRequest> ScanRequestFor(Store& store, std::span<const RootEntry> root
   return scan;
 }
 
+Status CheckRoom(Store& store, const Settings& settings) {
+  BELAY_TRY(Allowance allowance, Allowance::Of(store, settings));
+  // The least that a checkpoint takes.
+  return allowance.Check(1);
+}
+
 Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) {
+  auto captured = Capture(store, request);
+  if (captured.ok() || captured.error().code == Errc::kBusy) return captured;
+  LastFailure failure{
+      .at_ms = store.clock().WallMillis(), .after = {}, .what = captured.error().what};
+  if (auto heads = Heads::Read(store); heads.ok())
+    if (auto last = heads->LastOf(request.root.id)) failure.after = last->id;
+  RememberFailure(store, request.root.id, failure);
+  return captured;
+}
+
+namespace {
+
+Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   const int64_t began = store.clock().SteadyNanos();
   const Settings& settings = *request.settings;
   if (request.session && request.kind == CheckpointKind::kManual) {
@@ -217,7 +251,7 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
       return Error(Errc::kRefused, "this session has " +
                                        std::to_string(kManualPerSession) +
                                        " checkpoints of its own already")
-          .WithHint("delete one with `belay delete REF`, or leave --session out");
+          .WithHint("leave --session out, or name another session");
   }
   // 1. Alone on this root; then the store is kept as it is until we have published.
   HeldLock root_lock;
@@ -358,5 +392,7 @@ Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) 
   captured.scan = summary;
   return captured;
 }
+
+}  // namespace
 
 }  // namespace belay

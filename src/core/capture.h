@@ -69,8 +69,13 @@ struct Captured {
   ScanSummary scan;
 };
 
-// Does without the catalogue unless a session is named: see store/heads.h.
+// Does without the catalogue unless a session is named: see store/heads.h. What kept it
+// from being made, other than somebody at work, is remembered (core/last_failure.h).
 Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request);
+
+// Whether the cap and the floor leave room for anything at all: kNoSpace, with what to
+// do. What a checkpoint would find out, for people who ask before.
+Status CheckRoom(Store& store, const Settings& settings);
 
 // The path, or a directory above it, is among what was left out (by path): it is not in
 // the tree, and was not deleted.

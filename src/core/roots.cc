@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/escape.h"
+#include "core/last_failure.h"
 #include "scan/stat_cache.h"
 
 namespace belay {
@@ -100,8 +101,8 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
           .WithHint("protect it with a history of its own: belay on " +
                     EscapeForDisplay(path.bytes()));
     if (known && known->root.id != old->root.id) {
-      BELAY_TRY(auto checkpoints, catalog.ListCheckpoints(
-                                      {.root = known->root.id, .limit = 1}));
+      BELAY_TRY(auto checkpoints,
+                catalog.ListCheckpoints({.root = known->root.id, .limit = 1}));
       if (!checkpoints.empty())
         return Error(Errc::kExists, EscapeForDisplay(path.bytes()) +
                                         " has a history of its own already")
@@ -156,6 +157,7 @@ Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
   auto cache =
       store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (cache.ok()) (void)store.fs().Unlink(*cache, StatCache::FileName(root.id));
+  ForgetFailure(store, root.id);
   return checkpoints;
 }
 

@@ -45,8 +45,8 @@ struct Registered {
 };
 // Protects the directory at the real path `path`. With `moved_from` the root that was
 // there goes on here, history and id; refused while there still is a directory at the
-// old place (a copy has a history of its own). What was protected at `path` meanwhile is
-// forgotten, if it has no checkpoint; else it is refused.
+// old place (a copy has a history of its own). What was protected at `path` meanwhile
+// is forgotten, if it has no checkpoint; else it is refused.
 Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from);

@@ -243,8 +243,9 @@ class Planner {
 
   Status DecideGone(const Pair& pair) {
     const bool is_dir = IsDir(pair.now);
-    if (options_.partial && !BELAY_MUTANT("partial-deletes")) {
-      if (!is_dir) Keep(pair.path, "partial");
+    const bool partial = options_.partial && !BELAY_MUTANT("partial-deletes");
+    if (partial || options_.settings_unknown) {
+      if (!is_dir) Keep(pair.path, partial ? "partial" : "settings_unknown");
       stays_.insert(pair.path);
       return Ok();
     }
@@ -392,7 +393,9 @@ class Planner {
   }
 
   Status LookForIgnored() {
-    if (options_.partial || !in_.root.is_open() || !RulesMayDiffer()) return Ok();
+    if (options_.partial || options_.settings_unknown || !in_.root.is_open() ||
+        !RulesMayDiffer())
+      return Ok();
     struct Waiting {
       std::string path;
       std::optional<ObjectId> now, target;  // none: the directory is not in that tree

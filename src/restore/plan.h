@@ -31,7 +31,10 @@ struct PlanOptions {
   bool delete_ignored = false;  // also what only today's rules protect
   bool skip_damaged = false;
   bool partial = false;  // the target holds a part: nothing is deleted
-  uint32_t uid = 0;      // who we are: nobody but root gives files away
+  // Today's rules are not all known: nothing is deleted, since nothing is known to be
+  // covered today.
+  bool settings_unknown = false;
+  uint32_t uid = 0;  // who we are: nobody but root gives files away
   std::vector<uint32_t> groups = {};
 };
 

@@ -115,7 +115,9 @@ run on moved --moved-from again; expect_rc 0; expect_in_out "goes on here"
 run list --root again --json; expect_py "len(d['checkpoints']) == 2 and d['root'] == '$real/moved'"
 rm again
 mkdir gone; run on gone; rm -r gone
-run status --root gone --json; expect_rc 0; expect_py "d['protected'] and d['root'] == '$real/gone'"
+run status --root gone --json; expect_rc 1; expect_py "d['protected'] and d['root'] == '$real/gone' and 'is gone' in d['failures'][0]['what']"
+run status --root gone; expect_rc 1; expect_in_err "the directory is gone"
+run doctor --root gone; expect_rc 1; expect_in_out "the directory is gone"
 run off gone; expect_rc 0
 run status --root gone --json; expect_rc 0; expect_py "not d['protected']"
 

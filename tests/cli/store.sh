@@ -184,7 +184,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     expect_rc 0; expect_in_out "whole"
     [[ $out$err == *"not checked"* ]] && fail "the catalogue was not checked: $out$err"
     on_read_only du; expect_rc 0
-    on_read_only status --json; expect_rc 0; expect_py "d['last']['name'] == 'big'"
+    on_read_only status --json; expect_rc 1; expect_py "d['last']['name'] == 'big'"
     for command in gc repair; do
       on_read_only $command; expect_rc 1; expect_in_err "read-only"
       expect_in_err "verify, du and status"
@@ -192,7 +192,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     for command in checkpoint off; do
       on_read_only $command; expect_rc 1; expect_in_err "the disk is read-only"
     done
-    on_read_only status; expect_rc 0; expect_in_out "cannot be written"
+    on_read_only status; expect_rc 1; expect_in_out "cannot be written"
     [[ $out == *"belay repair"* ]] && fail "nothing can be repaired there: $out"
   fi
 fi

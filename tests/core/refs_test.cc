@@ -192,6 +192,28 @@ TEST_F(RefsTest, TimeFindsTheNewestAtOrBefore) {
   EXPECT_EQ(Seq("@{now"), kWrong);
 }
 
+TEST_F(RefsTest, ATimeLastsAsLongAsItsSmallestUnit) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  // 21:15:00.000, 21:15:30.500, 21:15:59.999, 21:16:00.000 of a day
+  const int64_t minute = kMade / 86'400'000 * 86'400'000 + (21 * 60 + 15) * 60'000;
+  for (int64_t at : {0, 30'500, 59'999, 60'000})
+    Add([&](Checkpoint& c) { c.made_ms = minute + at; });
+  const std::string day = FormatUtcMillis(minute).substr(0, 10);
+  auto at = [&](std::string_view clock) {
+    return Seq("@{" + day + std::string(clock) + "}");
+  };
+  EXPECT_EQ(at(" 21:14"), kNone);
+  EXPECT_EQ(at(" 21:15"), 3) << "all of the minute";
+  EXPECT_EQ(at(" 21:16"), 4);
+  EXPECT_EQ(at(" 21:15:00"), 1) << "all of the second";
+  EXPECT_EQ(at(" 21:15:29"), 1);
+  EXPECT_EQ(at(" 21:15:30"), 2);
+  EXPECT_EQ(at(" 21:15:30.499"), 1);
+  EXPECT_EQ(at(" 21:15:30.500"), 2);
+  EXPECT_EQ(at(""), 4) << "all of the day";
+}
+
 // --- times ---------------------------------------------------------------------------
 
 class TimeTest : public testing::TestWithParam<const char*> {
