@@ -147,7 +147,13 @@ void PatchWriter::Section(const PathDiff& diff, const FileDiff& file) {
   const std::string a = QuoteForPatch("a/" + old_path);
   const std::string b = QuoteForPatch("b/" + diff.path);
   auto head = [&](const std::string& line) { Line(PatchLine::kHead, line); };
-  const std::string first = "diff --git " + a + " " + b;
+  // git leaves blanks as they are here; then patch(1) finds no names.
+  auto quoted = [](const std::string& name) {
+    return name.find(' ') == std::string::npos || name.starts_with('"')
+               ? name
+               : '"' + name + '"';
+  };
+  const std::string first = "diff --git " + quoted(a) + " " + quoted(b);
   if (diff.before && diff.after && diff.status != DiffStatus::kTypeChanged) {
     const bool mode = GitMode(*diff.before) != GitMode(*diff.after);
     const bool renamed = diff.status == DiffStatus::kRenamed;

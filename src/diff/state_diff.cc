@@ -70,6 +70,9 @@ class Differ {
   struct Pair {
     std::string path;
     ObjectId from, to;  // zero: not there
+    // Of a directory that only one side has: itself, shown when it is empty.
+    std::optional<TreeEntry> only = {};
+    bool swaps = false;  // the other side has something else in its place
   };
 
   bool Exists(const RelPath& path) const {
@@ -93,6 +96,12 @@ class Differ {
       if (!pair.to.is_zero()) {
         BELAY_TRY(after, to_.trees(pair.to));
       }
+      if (pair.only && before.entries.empty() && after.entries.empty() &&
+          selection_.Has(pair.path)) {
+        const bool gone = pair.to.is_zero();
+        Put(pair.path, gone ? pair.only : std::nullopt, gone ? std::nullopt : pair.only,
+            pair.swaps);
+      }
       auto a = before.entries.begin();
       auto b = after.entries.begin();
       while (a != before.entries.end() || b != after.entries.end()) {
@@ -107,42 +116,36 @@ class Differ {
         if (IsDir(old) || IsDir(now)) {
           const ObjectId from_id = IsDir(old) ? old->id : ObjectId();
           const ObjectId to_id = IsDir(now) ? now->id : ObjectId();
-          if (from_id != to_id && selection_.MayHaveBelow(path))
-            waiting.push_back({path, from_id, to_id});
+          if (from_id != to_id && selection_.MayHaveBelow(path)) {
+            Pair below{path, from_id, to_id};
+            if (!IsDir(old) || !IsDir(now)) below.only = IsDir(old) ? old : now;
+            below.swaps = old && now;
+            waiting.push_back(std::move(below));
+          }
         }
-        BELAY_OK(Add(std::move(path), std::move(old), std::move(now)));
+        Add(std::move(path), std::move(old), std::move(now));
       }
     }
     return Ok();
   }
 
-  Status Add(std::string path, std::optional<TreeEntry> old,
-             std::optional<TreeEntry> now) {
-    if (!selection_.Has(path)) return Ok();
+  void Add(std::string path, std::optional<TreeEntry> old,
+           std::optional<TreeEntry> now) {
+    if (!selection_.Has(path)) return;
     const bool old_dir = IsDir(old), now_dir = IsDir(now);
     if (old_dir && now_dir) {
-      if (!SameAttributes(*old, *now)) Put(path, std::move(old), std::move(now));
-      return Ok();
+      if (!SameAttributes(*old, *now)) Put(path, std::move(old), std::move(now), false);
+      return;
     }
-    if (old_dir) {
-      // A directory is told by what is in it.
-      BELAY_TRY(Tree tree, from_.trees(old->id));
-      if (tree.entries.empty()) Put(path, std::move(old), std::nullopt);
-      old.reset();
-    }
-    if (now_dir) {
-      BELAY_TRY(Tree tree, to_.trees(now->id));
-      if (tree.entries.empty()) Put(path, std::nullopt, std::move(now));
-      now.reset();
-    }
-    if (!old && !now) return Ok();
-    Put(std::move(path), std::move(old), std::move(now));
-    out_.paths.back().swaps_directory = old_dir || now_dir;
-    return Ok();
+    // A directory is told by what is in it; see Walk().
+    if (old_dir) old.reset();
+    if (now_dir) now.reset();
+    if (!old && !now) return;
+    Put(std::move(path), std::move(old), std::move(now), old_dir || now_dir);
   }
 
-  void Put(std::string path, std::optional<TreeEntry> old,
-           std::optional<TreeEntry> now) {
+  void Put(std::string path, std::optional<TreeEntry> old, std::optional<TreeEntry> now,
+           bool swaps_directory) {
     PathDiff diff;
     diff.status = !old                     ? DiffStatus::kAdded
                   : !now                   ? DiffStatus::kDeleted
@@ -151,6 +154,7 @@ class Differ {
     diff.path = std::move(path);
     diff.before = std::move(old);
     diff.after = std::move(now);
+    diff.swaps_directory = swaps_directory;
     out_.paths.push_back(std::move(diff));
   }
 
@@ -159,7 +163,8 @@ class Differ {
     if (!is_dir && !BELAY_MUTANT("diff-shows-secrets"))
       diff.secret = (from_.is_secret && from_.is_secret(diff.path)) ||
                     (to_.is_secret && to_.is_secret(diff.path));
-    if (diff.before && diff.after) return Ok();
+    // Something of another kind in its place is an answer.
+    if ((diff.before && diff.after) || diff.swaps_directory) return Ok();
     const DiffSide& lacks = diff.before ? to_ : from_;
     const DiffSide& has = diff.before ? from_ : to_;
     if (!lacks.why_not) return Ok();

@@ -65,7 +65,7 @@ struct PathDiff {
   bool secret = false;
   unsigned similarity = 0;       // per cent, of a rename
   std::string why = {};          // of kUnknown
-  bool swaps_directory = false;  // the other side has a directory in this place
+  bool swaps_directory = false;  // a directory and something else change places
 
   bool SameContent() const;
 };
