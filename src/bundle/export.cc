@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "bundle/format.h"
+#include "core/refs.h"
 #include "core/settings.h"
 #include "core/state_view.h"
 #include "ignore/rules.h"
@@ -36,10 +37,11 @@ struct Item {
   uint64_t seq = 0;   // there
 };
 
-uint64_t NumberIn(const std::string& text) {
+std::optional<uint64_t> NumberIn(const std::string& text) {
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
 // Of one origin as they were made there; several origins merged by time.
@@ -53,9 +55,11 @@ std::vector<Item> InOrder(Store& store, const ExportRequest& request) {
     auto& meta = item.entry.checkpoint.meta;
     auto from = meta.find(std::string(kOriginStore));
     auto seq = meta.find(std::string(kOriginSeq));
-    if (from != meta.end() && seq != meta.end()) {
+    // Anybody may have written that: what makes no sense is not believed.
+    const auto number = seq == meta.end() ? std::nullopt : NumberIn(seq->second);
+    if (from != meta.end() && number) {
       item.store = from->second;
-      item.seq = NumberIn(seq->second);
+      item.seq = *number;
     } else {
       meta[std::string(kOriginStore)] = here;
       meta[std::string(kOriginSeq)] = std::to_string(item.seq);
@@ -471,6 +475,10 @@ Result<Exporter::Done> Exporter::RewriteTree(const ObjectId& root,
 
 Status Exporter::EmitCheckpoint(Item item, ExportReport& report) {
   Checkpoint& c = item.entry.checkpoint;
+  // What no reader would take is not written.
+  if (c.name) BELAY_OK(CheckName(*c.name));
+  if (c.made_ms < 0 || c.made_ms > kLastBundleMillis)
+    return Error(Errc::kUnsupported, "it was made at a time that cannot be");
   BELAY_TRY(StateView view, LoadState(store_, c.state));
   if (!view.trouble.empty())
     return Error(Errc::kCorrupt, "its rules cannot be read: " + view.trouble);

@@ -34,14 +34,15 @@ std::array<std::byte, kBundleTrailerSize> Encode(const BundleTrailer& trailer);
 std::optional<BundleTrailer> DecodeBundleTrailer(ByteSpan bytes);
 
 // What a reader takes, and a writer therefore stays within. Memory for a hostile file
-// is bounded by these: one decoded tree or node at a time, and about 120 bytes for each
-// record, which takes at least 49 in the file.
+// is bounded by these: one record and what it decodes to at a time, and about 250 bytes
+// for each record, which takes at least 49 in the file.
 inline constexpr uint64_t kMaxBundleTreeEntries = 1'000'000;
 inline constexpr uint64_t kMaxBundlePaths = 20'000'000;  // of a checkpoint
 inline constexpr uint64_t kMaxBundlePath = uint64_t{1} << 20;
 inline constexpr uint64_t kMaxBundleLog = uint64_t{256} << 20;  // all log records
 inline constexpr uint64_t kMaxBundleMeta = 1000;                // of one checkpoint
 inline constexpr uint64_t kMaxRuleBytes = uint64_t{128} << 20;  // files of one record
+inline constexpr int64_t kLastBundleMillis = 253'402'300'799'999;  // the year 9999
 // Decoded length of one record; 0 for a type that cannot be in a bundle.
 uint64_t MaxInBundle(ObjectType type);
 // Of all records and chunked content of a file of `length` bytes together. It bounds

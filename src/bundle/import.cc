@@ -103,8 +103,10 @@ class Room {
 Result<ImportReport> ImportBundle(Store& store, BundleReader& bundle,
                                   const ImportRequest& request) {
   // 1. Alone among imports; then what the log knows stays true of our ids.
-  BELAY_TRY(HeldLock lock,
-            store.locks().AcquireRoot(ImportLock(), request.lock_wait_ms));
+  auto lock = store.locks().AcquireRoot(ImportLock(), request.lock_wait_ms);
+  if (!lock.ok() && lock.error().code == Errc::kBusy)
+    return Error(Errc::kBusy, "another import is under way");
+  if (!lock.ok()) return std::move(lock).error();
   BELAY_OK(store.Refresh());
   const StoreId here = store.manifest().store;
   BELAY_TRY(Known known, ReadKnown(store));

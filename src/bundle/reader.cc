@@ -18,9 +18,8 @@ namespace {
 
 // Of attributes: Linux allows 64 KiB each, and few names.
 constexpr uint64_t kMaxXattrs = uint64_t{16} << 20;
-constexpr uint64_t kMetaTag = 21;                     // of a checkpoint
-constexpr int64_t kLastMillis = 253'402'300'799'999;  // the end of the year 9999
-constexpr uint64_t kMaxBytes = uint64_t{1} << 62;     // of a checkpoint's files
+constexpr uint64_t kMetaTag = 21;                  // of a checkpoint
+constexpr uint64_t kMaxBytes = uint64_t{1} << 62;  // of a checkpoint's files
 
 Error Bad(std::string what) { return Error(Errc::kCorrupt, std::move(what)); }
 Error Lie() { return Bad("it is damaged or was tampered with: a hash does not match"); }
@@ -344,7 +343,7 @@ Status BundleReader::Impl::CheckCheckpoint(const LogRecord& record) {
   Located* state = Find(record.refs[0]);
   if (state == nullptr) return Bad("checkpoint: its state is missing");
   state->used = true;
-  if (record.made_ms < 0 || record.made_ms > kLastMillis)
+  if (record.made_ms < 0 || record.made_ms > kLastBundleMillis)
     return Bad("checkpoint: a time that cannot be");
   uint64_t metas = 0;
   for (const Fields::Field& field : record.fields.items())

@@ -7,7 +7,7 @@
 //   * Open() believes nothing: hashes, sizes, counts, order and references are checked,
 //     trees must be legal, paths and content bounded (bundle/format.h). It writes
 //     nothing; what it refuses is kCorrupt, kInvalid or kUnsupported with the reason.
-//   * Memory: about 120 bytes a record and one decoded object; time: that of reading
+//   * Memory: about 250 bytes a record and one decoded object; time: that of reading
 //     the file twice, and MaxDecoded() bytes at most. Depth costs no stack.
 //   * CopyInto() hashes everything again: a file that somebody changed since Open() is
 //     kConflict, and what the writer then holds must not be committed.

@@ -260,6 +260,32 @@ TEST_F(Bundle, WhatWasPurgedIsLeftOutToo) {
   EXPECT_FALSE(to.Holds(to.Entry("three").checkpoint).contains("new"));
 }
 
+TEST_F(Bundle, OneImportAtATime) {
+  const Bytes bundle = Must(from.Export({"one"})).bytes;
+  auto opened = Must(to.world.Open());
+  // As another process does.
+  RootId import;
+  std::copy_n(AsBytes("import").begin(), 6, import.bytes.begin());
+  auto held = Must(opened.store->locks().AcquireRoot(import, 0));
+  auto refused = to.Import(bundle);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kBusy);
+  EXPECT_EQ(refused.error().what, "another import is under way");
+}
+
+TEST_F(Bundle, MetaThatSomebodyMadeUpDoesNotSpoilIt) {
+  from.Annotate("one", [](Fields& f) {
+    for (const char* key : {"origin.seq", "origin.store"}) {
+      Fields pair;
+      pair.Add(1, std::string_view(key));
+      pair.Add(2, std::string_view("nonsense"));
+      f.AddNested(kAnnotationMeta, pair);
+    }
+  });
+  ASSERT_EQ(from.Entry("one").checkpoint.meta.at("origin.seq"), "nonsense");
+  EXPECT_EQ(Must(to.Import(Must(from.Export({"one"})).bytes)).imported, 1u);
+}
+
 TEST_F(Bundle, CapAndFloorHold) {
   const Bytes bundle = Must(from.Export(all)).bytes;
   to.world.settings.store_cap = {.bytes = 1 << 20};
