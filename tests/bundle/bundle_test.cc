@@ -295,6 +295,7 @@ TEST_F(Bundle, CapAndFloorHold) {
   EXPECT_TRUE(to.Checkpoints().empty());
 }
 
+// Kills the mutant import-records-first.
 TEST_F(Bundle, AFileThatChangesAfterItWasCheckedIsNotImported) {
   Bytes bundle = Must(from.Export({"one"})).bytes;
   auto source = BundleInMemory(bundle);

@@ -122,7 +122,6 @@ void Expect(const SweepResult& result) {
   EXPECT_TRUE(result.ok()) << result.Text();
 }
 
-// Kills the mutant import-records-first.
 TEST(ImportSweep, EveryPowerCutLeavesAllOfItOrNothing) {
   SweepOptions options{.name = "power cut import"};
   options.tears = RunEverything() ? 4 : 1;
