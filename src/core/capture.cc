@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 
 #include "base/escape.h"
@@ -147,6 +148,30 @@ class RememberingSink final : public ScanSink {
   ScanSink& inner_;
   std::mutex mutex_;
   std::unordered_map<ObjectId, Tree> trees_;
+};
+
+// The first of the paths that changed, by name: what a checkpoint is found by later.
+class FirstPaths {
+ public:
+  void Add(std::string_view path) {
+    if (paths_.size() >= kMaxPathsKept && path > *paths_.rbegin()) return;
+    paths_.emplace(path);
+    if (paths_.size() > kMaxPathsKept) paths_.erase(std::prev(paths_.end()));
+  }
+  std::vector<std::string> Take() const {
+    std::vector<std::string> out;
+    size_t bytes = 0;
+    for (const std::string& path : paths_) {
+      bytes += path.size();
+      if (bytes > kMaxPathBytes) break;
+      out.push_back(path);
+    }
+    return out;
+  }
+  std::string first() const { return paths_.empty() ? "" : *paths_.begin(); }
+
+ private:
+  std::set<std::string, std::less<>> paths_;
 };
 
 Result<Captured> Capture(Store& store, const CaptureRequest& request);
@@ -315,7 +340,7 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   //    `belay verify` to name, no reason to have no checkpoint now.
   Captured captured;
   ChangeCounts counts;
-  std::string one_path;
+  FirstPaths paths;
   uint64_t left_out = 0;  // not in the tree any more, and not deleted
   const bool first = !last;
   if (!first) {
@@ -328,7 +353,7 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
               ++left_out;
               return;
             }
-            if (one_path.empty() || path < one_path) one_path = path;
+            paths.Add(path);
           });
       if (changed.ok()) {
         counts = *changed;
@@ -354,7 +379,7 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   c.name = request.name;
   c.note = request.note;
   c.description = request.description.empty()
-                      ? Describe(counts, first, summary.files, one_path)
+                      ? Describe(counts, first, summary.files, paths.first())
                       : request.description;
   c.session = request.session;
   c.agent = request.agent;
@@ -366,6 +391,7 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   c.tool_use_id = request.tool_use_id;
   c.turn = request.turn;
   c.meta = request.meta;
+  c.paths = paths.Take();
   c.more_refs = std::move(more_refs);
   c.partial = summary.late;
   c.files = summary.files;

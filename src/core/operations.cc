@@ -58,15 +58,12 @@ LogRecord ToRecord(const Operation& operation) {
 }
 
 Result<Operation> ToOperation(const LogRecord& record) {
-  if (record.kind != RecordKind::kOperation || record.refs.empty() ||
-      record.refs[0].type != ObjectType::kNode)
-    return Bad("not an operation");
+  if (record.kind != RecordKind::kOperation) return Bad("not an operation");
   Operation out;
   out.id = record.id;
   out.seq = record.seq;
   out.root = record.root;
   out.made_ms = record.made_ms;
-  out.changes = record.refs[0].id;
   const std::string name = record.fields.Text(kName).value_or("");
   bool known = false;
   for (OperationKind kind :
@@ -75,7 +72,10 @@ Result<Operation> ToOperation(const LogRecord& record) {
     out.kind = kind;
     known = true;
   }
-  if (!known) return Error(Errc::kUnsupported, "an operation of a newer Belay");
+  if (!known) return Error(Errc::kUnsupported, "an operation that moved no files");
+  if (record.refs.empty() || record.refs[0].type != ObjectType::kNode)
+    return Bad("without its changes");
+  out.changes = record.refs[0].id;
   out.target = IdAt(record.fields, kTarget);
   out.safety = IdAt(record.fields, kSafety);
   out.of = IdAt(record.fields, kOf);
@@ -152,29 +152,55 @@ UndoStacks StacksOf(const std::vector<Operation>& oldest_first) {
   return stacks;
 }
 
-std::unordered_map<RecordId, RecordId> TakenBack(
-    const std::vector<CatalogEntry>& newest_first,
-    const std::vector<Operation>& oldest_first) {
-  // The history is a tree: each checkpoint grows from where the root stood when it was
-  // made. An operation moves to another place in it; what then lies on the way from the
-  // old place down to where both ways meet was taken back.
-  std::unordered_map<RecordId, RecordId> parent, by;
+size_t History::Find(uint64_t seq) const {
+  auto at = std::lower_bound(
+      points.begin(), points.end(), seq,
+      [](const HistoryPoint& point, uint64_t s) { return point.seq < s; });
+  if (at == points.end() || at->seq != seq) return kNone;
+  return static_cast<size_t>(at - points.begin());
+}
+
+std::optional<RecordId> History::TakenBackBy(uint64_t seq) const {
+  const size_t at = Find(seq);
+  if (at == kNone || by[at].is_zero()) return std::nullopt;
+  return by[at];
+}
+
+History TraceHistory(std::vector<HistoryPoint> given,
+                     const std::vector<Operation>& oldest_first) {
+  History out;
+  out.points = std::move(given);
+  std::vector<HistoryPoint>& points = out.points;
+  std::sort(points.begin(), points.end(),
+            [](const HistoryPoint& a, const HistoryPoint& b) { return a.seq < b.seq; });
+  out.parent.assign(points.size(), History::kNone);
+  out.by.assign(points.size(), RecordId());
+  // Few of many thousand places are ever gone to.
+  std::unordered_map<RecordId, size_t> place;
+  for (const Operation& operation : oldest_first)
+    for (const auto& id : {operation.target, operation.safety})
+      if (id) place.emplace(*id, History::kNone);
+  for (size_t i = 0; i < points.size() && !place.empty(); ++i)
+    if (auto found = place.find(points[i].id); found != place.end()) found->second = i;
   std::unordered_map<RecordId, const Operation*> known;
-  std::optional<RecordId> at;
-  auto way = [&](std::optional<RecordId> from) {
-    std::vector<RecordId> out;
-    while (from) {
-      out.push_back(*from);
-      auto up = parent.find(*from);
-      from = up == parent.end() ? std::nullopt : std::optional(up->second);
+  size_t& at = out.here;
+  // What lies on the way from the old place down to where both ways meet was taken
+  // back. Nothing on the way from `at` down ever is, so the rest need not be looked at;
+  // and a parent always comes before what grew from it.
+  auto move = [&](const std::optional<RecordId>& id, const Operation& operation) {
+    auto found = id ? place.find(*id) : place.end();
+    if (found == place.end() || found->second == History::kNone) return;
+    size_t to = found->second;
+    for (size_t left = at; left != to;) {
+      if (to == History::kNone || (left != History::kNone && left > to)) {
+        out.by[left] = operation.id;
+        left = out.parent[left];
+      } else {
+        out.by[to] = RecordId();
+        to = out.parent[to];
+      }
     }
-    return out;
-  };
-  auto move = [&](const RecordId& to, const RecordId& operation) {
-    if (at && *at == to) return;
-    for (const RecordId& left : way(at)) by.insert_or_assign(left, operation);
-    for (const RecordId& kept : way(to)) by.erase(kept);
-    at = to;
+    at = found->second;
   };
   size_t next = 0;
   auto operations_before = [&](uint64_t seq) {
@@ -182,30 +208,36 @@ std::unordered_map<RecordId, RecordId> TakenBack(
       const Operation& operation = oldest_first[next];
       known[operation.id] = &operation;
       if (operation.kind == OperationKind::kRollback) {
-        if (operation.target && !operation.paths_only)
-          move(*operation.target, operation.id);
+        if (!operation.paths_only) move(operation.target, operation);
         continue;
       }
       auto of = operation.of ? known.find(*operation.of) : known.end();
       if (of == known.end() || of->second->paths_only) continue;
-      const std::optional<RecordId>& to = operation.kind == OperationKind::kUndo
-                                              ? of->second->safety
-                                              : of->second->target;
-      if (to) move(*to, operation.id);
+      move(operation.kind == OperationKind::kUndo ? of->second->safety
+                                                  : of->second->target,
+           operation);
     }
   };
-  for (size_t i = newest_first.size(); i-- > 0;) {
-    const Checkpoint& checkpoint = newest_first[i].checkpoint;
-    operations_before(checkpoint.seq);
-    if (at) parent[checkpoint.id] = *at;
-    at = checkpoint.id;
+  for (size_t i = 0; i < points.size(); ++i) {
+    operations_before(points[i].seq);
+    out.parent[i] = at;
+    at = i;
   }
   operations_before(UINT64_MAX);
-  // Only those that are still there.
-  std::unordered_map<RecordId, RecordId> out;
+  return out;
+}
+
+std::unordered_map<RecordId, RecordId> TakenBack(
+    const std::vector<CatalogEntry>& newest_first,
+    const std::vector<Operation>& oldest_first) {
+  std::vector<HistoryPoint> points;
+  points.reserve(newest_first.size());
   for (const CatalogEntry& entry : newest_first)
-    if (auto found = by.find(entry.checkpoint.id); found != by.end())
-      out.insert(*found);
+    points.push_back({entry.checkpoint.id, entry.checkpoint.seq});
+  const History history = TraceHistory(std::move(points), oldest_first);
+  std::unordered_map<RecordId, RecordId> out;
+  for (size_t i = 0; i < history.points.size(); ++i)
+    if (!history.by[i].is_zero()) out.emplace(history.points[i].id, history.by[i]);
   return out;
 }
 

@@ -40,7 +40,8 @@ struct Operation {
 LogRecord ToRecord(const Operation& operation);
 Result<Operation> ToOperation(const LogRecord& record);
 
-// Oldest first. Kinds that a newer version wrote are left out.
+// What moved files, oldest first. Other kinds (core/annotate.h has some), and those
+// that a newer version wrote, are left out.
 Result<std::vector<Operation>> ListOperations(Catalog& catalog, const RootId& root);
 
 // What `undo` and `redo` would take, newest last. A rollback drops what could be
@@ -50,6 +51,31 @@ struct UndoStacks {
   std::vector<Operation> redo;
 };
 UndoStacks StacksOf(const std::vector<Operation>& oldest_first);
+
+// Where a checkpoint stands in the order of things. One that was deleted still has a
+// place when an operation went there.
+struct HistoryPoint {
+  RecordId id;
+  uint64_t seq = 0;
+};
+
+// The history as a tree: each checkpoint grows from where the root stood when it was
+// made, and an operation moves to another place in it.
+struct History {
+  static constexpr size_t kNone = SIZE_MAX;
+  std::vector<HistoryPoint> points;  // by sequence number
+  std::vector<size_t> parent;        // of each: which one it grew from, or kNone
+  std::vector<RecordId> by;          // of each: what took it back; zero: nothing did
+  size_t here = kNone;               // where the root stands now
+
+  // The place of a checkpoint among the points; kNone when it is not there.
+  size_t Find(uint64_t seq) const;
+  std::optional<RecordId> TakenBackBy(uint64_t seq) const;
+};
+// In any order. An operation that went to a place that is not among them takes nothing
+// back: better shown than hidden.
+History TraceHistory(std::vector<HistoryPoint> points,
+                     const std::vector<Operation>& oldest_first);
 
 // The checkpoints that are not part of how the root came to be as it is, each with the
 // operation that took it back. Rollbacks of single paths take back none.

@@ -570,6 +570,16 @@ Result<std::optional<CatalogEntry>> Catalog::LastCheckpoint(const RootId& root) 
   return std::optional(std::move(found[0]));
 }
 
+Result<std::vector<CheckpointRow>> Catalog::Outline(const RootId& root) {
+  return impl_->Read<std::vector<CheckpointRow>>(
+      [&](CatalogDb& db) { return db.Outline(root); });
+}
+
+Result<std::vector<CatalogEntry>> Catalog::Load(const std::vector<uint64_t>& seqs) {
+  return impl_->Read<std::vector<CatalogEntry>>(
+      [&](CatalogDb& db) { return db.LoadEntries(seqs); });
+}
+
 Result<uint64_t> Catalog::Count(const std::optional<RootId>& root) {
   return impl_->Read<uint64_t>([&](CatalogDb& db) { return db.Count(root); });
 }
@@ -600,11 +610,11 @@ Result<NamedCheckpoint> Catalog::Find(const std::optional<RootId>& root,
   });
 }
 
-Result<std::vector<CatalogEntry>> Catalog::Search(const std::optional<RootId>& root,
-                                                  std::string_view words,
-                                                  size_t limit) {
+Result<std::vector<CatalogEntry>> Catalog::Search(
+    const std::optional<RootId>& root, std::string_view words, size_t limit,
+    const std::optional<std::string>& session) {
   return impl_->Read<std::vector<CatalogEntry>>(
-      [&](CatalogDb& db) { return db.Search(root, words, limit); });
+      [&](CatalogDb& db) { return db.Search(root, words, limit, session); });
 }
 
 Result<std::vector<RootEntry>> Catalog::Roots() {

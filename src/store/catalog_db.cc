@@ -11,16 +11,16 @@ namespace {
 
 // Raised whenever the schema, or what is put into it, changes: files with another one
 // are built anew.
-constexpr int64_t kSchemaVersion = 2;
+constexpr int64_t kSchemaVersion = 3;
 
 // records: every record that was not dropped; the payload is its encoding, and the rest
 // of the row repeats parts of it for SQLite to look for. checkpoints, annotations,
-// search: what is derived from records, for the same reason. `name` and the full text
-// are as the annotations left them. drops: ids of dropped records, with the highest
-// sequence number of a drop. lost: records that the file before this one had and that
-// the packs, a part of whose log cannot be read, no longer show; no answer comes from
-// it, `belay verify` names them and `belay repair` publishes them again. `sure`: no
-// collection can have taken them away.
+// search: what is derived from records, for the same reason. `name`, `pinned` and the
+// full text are as the annotations left them. drops: ids of dropped records, with the
+// highest sequence number of a drop. lost: records that the file before this one had
+// and that the packs, a part of whose log cannot be read, no longer show; no answer
+// comes from it, `belay verify` names them and `belay repair` publishes them again.
+// `sure`: no collection can have taken them away.
 constexpr const char* kSchema = R"sql(
 CREATE TABLE meta(key INTEGER PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE records(
@@ -31,7 +31,8 @@ CREATE INDEX records_kind ON records(kind, root, seq);
 CREATE TABLE checkpoints(
   seq INTEGER PRIMARY KEY, root BLOB NOT NULL, kind INTEGER NOT NULL,
   made_ms INTEGER NOT NULL, state BLOB NOT NULL, session BLOB, turn INTEGER,
-  tool_use_id BLOB, name BLOB);
+  tool_use_id BLOB, name BLOB, id BLOB NOT NULL, pinned INTEGER NOT NULL,
+  changed INTEGER NOT NULL, took_us INTEGER NOT NULL);
 CREATE INDEX checkpoints_root ON checkpoints(root, seq);
 CREATE INDEX checkpoints_session ON checkpoints(session, seq)
   WHERE session IS NOT NULL;
@@ -43,7 +44,7 @@ CREATE TABLE lost(
   seq INTEGER NOT NULL, id BLOB NOT NULL, sure INTEGER NOT NULL, payload BLOB NOT NULL,
   row_check INTEGER NOT NULL);
 CREATE VIRTUAL TABLE search USING fts5(name, note, description, prompt,
-  tokenize='unicode61 remove_diacritics 2');
+  paths, tokenize='unicode61 remove_diacritics 2');
 )sql";
 
 // Rows of `meta`.
@@ -55,22 +56,14 @@ constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
 int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
 uint64_t Unsigned(int64_t value) { return static_cast<uint64_t>(value); }
 
-// Full text wants UTF-8 without NUL; other bytes separate words.
-std::string ForSearch(const std::optional<std::string>& text) {
+std::string TextForSearch(const std::optional<std::string>& text) {
+  return text ? ForSearch(*text) : std::string();
+}
+
+// One path a line.
+std::string PathsForSearch(const std::vector<std::string>& paths) {
   std::string out;
-  if (!text) return out;
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    char32_t code_point = 0;
-    size_t length = DecodeUtf8(rest, code_point);
-    if (length == 0 || code_point == 0) {
-      out += ' ';
-      length = 1;
-    } else {
-      out += rest.substr(0, length);
-    }
-    rest.remove_prefix(length);
-  }
+  for (const std::string& path : paths) out += ForSearch(path) + '\n';
   return out;
 }
 
@@ -110,6 +103,22 @@ void Harden(sqlite3* db) {
 }
 
 }  // namespace
+
+std::string ForSearch(std::string_view rest) {
+  std::string out;
+  while (!rest.empty()) {
+    char32_t code_point = 0;
+    size_t length = DecodeUtf8(rest, code_point);
+    if (length == 0 || code_point == 0) {
+      out += ' ';
+      length = 1;
+    } else {
+      out += rest.substr(0, length);
+    }
+    rest.remove_prefix(length);
+  }
+  return out;
+}
 
 Error CatalogDamaged(std::string_view why) {
   return Error(Errc::kCorrupt, "catalogue: " + std::string(why))
@@ -189,6 +198,10 @@ Status Statement::Run() {
 }
 
 int64_t Statement::Int(int column) const { return sqlite3_column_int64(stmt_, column); }
+
+bool Statement::IsNull(int column) const {
+  return sqlite3_column_type(stmt_, column) == SQLITE_NULL;
+}
 
 ByteSpan Statement::Blob(int column) const {
   const void* data = sqlite3_column_blob(stmt_, column);
@@ -281,7 +294,8 @@ Result<std::unique_ptr<CatalogDb>> CatalogDb::Connect(const char* file, SqliteFs
   // Exclusive before the first look at the file: then the WAL's index is on the heap.
   BELAY_OK(
       db->Execute("PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY;"
-                  "PRAGMA cell_size_check=ON; PRAGMA secure_delete=ON"));
+                  "PRAGMA cell_size_check=ON; PRAGMA secure_delete=ON;"
+                  "PRAGMA cache_size=-8192"));
   return db;
 }
 
@@ -589,8 +603,10 @@ Status CatalogDb::IndexCheckpoint(const LogRecord& record) {
   if (!ToCheckpoint(record).ok()) return Ok();
   BELAY_TRY(CatalogEntry entry, ToEntry(record));
   const Checkpoint& c = entry.checkpoint;
-  BELAY_TRY(Statement * put,
-            Prepare("INSERT INTO checkpoints VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  BELAY_TRY(
+      Statement * put,
+      Prepare("INSERT INTO checkpoints VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+              "?)"));
   auto text = [put](const std::optional<std::string>& value) {
     value ? put->Bind(AsBytes(*value)) : put->BindNull();
   };
@@ -600,16 +616,19 @@ Status CatalogDb::IndexCheckpoint(const LogRecord& record) {
   c.turn ? put->Bind(Signed(*c.turn)) : put->BindNull();
   text(c.tool_use_id);
   text(c.name);
+  put->Bind(c.id.span()).Bind(entry.pinned ? 1 : 0);
+  put->Bind(Signed(c.added + c.modified + c.deleted)).Bind(Signed(c.took_us));
   BELAY_OK(put->Run());
 
   BELAY_TRY(Statement * words,
-            Prepare("INSERT INTO search(rowid, name, note, description, prompt) "
-                    "VALUES(?, ?, ?, ?, ?)"));
+            Prepare("INSERT INTO search(rowid, name, note, description, prompt, paths) "
+                    "VALUES(?, ?, ?, ?, ?, ?)"));
   return words->Bind(Signed(c.seq))
-      .BindText(ForSearch(c.name))
-      .BindText(ForSearch(c.note))
+      .BindText(TextForSearch(c.name))
+      .BindText(TextForSearch(c.note))
       .BindText(ForSearch(c.description))
-      .BindText(ForSearch(c.prompt))
+      .BindText(TextForSearch(c.prompt))
+      .BindText(PathsForSearch(c.paths))
       .Run();
 }
 

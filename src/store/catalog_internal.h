@@ -28,6 +28,9 @@ namespace belay {
 // A damaged catalogue: kCorrupt, and what to do about it.
 Error CatalogDamaged(std::string_view why);
 
+// Text as full text wants it: UTF-8 without NUL; other bytes separate words.
+std::string ForSearch(std::string_view text);
+
 // What a row of `records` carries as its check.
 uint64_t RowCheck(uint64_t seq, const RecordId& id, ByteSpan payload);
 
@@ -52,6 +55,7 @@ class Statement {
 
   // Of the present row. Views last until the next Step().
   int64_t Int(int column) const;
+  bool IsNull(int column) const;
   ByteSpan Blob(int column) const;
   std::string_view Text(int column) const;
   int columns() const;
@@ -113,7 +117,10 @@ class CatalogDb {
   Result<CatalogEntry> FindById(const std::optional<RootId>& root,
                                 std::string_view id_or_prefix);
   Result<std::vector<CatalogEntry>> Search(const std::optional<RootId>& root,
-                                           std::string_view words, size_t limit);
+                                           std::string_view words, size_t limit,
+                                           const std::optional<std::string>& session);
+  Result<std::vector<CheckpointRow>> Outline(const RootId& root);
+  Result<std::vector<CatalogEntry>> LoadEntries(const std::vector<uint64_t>& seqs);
   Result<std::vector<RootEntry>> Roots();
   Result<std::vector<LogRecord>> ListRecords(const RecordFilter& filter);
   Result<std::vector<LogRecord>> Annotations(const RecordId& target);
@@ -146,6 +153,7 @@ class CatalogDb {
   Status UnindexCheckpoint(uint64_t seq);
   Status Reindex(const RecordId& id);
   Status StorePlace(const Place& place);
+  Result<std::vector<CatalogEntry>> LoadEntriesNow(const std::vector<uint64_t>& seqs);
 
   // A record by sequence number, checked; kCorrupt when it is not there.
   Result<LogRecord> Load(uint64_t seq);

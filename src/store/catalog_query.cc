@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "store/catalog_internal.h"
 
 namespace belay {
@@ -9,7 +11,7 @@ namespace {
 
 constexpr size_t kMinPrefix = 4, kIdLength = 26;
 constexpr size_t kNamedWhenAmbiguous = 5;
-constexpr size_t kMaxWords = 64, kMaxSearch = 4096;
+constexpr size_t kMaxWords = 64, kMaxSearch = 4096, kRanked = 2000;
 
 int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
 
@@ -23,7 +25,9 @@ void Replace(std::optional<std::string>& value, const std::optional<std::string>
   value = by->empty() ? std::nullopt : by;
 }
 
-void Annotate(CatalogEntry& entry, const Fields& fields) {
+}  // namespace
+
+void ApplyAnnotation(CatalogEntry& entry, const Fields& fields) {
   Replace(entry.checkpoint.name, fields.Text(kAnnotationName));
   Replace(entry.checkpoint.note, fields.Text(kAnnotationNote));
   if (auto pinned = fields.Number(kAnnotationPinned)) entry.pinned = *pinned != 0;
@@ -39,9 +43,15 @@ void Annotate(CatalogEntry& entry, const Fields& fields) {
     ByteReader r(raw);
     auto pair = Fields::Decode(r);
     if (!pair.ok()) continue;
-    entry.checkpoint.meta[pair->Text(1).value_or("")] = pair->Text(2).value_or("");
+    const std::string key = pair->Text(1).value_or("");
+    if (auto value = pair->Text(2))
+      entry.checkpoint.meta[key] = std::move(*value);
+    else
+      entry.checkpoint.meta.erase(key);
   }
 }
+
+namespace {
 
 bool Fits(const CheckpointFilter& filter, const Checkpoint& c) {
   return (!filter.root || c.root == *filter.root) &&
@@ -58,30 +68,60 @@ Error RowDisagrees(uint64_t seq) {
   return CatalogDamaged("row " + std::to_string(seq) + " disagrees with its record");
 }
 
-// Every word quoted, so that nothing in it is syntax; the last may be unfinished.
+// A byte that full text may find a word in; whether it does, FTS5 knows.
+bool MayBeWord(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+         (byte >= 'a' && byte <= 'z') || byte >= 0x80;
+}
+
+// Every word quoted, so that nothing in it is syntax. They stand side by side, without
+// AND: FTS5 then passes over what turns out to hold no word at all.
 Result<std::string> SearchExpression(std::string_view words) {
   if (words.size() > kMaxSearch)
     return Error(Errc::kInvalid, "search: more than 4096 bytes of words");
-  std::vector<std::string> terms;
-  std::string term;
-  auto end_term = [&] {
-    if (!term.empty()) terms.push_back('"' + std::exchange(term, {}) + '"');
-  };
-  for (char c : words) {
-    auto byte = static_cast<unsigned char>(c);
-    if (byte <= ' ' || byte == 0x7f) {
-      end_term();
-    } else {
-      term += c;
-      if (c == '"') term += c;
-    }
-  }
-  end_term();
-  if (terms.size() > kMaxWords)
-    return Error(Errc::kInvalid, "search: more than 64 words");
+  const std::string text = ForSearch(words);
+  size_t count = 0;
   std::string out;
-  for (const std::string& t : terms) out += (out.empty() ? "" : " AND ") + t;
-  if (!out.empty()) out += " *";
+  bool last_is_open = false;  // the last word may be unfinished
+  auto add = [&](std::string_view word, bool quoted) {
+    const bool prefix = !quoted && word.ends_with('*');
+    if (std::none_of(word.begin(), word.end(), MayBeWord)) return;
+    ++count;
+    out += out.empty() ? "\"" : " \"";
+    // A quote cannot be in it. Letters, digits and what may be one stay; the rest
+    // separates, as the tokenizer would have it.
+    if (BELAY_MUTANT("search-by-syntax")) {
+      out.pop_back();
+      out += word;
+      return;
+    }
+    for (char c : word) out += MayBeWord(c) ? c : ' ';
+    out += '"';
+    if (prefix) out += " *";
+    last_is_open = !quoted && !prefix;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte <= ' ' || byte == 0x7f) {
+      ++at;
+      continue;
+    }
+    const size_t close = byte == '"' ? text.find('"', at + 1) : std::string::npos;
+    if (close != std::string::npos) {
+      add(std::string_view(text).substr(at + 1, close - at - 1), true);
+      at = close + 1;
+      continue;
+    }
+    size_t end = at + 1;
+    while (end < text.size() && static_cast<unsigned char>(text[end]) > ' ' &&
+           text[end] != '"' && text[end] != 0x7f)
+      ++end;
+    add(std::string_view(text).substr(at, end - at), false);
+    at = end;
+  }
+  if (count > kMaxWords) return Error(Errc::kInvalid, "search: more than 64 words");
+  if (last_is_open) out += " *";
   return out;
 }
 
@@ -158,7 +198,7 @@ Result<CatalogEntry> CatalogDb::ToEntry(const LogRecord& record) {
   if (!checkpoint.ok()) return RowDisagrees(record.seq);
   entry.checkpoint = std::move(*checkpoint);
   BELAY_TRY(auto annotations, Annotations(record.id));
-  for (const LogRecord& a : annotations) Annotate(entry, a.fields);
+  for (const LogRecord& a : annotations) ApplyAnnotation(entry, a.fields);
   return entry;
 }
 
@@ -192,12 +232,9 @@ Result<std::vector<CatalogEntry>> CatalogDb::ListCheckpoints(
   if (f.before_seq) find->Bind(AsLimit(*f.before_seq));
   find->Bind(AsLimit(f.limit));
   BELAY_TRY(auto found, Sequences(find->Bind(AsLimit(f.offset))));
-  std::vector<CatalogEntry> out;
-  for (uint64_t seq : found) {
-    BELAY_TRY(CatalogEntry entry, LoadEntry(seq));
-    if (!Fits(f, entry.checkpoint)) return RowDisagrees(seq);
-    out.push_back(std::move(entry));
-  }
+  BELAY_TRY(auto out, LoadEntries(found));
+  for (const CatalogEntry& entry : out)
+    if (!Fits(f, entry.checkpoint)) return RowDisagrees(entry.checkpoint.seq);
   return out;
 }
 
@@ -278,25 +315,110 @@ Result<CatalogEntry> CatalogDb::FindById(const std::optional<RootId>& root,
   return entry;
 }
 
-Result<std::vector<CatalogEntry>> CatalogDb::Search(const std::optional<RootId>& root,
-                                                    std::string_view words,
-                                                    size_t limit) {
+Result<std::vector<CatalogEntry>> CatalogDb::Search(
+    const std::optional<RootId>& root, std::string_view words, size_t limit,
+    const std::optional<std::string>& session) {
   BELAY_TRY(std::string expression, SearchExpression(words));
+  if (expression.empty()) return std::vector<CatalogEntry>();
+  // Weights: name, note, description, prompt, paths. Ranking 20,000 checkpoints that
+  // share a word took 60 ms, so only the newest kRanked of them are ranked; those that
+  // have it all in name and note come first and are looked for by themselves, lest an
+  // old name drown in newer paths.
+  std::string sql =
+      "SELECT rowid FROM (SELECT s.rowid, bm25(search, 10, 6, 3, 2, 1) AS score "
+      "FROM search s";
+  if (root || session) sql += " CROSS JOIN checkpoints c ON c.seq=s.rowid";
+  sql += " WHERE search MATCH ?";
+  if (root) sql += " AND c.root=?";
+  if (session) sql += " AND c.session=?";
+  sql += " ORDER BY s.rowid DESC LIMIT ?) ORDER BY score, rowid DESC LIMIT ?";
+  std::vector<uint64_t> found;
+  std::unordered_set<uint64_t> seen;
+  for (const std::string& match : {"{name note} : (" + expression + ")", expression}) {
+    BELAY_TRY(Statement * find, Prepare(sql));
+    find->BindText(match);
+    if (root) find->Bind(root->span());
+    if (session) find->Bind(AsBytes(*session));
+    find->Bind(AsLimit(std::max(limit, kRanked)));
+    BELAY_TRY(auto more, Sequences(find->Bind(AsLimit(limit))));
+    for (uint64_t seq : more)
+      if (found.size() < limit && seen.insert(seq).second) found.push_back(seq);
+    if (found.size() >= limit) break;
+  }
+  BELAY_TRY(auto out, LoadEntries(found));
+  for (const CatalogEntry& entry : out)
+    if ((root && entry.checkpoint.root != *root) ||
+        (session && entry.checkpoint.session != *session))
+      return RowDisagrees(entry.checkpoint.seq);
+  return out;
+}
+
+Result<std::vector<CatalogEntry>> CatalogDb::LoadEntries(
+    const std::vector<uint64_t>& seqs) {
+  // In one transaction, or SQLite looks at the file again for each.
+  BELAY_OK(Execute("BEGIN"));
+  auto out = LoadEntriesNow(seqs);
+  Status ended = Execute("COMMIT");
+  if (!out.ok() || ended.ok()) return out;
+  return std::move(ended).error();
+}
+
+Result<std::vector<CatalogEntry>> CatalogDb::LoadEntriesNow(
+    const std::vector<uint64_t>& seqs) {
   std::vector<CatalogEntry> out;
-  if (expression.empty()) return out;
-  std::string sql = "SELECT rowid FROM search WHERE search MATCH ?";
-  if (root) sql += " AND rowid IN (SELECT seq FROM checkpoints WHERE root=?)";
-  sql += " ORDER BY rowid DESC LIMIT ?";
-  BELAY_TRY(Statement * find, Prepare(sql));
-  find->BindText(expression);
-  if (root) find->Bind(root->span());
-  BELAY_TRY(auto found, Sequences(find->Bind(AsLimit(limit))));
-  for (uint64_t seq : found) {
-    BELAY_TRY(CatalogEntry entry, LoadEntry(seq));
-    if (root && entry.checkpoint.root != *root) return RowDisagrees(seq);
-    out.push_back(std::move(entry));
+  out.reserve(seqs.size());
+  // Of many, few are annotated: which, is asked once.
+  constexpr size_t kMany = 64;
+  std::unordered_set<RecordId> annotated;
+  if (seqs.size() > kMany) {
+    BELAY_TRY(Statement * targets, Prepare("SELECT DISTINCT target FROM annotations"));
+    for (;;) {
+      BELAY_TRY(bool row, targets->Step());
+      if (!row) break;
+      if (targets->Blob(0).size() == 16)
+        annotated.insert(RecordId(Id128::FromSpan(targets->Blob(0))));
+    }
+  }
+  for (uint64_t seq : seqs) {
+    BELAY_TRY(LogRecord record, Load(seq));
+    if (seqs.size() <= kMany || annotated.contains(record.id)) {
+      BELAY_TRY(CatalogEntry entry, ToEntry(record));
+      out.push_back(std::move(entry));
+      continue;
+    }
+    auto checkpoint = ToCheckpoint(record);
+    if (!checkpoint.ok()) return RowDisagrees(seq);
+    out.emplace_back().checkpoint = std::move(*checkpoint);
   }
   return out;
+}
+
+Result<std::vector<CheckpointRow>> CatalogDb::Outline(const RootId& root) {
+  BELAY_TRY(Statement * rows,
+            Prepare("SELECT seq, id, kind, pinned, session, turn, changed, took_us, "
+                    "made_ms FROM checkpoints WHERE root=? ORDER BY seq DESC"));
+  rows->Bind(root.span());
+  std::vector<CheckpointRow> out;
+  BELAY_TRY(uint64_t count, Count(root));
+  out.reserve(static_cast<size_t>(std::min<uint64_t>(count, 1 << 20)));
+  for (;;) {
+    BELAY_TRY(bool more, rows->Step());
+    if (!more) return out;
+    CheckpointRow& row = out.emplace_back();
+    row.seq = static_cast<uint64_t>(rows->Int(0));
+    if (rows->Blob(1).size() != 16) {
+      rows->Start();
+      return RowDisagrees(row.seq);
+    }
+    row.id = RecordId(Id128::FromSpan(rows->Blob(1)));
+    row.kind = static_cast<CheckpointKind>(rows->Int(2));
+    row.pinned = rows->Int(3) != 0;
+    if (!rows->IsNull(4)) row.session = std::string(AsText(rows->Blob(4)));
+    if (!rows->IsNull(5)) row.turn = static_cast<uint64_t>(rows->Int(5));
+    row.changed = static_cast<uint64_t>(rows->Int(6));
+    row.took_us = static_cast<uint64_t>(rows->Int(7));
+    row.made_ms = rows->Int(8);
+  }
 }
 
 Result<std::vector<RootEntry>> CatalogDb::Roots() {

@@ -28,6 +28,7 @@ enum CheckpointTag : uint64_t {
   kPartial,
   kMeta,
   kSubagent,
+  kPath,
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
@@ -122,6 +123,7 @@ LogRecord ToRecord(const Checkpoint& c) {
     pair.Add(kMetaValue, value);
     f.AddNested(kMeta, pair);
   }
+  for (const std::string& path : c.paths) f.Add(kPath, path);
   return record;
 }
 
@@ -165,6 +167,7 @@ Result<Checkpoint> ToCheckpoint(const LogRecord& record) {
     BELAY_TRY(Fields pair, Fields::Decode(r));
     c.meta[pair.Text(kMetaKey).value_or("")] = pair.Text(kMetaValue).value_or("");
   }
+  for (ByteSpan path : f.All(kPath)) c.paths.emplace_back(AsText(path));
   return c;
 }
 

@@ -63,8 +63,12 @@ struct Checkpoint {
   bool partial = false;
   std::map<std::string, std::string> meta;
   std::vector<ObjectKey> more_refs;  // kept alive besides the state
+  // What changed since the one before, to be searched for: the first of them by name,
+  // within kMaxPathsKept and kMaxPathBytes. None of a root's first.
+  std::vector<std::string> paths;
   bool operator==(const Checkpoint&) const = default;
 };
+inline constexpr size_t kMaxPathsKept = 100, kMaxPathBytes = 8192;
 LogRecord ToRecord(const Checkpoint& checkpoint);
 Result<Checkpoint> ToCheckpoint(const LogRecord& record);
 

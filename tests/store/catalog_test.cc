@@ -300,6 +300,117 @@ TEST_F(CatalogTest, SearchFindsWordsOfNameNoteDescriptionAndPrompt) {
   EXPECT_EQ(Names(catalog_->Search(root_, "release", 9)), (List{"Release"}));
 }
 
+TEST_F(CatalogTest, SearchFindsPathsThatChanged) {
+  Checkpoint c = ToCheckpoint(CheckpointRecord(random_, 1, root_, "edit")).value();
+  c.paths = {"src/app_main.ts", "docs/Ünicode.md", "bad\xff name", "a b/c"};
+  Add(ToRecord(c));
+  for (const char* words : {"src/app_main.ts", "app_main", "src/app", "unicode.md",
+                            "docs", "bad name", "\"src/app\" docs"})
+    EXPECT_EQ(Search(words), (List{"edit"})) << words;
+  for (const char* words : {"main.app", "\"main app\"", "app_main.tsx"})
+    EXPECT_EQ(Search(words), List{}) << words;
+  EXPECT_EQ(catalog_->ListCheckpoints({})->at(0).checkpoint.paths, c.paths);
+  ExpectSound();
+}
+
+TEST_F(CatalogTest, SearchKnowsPhrasesAndBeginnings) {
+  AddCheckpoint("one", "the login form of the page");
+  AddCheckpoint("two", "a form to login with");
+  EXPECT_EQ(Search("login form").size(), 2u);
+  EXPECT_EQ(Search("\"login form\""), (List{"one"}));
+  EXPECT_EQ(Search("page \"login form\""), (List{"one"}));
+  EXPECT_EQ(Search("\"login form").size(), 2u);  // not closed: two words
+  EXPECT_EQ(Search("\"login for\""), List{});    // a phrase is finished
+  EXPECT_EQ(Search("log* page"), (List{"one"}));
+  EXPECT_EQ(Search("log page"), List{});  // only the last may be unfinished
+  EXPECT_EQ(Search("page log"), (List{"one"}));
+  EXPECT_EQ(Search("-- login !!"), (List{"two", "one"}));  // what holds no word
+  EXPECT_EQ(Search("\xe2\x86\x92 page"), (List{"one"}));   // an arrow
+}
+
+TEST_F(CatalogTest, TheBestAnswerComesFirst) {
+  Checkpoint c = ToCheckpoint(CheckpointRecord(random_, 1, root_, "parser")).value();
+  Add(ToRecord(c));
+  c = ToCheckpoint(CheckpointRecord(random_, 2, root_, "note")).value();
+  c.note = "the parser";
+  Add(ToRecord(c));
+  c = ToCheckpoint(CheckpointRecord(random_, 3, root_, "path")).value();
+  c.paths = {"src/parser.cc"};
+  Add(ToRecord(c));
+  AddCheckpoint("other", "nothing of the kind");
+  EXPECT_EQ(Search("parser"), (List{"parser", "note", "path"}));
+  EXPECT_EQ(Names(catalog_->Search({}, "parser", 1)), (List{"parser"}));
+}
+
+TEST_F(CatalogTest, SearchOfASessionFindsNothingElse) {
+  for (const char* session : {"s1", "s2"}) {
+    Checkpoint c =
+        ToCheckpoint(CheckpointRecord(random_, NextSeq(), root_, session, "words"))
+            .value();
+    c.session = session;
+    Add(ToRecord(c));
+  }
+  AddCheckpoint("none", "words");
+  EXPECT_EQ(Names(catalog_->Search({}, "words", 9, "s1")), (List{"s1"}));
+  EXPECT_EQ(Names(catalog_->Search(root_, "words", 9, "s2")), (List{"s2"}));
+  EXPECT_EQ(Names(catalog_->Search(root_, "words", 9, "s3")), List{});
+}
+
+TEST_F(CatalogTest, RandomBytesAreNeverSyntax) {
+  AddCheckpoint("a", "plain");
+  const uint64_t seed = TestSeed(11);
+  SeededRandom random(seed);
+  const std::string parts[] = {"\"", "*", " ", "NEAR", "(", ")", "AND", "OR",   "NOT",
+                               "^",  ":", "{", "}",    "-", "+", "a",   "\xff", "\xc3"};
+  for (int i = 0; i < 5000; ++i) {
+    std::string words;
+    for (uint64_t n = random.Below(24); n-- > 0;)
+      words += random.Below(4) == 0
+                   ? std::string(1, static_cast<char>(random.Below(256)))
+                   : parts[random.Below(std::size(parts))];
+    auto found = catalog_->Search({}, words, 10);
+    ASSERT_TRUE(found.ok()) << ToHex(AsBytes(words)) << found.error().what;
+  }
+}
+
+TEST_F(CatalogTest, TheOutlineSaysWhatTheRecordsSay) {
+  for (int i = 0; i < 5; ++i) {
+    Checkpoint c = ToCheckpoint(CheckpointRecord(random_, NextSeq(), root_)).value();
+    if (i % 2 == 0) c.session = "s" + std::to_string(i);
+    if (i % 3 == 0) c.turn = static_cast<uint64_t>(i);
+    c.kind = static_cast<CheckpointKind>(i % 3);
+    c.added = 1;
+    c.modified = static_cast<uint64_t>(i);
+    c.deleted = 2;
+    c.took_us = 1000u + static_cast<uint64_t>(i);
+    const RecordId id = Add(ToRecord(c));
+    if (i == 2 || i == 4) {
+      LogRecord pin = AnnotationRecord(random_, NextSeq(), id);
+      pin.fields.AddNumber(kAnnotationPinned, 1);
+      Add(std::move(pin));
+    }
+  }
+  auto rows = catalog_->Outline(root_);
+  ASSERT_OK(rows);
+  auto entries = catalog_->ListCheckpoints({.root = root_});
+  ASSERT_OK(entries);
+  ASSERT_EQ(rows->size(), entries->size());
+  std::vector<uint64_t> seqs;
+  for (size_t i = 0; i < rows->size(); ++i) {
+    const CheckpointRow& row = (*rows)[i];
+    const Checkpoint& c = (*entries)[i].checkpoint;
+    EXPECT_EQ(std::tie(row.seq, row.id, row.kind, row.session, row.turn, row.took_us,
+                       row.made_ms, row.pinned),
+              std::tie(c.seq, c.id, c.kind, c.session, c.turn, c.took_us, c.made_ms,
+                       (*entries)[i].pinned));
+    EXPECT_EQ(row.changed, c.added + c.modified + c.deleted);
+    seqs.push_back(c.seq);
+  }
+  EXPECT_EQ(*catalog_->Load(seqs), *entries);
+  EXPECT_EQ(catalog_->Load({99}).error().code, Errc::kCorrupt);
+  EXPECT_TRUE(catalog_->Outline(RootId(random_.NewId()))->empty());
+}
+
 TEST_F(CatalogTest, SearchTakesAnythingAsWords) {
   AddCheckpoint("a", "plain");
   std::string nul("a\0b", 3);
