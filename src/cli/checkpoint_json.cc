@@ -1,5 +1,6 @@
 #include "cli/checkpoint_json.h"
 
+#include <charconv>
 #include <ctime>
 
 #include "base/clock.h"
@@ -118,6 +119,18 @@ std::string_view CheckpointKindName(CheckpointKind kind) {
       return "safety";
   }
   return "auto";
+}
+
+Result<std::optional<uint64_t>> LimitOf(const Args& args) {
+  auto given = args.value("--number");
+  if (!given) return std::optional<uint64_t>();
+  uint64_t value = 0;
+  const char* last = given->data() + given->size();
+  auto [end, problem] = std::from_chars(given->data(), last, value);
+  if (problem != std::errc() || end != last || value == 0)
+    return Error(Errc::kInvalid, StrCat("-n wants a number from 1 on, not '",
+                                        EscapeForDisplay(*given), "'"));
+  return std::optional(value);
 }
 
 std::string LocalMinute(int64_t ms) {

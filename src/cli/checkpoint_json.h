@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/json.h"
+#include "cli/args.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
 
@@ -22,6 +23,8 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
 std::string_view CheckpointKindName(CheckpointKind kind);  // "auto", "manual", "safety"
 // "2026-03-09 21:15", local time.
 std::string LocalMinute(int64_t ms);
+// The N of -n, from 1 on; nothing when it is not given.
+Result<std::optional<uint64_t>> LimitOf(const Args& args);
 // What a list calls it: its name, else its description.
 const std::string& CheckpointTitle(const Checkpoint& checkpoint);
 // "(3 files changed)".

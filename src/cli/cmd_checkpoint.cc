@@ -7,6 +7,7 @@
 #include "cli/open_store.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "core/failures.h"
 #include "core/refs.h"
 
 namespace belay {
@@ -87,7 +88,10 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   };
   auto made = CaptureCheckpoint(root->store(), request);
   progress.Done();
-  if (!made.ok()) return FailOnStore(ctx, made.error());
+  if (!made.ok()) {
+    NoteFailure(root->store(), root->root.id, "checkpoint", made.error());
+    return FailOnStore(ctx, made.error());
+  }
   ctx.term.WorkIsDone();
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
   const Checkpoint& c = made->checkpoint;

@@ -1,13 +1,14 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
+#include "cli/list_graph.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/annotate.h"
 #include "core/operations.h"
 
 namespace belay {
@@ -18,25 +19,32 @@ constexpr size_t kColumns = 80;
 
 // One line of the list: a checkpoint, or a turn by its first one.
 struct Row {
-  CatalogEntry entry;
+  const CheckpointRow* row = nullptr;
   uint64_t number = 0;
   uint64_t folded = 1;   // checkpoints of the turn
   uint64_t changed = 0;  // by all of them
   std::optional<RecordId> taken_back = {};
 };
 
-uint64_t Changed(const Checkpoint& c) { return c.added + c.modified + c.deleted; }
+struct Listing {
+  std::vector<CheckpointRow> outline;
+  std::vector<Operation> operations;
+  History history;
+  std::vector<Row> rows;
+  uint64_t hidden = 0;  // taken back, and not among the rows
+};
 
 // Newest first, as they came, but with the automatic ones of one turn folded into the
 // turn's first: that is the one to go back to.
 std::vector<Row> Fold(std::vector<Row> rows) {
-  std::map<std::pair<std::string, uint64_t>, size_t> turns;  // place in `out`
+  // By turn, then session: comparing numbers is quicker. The place in `out`.
+  std::map<std::pair<uint64_t, std::string_view>, size_t> turns;
   std::vector<Row> out;
   for (size_t i = rows.size(); i-- > 0;) {  // oldest first
     Row& row = rows[i];
-    const Checkpoint& c = row.entry.checkpoint;
+    const CheckpointRow& c = *row.row;
     if (c.kind == CheckpointKind::kAuto && c.session && c.turn) {
-      auto [at, is_new] = turns.try_emplace({*c.session, *c.turn}, out.size());
+      auto [at, is_new] = turns.try_emplace({*c.turn, *c.session}, out.size());
       if (!is_new) {
         ++out[at->second].folded;
         out[at->second].changed += row.changed;
@@ -49,8 +57,9 @@ std::vector<Row> Fold(std::vector<Row> rows) {
   return out;
 }
 
-Result<std::vector<Row>> Collect(CommandContext& ctx, OpenedRoot& root,
-                                 std::optional<uint64_t> limit, uint64_t& hidden) {
+// Everything is counted, folded and drawn by the outline; only what is shown is read.
+Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
+                        std::optional<uint64_t> limit) {
   const Args& args = ctx.args;
   std::optional<CheckpointKind> kind;
   if (auto named = args.value("--kind"))
@@ -58,44 +67,116 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, OpenedRoot& root,
            : *named == "manual" ? CheckpointKind::kManual
                                 : CheckpointKind::kSafety;
   auto session = args.value("--session");
-  CheckpointFilter filter{.root = root.root.id};
-  BELAY_TRY(auto operations, ListOperations(*root.catalog, root.root.id));
-  // Numbers count every checkpoint: only a plain beginning of the list needs no more.
-  if (limit && args.has("--tools") && !kind && !session && operations.empty())
-    filter.limit = static_cast<size_t>(*limit);
-  BELAY_TRY(auto entries, root.catalog->ListCheckpoints(filter));
-  std::unordered_map<RecordId, RecordId> taken;
-  if (!operations.empty()) taken = TakenBack(entries, operations);
+  Listing out;
+  BELAY_TRY(out.operations, ListOperations(*root.catalog, root.root.id));
+  BELAY_TRY(out.outline, root.catalog->Outline(root.root.id));
+  BELAY_TRY(out.history,
+            LoadHistory(*root.catalog, root.root.id, out.outline, out.operations));
   std::vector<Row> rows;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const Checkpoint& c = entries[i].checkpoint;
+  rows.reserve(out.outline.size());
+  for (size_t i = 0; i < out.outline.size(); ++i) {
+    const CheckpointRow& c = out.outline[i];
     if ((kind && c.kind != *kind) || (session && c.session != *session)) continue;
-    const uint64_t changed = Changed(c);
-    auto left = taken.find(c.id);
-    std::optional<RecordId> by;
-    if (left != taken.end()) by = left->second;
-    rows.push_back({.entry = std::move(entries[i]),
-                    .number = i + 1,
-                    .changed = changed,
-                    .taken_back = by});
+    Row& row = rows.emplace_back();
+    row.row = &c;
+    row.number = i + 1;
+    row.changed = c.changed;
+    if (!out.operations.empty()) row.taken_back = out.history.TakenBackBy(c.seq);
   }
   if (!args.has("--tools")) rows = Fold(std::move(rows));
-  // What was taken back is still there, and out of the way; JSON has it all.
-  if (!ctx.term.json() && !args.has("--all"))
-    hidden = std::erase_if(rows, [](const Row& row) { return bool{row.taken_back}; });
+  // What was taken back is still there, and out of the way; JSON has it all, and the
+  // graph folds it.
+  if (!ctx.term.json() && !args.has("--all") && !args.has("--graph"))
+    out.hidden =
+        std::erase_if(rows, [](const Row& row) { return bool{row.taken_back}; });
   if (limit && rows.size() > *limit) rows.resize(static_cast<size_t>(*limit));
-  return rows;
+  out.rows = std::move(rows);
+  return out;
 }
 
-std::string Line(const Row& row, size_t digits, bool graph) {
-  const Checkpoint& c = row.entry.checkpoint;
+// The checkpoints of the rows, some at a time: all of thousands at once took longer to
+// find memory for than to read.
+class Entries {
+ public:
+  Entries(Catalog& catalog, const std::vector<Row>& rows)
+      : catalog_(catalog), rows_(rows) {}
+
+  // Of row `i`, until the next call.
+  Result<const CatalogEntry*> At(size_t i) {
+    if (i >= first_ && i < first_ + loaded_.size()) return &loaded_[i - first_];
+    constexpr size_t kAtOnce = 256;
+    std::vector<uint64_t> seqs;
+    for (size_t at = i; at < rows_.size() && seqs.size() < kAtOnce; ++at)
+      seqs.push_back(rows_[at].row->seq);
+    BELAY_TRY(loaded_, catalog_.Load(seqs));
+    first_ = i;
+    for (size_t at = 0; at < loaded_.size(); ++at) {
+      const Checkpoint& c = loaded_[at].checkpoint;
+      const CheckpointRow& row = *rows_[i + at].row;
+      if (c.id != row.id || c.kind != row.kind || c.session != row.session)
+        return Error(Errc::kCorrupt, "catalogue: a row disagrees with its record")
+            .WithHint("run: belay repair");
+    }
+    return &loaded_[0];
+  }
+
+ private:
+  Catalog& catalog_;
+  const std::vector<Row>& rows_;
+  std::vector<CatalogEntry> loaded_;
+  size_t first_ = 0;
+};
+
+// The rows as a tree: each grows from the nearest one below it that is shown.
+struct Tree {
+  std::vector<GraphNode> nodes;
+  std::optional<RecordId> here;
+};
+
+Tree TreeOf(const Listing& listing) {
+  const std::vector<Row>& rows = listing.rows;
+  const History& history = listing.history;
+  // Of each point: the nearest that is shown, itself included. Parents come first.
+  std::vector<size_t> nearest(history.points.size(), History::kNone);
+  for (const Row& row : rows)
+    if (size_t at = history.Find(row.row->seq); at != History::kNone) nearest[at] = at;
+  for (size_t i = 0; i < nearest.size(); ++i)
+    if (nearest[i] == History::kNone && history.parent[i] != History::kNone)
+      nearest[i] = nearest[history.parent[i]];
+  auto shown = [&](size_t point) -> std::optional<RecordId> {
+    if (point == History::kNone || nearest[point] == History::kNone)
+      return std::nullopt;
+    return history.points[nearest[point]].id;
+  };
+  Tree tree;
+  tree.nodes.reserve(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    GraphNode& node = tree.nodes.emplace_back();
+    node.id = rows[i].row->id;
+    node.taken_back = bool{rows[i].taken_back};
+    if (size_t at = history.Find(rows[i].row->seq); at != History::kNone)
+      node.parent = shown(history.parent[at]);
+    else if (i + 1 < rows.size())  // nothing ever moved: one line
+      node.parent = rows[i + 1].row->id;
+  }
+  if (!history.points.empty())
+    tree.here = shown(history.here);
+  else if (!rows.empty())
+    tree.here = rows[0].row->id;
+  return tree;
+}
+
+std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
+                 std::string_view lanes) {
+  const Checkpoint& c = entry.checkpoint;
   std::string number = StrCat(std::to_string(row.number), ".");
   if (number.size() < digits + 1) number.insert(0, digits + 1 - number.size(), ' ');
-  std::string line = StrCat(graph ? "* " : "", number, " ", c.id.text().substr(0, 7),
-                            "  ", LocalMinute(c.made_ms), "  ");
+  std::string line =
+      StrCat(lanes, lanes.empty() ? "" : " ", number, " ", c.id.text().substr(0, 7),
+             "  ", LocalMinute(c.made_ms), "  ");
   std::string marks;
-  if (row.entry.pinned) marks += " pinned";
-  if (row.entry.health) marks += *row.entry.health == Health::kPass ? " good" : " bad";
+  if (entry.pinned) marks += " pinned";
+  if (entry.health) marks += *entry.health == Health::kPass ? " good" : " bad";
   if (c.partial) marks += " partial";
   if (row.taken_back) marks += " taken back";
   std::string end = StrCat(
@@ -110,63 +191,124 @@ std::string Line(const Row& row, size_t digits, bool graph) {
          end;
 }
 
+// "the rollback to 'x'", of the operation that took something back.
+std::string OperationText(const Listing& listing, const RecordId& id) {
+  for (const Operation& o : listing.operations) {
+    if (o.id != id) continue;
+    if (o.kind != OperationKind::kRollback)
+      return StrCat("the ", OperationName(o.kind), " at ", LocalMinute(o.made_ms));
+    return StrCat("the rollback to '", EscapeForDisplay(o.label), "'");
+  }
+  return "a rollback";
+}
+
+Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
+                 size_t digits) {
+  Entries entries(*root.catalog, listing.rows);
+  const Tree tree = TreeOf(listing);
+  bool any_folded = false;
+  for (const GraphLine& line :
+       DrawGraph(tree.nodes, tree.here, !ctx.args.has("--all"))) {
+    std::string text = line.lanes;
+    if (line.here) {
+      text +=
+          StrCat(" here, after ", OperationText(listing, listing.operations.back().id));
+    } else if (line.folded > 0) {
+      const Row& first = listing.rows[*line.node];
+      const Row& last = listing.rows[*line.node + line.folded - 1];
+      text += StrCat(" ", std::to_string(first.number));
+      if (line.folded > 1) text += StrCat("-", std::to_string(last.number));
+      text += StrCat(" (", CountText(line.folded, "checkpoint"), ") taken back by ",
+                     OperationText(listing, *first.taken_back));
+      any_folded = true;
+    } else if (line.node) {
+      BELAY_TRY(const CatalogEntry* entry, entries.At(*line.node));
+      text = Line(listing.rows[*line.node], *entry, digits, line.lanes);
+    }
+    ctx.term.Out(
+        StrCat(Fit(text, line.node && line.folded == 0 ? 200 : kColumns), "\n"));
+  }
+  if (any_folded) ctx.term.Say("See what was taken back: belay list --graph --all");
+  return Ok();
+}
+
+Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) {
+  Entries entries(*root.catalog, listing.rows);
+  const bool graph = ctx.args.has("--graph");
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("root").PathValue(root.root.path);
+  Tree tree;
+  if (graph) tree = TreeOf(listing);
+  auto id = [](JsonWriter& out, std::string_view key,
+               const std::optional<RecordId>& value) {
+    out.Key(key);
+    if (value)
+      out.String(value->text());
+    else
+      out.Null();
+  };
+  if (graph) id(json, "here", tree.here);
+  json.Key("checkpoints").BeginArray();
+  for (size_t i = 0; i < listing.rows.size(); ++i) {
+    const Row& row = listing.rows[i];
+    BELAY_TRY(const CatalogEntry* entry, entries.At(i));
+    auto state = root.store().GetState(entry->checkpoint.state);
+    WriteCheckpoint(
+        *entry, row.number, root.root.path, state.ok() ? state->tree : ObjectId(), {},
+        json,
+        [&](JsonWriter& more) {
+          more.Key("folded").Uint(row.folded);
+          if (graph) id(more, "parent", tree.nodes[i].parent);
+        },
+        row.taken_back);
+  }
+  json.EndArray().EndObject();
+  ctx.term.OutJson(json);
+  return Ok();
+}
+
 }  // namespace
 
 ExitCode CmdList(CommandContext& ctx) {
-  std::optional<uint64_t> limit;
-  if (auto given = ctx.args.value("--number")) {
-    uint64_t value = 0;
-    auto [end, problem] =
-        std::from_chars(given->data(), given->data() + given->size(), value);
-    if (problem != std::errc() || end != given->data() + given->size() || value == 0)
-      return ctx.term.FailUsage(
-          StrCat("-n wants a number from 1 on, not '", EscapeForDisplay(*given), "'"));
-    limit = value;
-  }
+  auto limit = LimitOf(ctx.args);
+  if (!limit.ok()) return ctx.term.FailUsage(limit.error().what);
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return FailOnStore(ctx, root.error());
-  uint64_t hidden = 0;
-  auto rows = Collect(ctx, *root, limit, hidden);
-  if (!rows.ok()) return ctx.term.Fail(rows.error());
+  auto listing = Collect(ctx, *root, *limit);
+  if (!listing.ok()) return ctx.term.Fail(listing.error());
   if (ctx.term.json()) {
-    JsonWriter json;
-    json.BeginObject();
-    json.Key("root").PathValue(root->root.path);
-    json.Key("checkpoints").BeginArray();
-    for (const Row& row : *rows) {
-      auto state = root->store().GetState(row.entry.checkpoint.state);
-      WriteCheckpoint(
-          row.entry, row.number, root->root.path, state.ok() ? state->tree : ObjectId(),
-          {}, json, [&](JsonWriter& more) { more.Key("folded").Uint(row.folded); },
-          row.taken_back);
-    }
-    json.EndArray().EndObject();
-    ctx.term.OutJson(json);
-    return ExitCode::kOk;
+    Status written = WriteJson(ctx, *root, *listing);
+    return written.ok() ? ExitCode::kOk : ctx.term.Fail(written.error());
   }
-  if (rows->empty() && hidden == 0) {
+  const std::vector<Row>& rows = listing->rows;
+  if (rows.empty() && listing->hidden == 0) {
     const bool chosen = ctx.args.has("--kind") || ctx.args.has("--session");
     ctx.term.Say(chosen ? "No such checkpoint."
                         : "No checkpoint yet. Make one with: belay checkpoint");
     return ExitCode::kOk;
   }
   size_t digits = 1;
-  for (const Row& row : *rows)
+  for (const Row& row : rows)
     digits = std::max(digits, std::to_string(row.number).size());
-  for (const Row& row : *rows)
-    ctx.term.Out(StrCat(Line(row, digits, ctx.args.has("--graph")), "\n"));
-  if (hidden > 0)
+  Entries entries(*root->catalog, rows);
+  if (ctx.args.has("--graph")) {
+    Status shown = ShowGraph(ctx, *root, *listing, digits);
+    if (!shown.ok()) return ctx.term.Fail(shown.error());
+  }
+  for (size_t i = 0; i < rows.size() && !ctx.args.has("--graph"); ++i) {
+    auto entry = entries.At(i);
+    if (!entry.ok()) return ctx.term.Fail(entry.error());
+    ctx.term.Out(StrCat(Line(rows[i], **entry, digits, ""), "\n"));
+  }
+  if (listing->hidden > 0)
     ctx.term.Out(
-        StrCat("   (", std::to_string(hidden),
+        StrCat("   (", std::to_string(listing->hidden),
                " taken back by a rollback; see them with: belay list --all)\n"));
-  if (rows->empty()) return ExitCode::kOk;
-  const CommandSpec* rollback = FindCommand("rollback");
-  const std::string first = std::to_string(rows->front().number);
-  ctx.term.Say(rollback != nullptr && rollback->available()
-                   ? StrCat("Look at one: belay show ", first,
-                            "    Go back to it: belay rollback ", first)
-                   : StrCat("Look at one: belay show ", first,
-                            "    Its files: belay ls ", first));
+  if (rows.empty()) return ExitCode::kOk;
+  const std::string first = std::to_string(rows.front().number);
+  ctx.term.Say(StrCat("Look at one: belay show ", first,
+                      "    Go back to it: belay rollback ", first));
   return ExitCode::kOk;
 }
 

@@ -1,9 +1,12 @@
+#include <algorithm>
+
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/annotate.h"
 #include "core/operations.h"
 #include "core/state_view.h"
 #include "restore/path_history.h"
@@ -16,7 +19,29 @@ struct Row {
   Operation operation;
   std::string_view state;          // "", "undone", "next undo", "next redo"
   std::vector<std::string> paths;  // of those asked for
+  // What moved no file: its name, and how many checkpoints it was about.
+  std::string deed = {};
+  uint64_t checkpoints = 0;
 };
+
+Row RowOf(const Deed& deed) {
+  Row row;
+  row.operation.id = deed.id;
+  row.operation.seq = deed.seq;
+  row.operation.made_ms = deed.made_ms;
+  row.operation.target = deed.target;
+  row.operation.label = deed.label;
+  row.deed = deed.name;
+  row.checkpoints = deed.count;
+  return row;
+}
+
+std::string DeedTitle(const Row& row) {
+  return StrCat(row.deed, " '", EscapeForDisplay(row.operation.label), "'",
+                row.checkpoints > 1
+                    ? StrCat(" and ", std::to_string(row.checkpoints - 1), " more")
+                    : "");
+}
 
 std::string_view StateOf(const Operation& operation, const UndoStacks& stacks) {
   if (!stacks.undo.empty() && stacks.undo.back().id == operation.id) return "next undo";
@@ -155,6 +180,14 @@ ExitCode CmdLog(CommandContext& ctx) {
         row.paths.push_back(one.path);
     }
   }
+  if (asked.empty()) {
+    auto deeds = ListDeeds(*root->catalog, root->root.id);
+    if (!deeds.ok()) return ctx.term.Fail(deeds.error());
+    for (const Deed& deed : *deeds) rows.push_back(RowOf(deed));
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return a.operation.seq > b.operation.seq;
+    });
+  }
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();
@@ -172,7 +205,7 @@ ExitCode CmdLog(CommandContext& ctx) {
       json.BeginObject();
       json.Key("id").String(o.id.text());
       json.Key("seq").Uint(o.seq);
-      json.Key("name").String(OperationName(o.kind));
+      json.Key("name").String(row.deed.empty() ? OperationName(o.kind) : row.deed);
       json.Key("at").String(FormatUtcMillis(o.made_ms));
       id("target", o.target);
       id("safety", o.safety);
@@ -201,7 +234,7 @@ ExitCode CmdLog(CommandContext& ctx) {
   }
   if (asked.empty() ? rows.empty() : history.rows.empty()) {
     ctx.term.Say(asked.empty()
-                     ? "Nothing was rolled back here yet."
+                     ? "Nothing was done here yet."
                      : "No checkpoint and no operation shows a change of that.");
     return ExitCode::kOk;
   }
@@ -217,8 +250,12 @@ ExitCode CmdLog(CommandContext& ctx) {
          StrCat("  (", CountText(o.paths, "path"), ")", state.empty() ? "" : "  ",
                 state, o.recovered ? "  recovered" : ""));
   };
-  for (const Row& row : rows)
-    if (asked.empty()) show_operation(row.operation);
+  for (const Row& row : rows) {
+    if (!row.deed.empty())
+      show(row.operation.id, row.operation.made_ms, DeedTitle(row), "");
+    else if (asked.empty())
+      show_operation(row.operation);
+  }
   for (const PathHistoryRow& row : history.rows) {
     if (row.operation != nullptr)
       show_operation(*row.operation);

@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "cli/rollback_view.h"
 #include "cli/text.h"
+#include "core/failures.h"
 
 namespace belay {
 
@@ -144,7 +145,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
     agreed = std::move(done->plan);
     done = Attempt(*root, request, checkpoint, agreed, progress);
   }
-  if (!done.ok()) return ctx.term.Fail(done.error());
+  if (!done.ok()) {
+    NoteFailure(root->store(), root->root.id, "rollback", done.error());
+    return ctx.term.Fail(done.error());
+  }
   if (done->operation) ctx.term.WorkIsDone();
   if (ctx.term.json()) return Show(ctx, *done, checkpoint, ExitCode::kOk);
   WarnAbout(ctx.term, *done);

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
-#include "core/operations.h"
+#include "core/annotate.h"
 #include "core/settings_table.h"
 #include "core/state_rules.h"
 #include "core/state_view.h"
@@ -277,20 +277,6 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
 
 }  // namespace
 
-namespace {
-
-Result<std::optional<RecordId>> TakenBackBy(OpenedRoot& root, const RecordId& id) {
-  BELAY_TRY(auto operations, ListOperations(*root.catalog, root.root.id));
-  std::optional<RecordId> none;
-  if (operations.empty()) return none;
-  BELAY_TRY(auto entries, root.catalog->ListCheckpoints({.root = root.root.id}));
-  auto taken = TakenBack(entries, operations);
-  auto found = taken.find(id);
-  return found == taken.end() ? none : std::optional(found->second);
-}
-
-}  // namespace
-
 ExitCode CmdShow(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return ctx.term.Fail(root.error());
@@ -301,7 +287,8 @@ ExitCode CmdShow(CommandContext& ctx) {
   for (const std::string& trouble : details->trouble) ctx.term.Warn(trouble);
   if (ctx.term.json()) {
     JsonWriter json;
-    auto taken_back = TakenBackBy(*root, details->found.entry.checkpoint.id);
+    auto taken_back =
+        TakenBackBy(*root->catalog, root->root.id, details->found.entry.checkpoint.seq);
     if (!taken_back.ok()) return ctx.term.Fail(taken_back.error());
     WriteCheckpoint(
         details->found.entry, details->found.number, root->root.path,

@@ -3,6 +3,7 @@
 #include "cli/open_root.h"
 #include "cli/rollback_view.h"
 #include "cli/text.h"
+#include "core/failures.h"
 
 namespace belay {
 
@@ -35,8 +36,12 @@ std::string Again(CommandContext& ctx, std::string_view command) {
   return words;
 }
 
-ExitCode Tell(CommandContext& ctx, Result<Outcome> done, std::string_view command) {
-  if (!done.ok()) return ctx.term.Fail(done.error());
+ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
+              std::string_view command) {
+  if (!done.ok()) {
+    NoteFailure(root.store(), root.root.id, command, done.error());
+    return ctx.term.Fail(done.error());
+  }
   if (done->operation) ctx.term.WorkIsDone();
   const ExitCode code = done->conflicts.empty() ? ExitCode::kOk : ExitCode::kProblem;
   if (ctx.term.json()) {
@@ -91,7 +96,8 @@ ExitCode CmdUndo(CommandContext& ctx) {
   const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   StopOnSignal signals;
   return Tell(
-      ctx, Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
+      ctx, *root,
+      Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
       "undo");
 }
 
@@ -101,7 +107,7 @@ ExitCode CmdRedo(CommandContext& ctx) {
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
   const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   StopOnSignal signals;
-  return Tell(ctx,
+  return Tell(ctx, *root,
               Redo(root->store(), *root->catalog, request, ctx.args.has("--exact")),
               "redo");
 }

@@ -124,7 +124,9 @@ constexpr FlagSpec kDoctorFlags[] = {
 constexpr Example kDoctorExamples[] = {
     {"belay doctor", "what is covered here, and what is in the way"}};
 
-constexpr std::string_view kStatsUsage[] = {"stats"};
+constexpr std::string_view kStatsUsage[] = {"stats [--all]"};
+constexpr FlagSpec kStatsFlags[] = {
+    {.name = "--all", .help = "of all protected directories together"}};
 constexpr Example kStatsExamples[] = {{"belay stats", "how often, and how fast"}};
 
 constexpr CommandSpec kInvestigate[] = {
@@ -185,8 +187,11 @@ constexpr CommandSpec kInvestigate[] = {
      .usage = kStatsUsage,
      .about =
          "Success rate of rollbacks, share of sessions that needed one, and how long "
-         "checkpoints and rollbacks take. Local, sent nowhere.",
-     .examples = kStatsExamples},
+         "checkpoints and rollbacks take. Local, sent nowhere. A figure that too few "
+         "samples would make up is not given.",
+     .flags = kStatsFlags,
+     .examples = kStatsExamples,
+     .run = CmdStats},
 };
 
 // --- agents and pages

@@ -120,6 +120,7 @@ constexpr FlagSpec kListFlags[] = {
 constexpr Example kListExamples[] = {
     {"belay list -n 5", "the five newest checkpoints"},
     {"belay list --kind manual", "only those you made yourself"},
+    {"belay list --graph", "rollbacks as branches"},
 };
 
 constexpr FlagSpec kSessionOfRef = {
@@ -181,10 +182,19 @@ constexpr Example kLogExamples[] = {
     {"belay log -- README.md", "who changed this file, and when"},
 };
 
-constexpr std::string_view kSearchUsage[] = {"search WORDS..."};
+constexpr std::string_view kSearchUsage[] = {"search WORDS... [--session ID] [-n N]"};
+constexpr FlagSpec kSearchFlags[] = {
+    {.name = "--session", .value = "ID", .help = "only of this session"},
+    {.name = "--number",
+     .letter = 'n',
+     .value = "N",
+     .help = "at most N; 20 if not given"},
+};
 constexpr PositionalSpec kWords[] = {{.name = "WORDS", .many = true}};
 constexpr Example kSearchExamples[] = {
-    {"belay search login form", "checkpoints that mention both words"}};
+    {"belay search login form", "checkpoints that mention both words"},
+    {"belay search '\"login form\"' src/app", "the phrase, and a path that begins so"},
+};
 
 constexpr CommandSpec kLook[] = {
     {.name = "status",
@@ -267,9 +277,17 @@ constexpr CommandSpec kLook[] = {
     {.name = "search",
      .summary = "find checkpoints by words",
      .usage = kSearchUsage,
-     .about = "Looks in names, notes, descriptions, prompts and paths.",
+     .about =
+         "Looks in names, notes, descriptions, prompts and the paths that changed (the "
+         "first 100 of each checkpoint). All words must be there; the last one, and "
+         "one "
+         "with a * behind it, may be the beginning of a word; words in double quotes "
+         "follow each other. The best come first: a name counts more than a note, and "
+         "that more than the rest.",
+     .flags = kSearchFlags,
      .args = kWords,
-     .examples = kSearchExamples},
+     .examples = kSearchExamples,
+     .run = CmdSearch},
 };
 
 // --- go back
@@ -336,18 +354,42 @@ constexpr PositionalSpec kRevertArgs[] = {{.name = "CHANGES"}};
 constexpr Example kRevertExamples[] = {
     {"belay revert turn:4", "take out what prompt 4 did, keep all that came later"}};
 
-constexpr std::string_view kNoteUsage[] = {"note REF TEXT"};
-constexpr PositionalSpec kNoteArgs[] = {{.name = "REF"}, {.name = "TEXT"}};
+constexpr std::string_view kNoteUsage[] = {
+    "note REF TEXT",
+    "note REF [TEXT] [--name NAME|--no-name] [--meta K=V]... [--session ID]"};
+constexpr FlagSpec kNoteFlags[] = {
+    {.name = "--name", .letter = 'm', .value = "NAME", .help = "give it another name"},
+    {.name = "--no-name", .help = "take its name away"},
+    {.name = "--meta",
+     .value = "K=V",
+     .help = "a key and value of your own; without V the key goes",
+     .repeatable = true},
+    kSessionOfRef,
+};
+constexpr PositionalSpec kNoteArgs[] = {
+    {.name = "REF"}, {.name = "TEXT", .optional = true, .many = true}};
 constexpr Example kNoteExamples[] = {
-    {"belay note latest 'tests pass here'", "write something down"}};
+    {"belay note latest 'tests pass here'", "write something down"},
+    {"belay note 3 ''", "take the note away"},
+    {"belay note 3 --name before-upgrade", "give it another name"},
+};
 
-constexpr std::string_view kPinUsage[] = {"pin REF"};
+constexpr FlagSpec kRefFlags[] = {kSessionOfRef};
+constexpr std::string_view kPinUsage[] = {"pin REF [--session ID]"};
 constexpr Example kPinExamples[] = {{"belay pin 1", "keep the newest for ever"}};
-constexpr std::string_view kUnpinUsage[] = {"unpin REF"};
+constexpr std::string_view kUnpinUsage[] = {"unpin REF [--session ID]"};
 constexpr Example kUnpinExamples[] = {
     {"belay unpin 1", "let it go when its time comes"}};
-constexpr std::string_view kDeleteUsage[] = {"delete REF"};
-constexpr Example kDeleteExamples[] = {{"belay delete 7", "delete one checkpoint"}};
+constexpr std::string_view kDeleteUsage[] = {"delete REF... [--yes] [--session ID]"};
+constexpr FlagSpec kDeleteFlags[] = {
+    {.name = "--yes", .help = "do not ask"},
+    kSessionOfRef,
+};
+constexpr PositionalSpec kRefs[] = {{.name = "REF", .many = true}};
+constexpr Example kDeleteExamples[] = {
+    {"belay delete 7", "delete one checkpoint, after asking"},
+    {"belay delete 7 8 --yes", "two, without"},
+};
 
 constexpr CommandSpec kGoBack[] = {
     {.name = "rollback",
@@ -389,27 +431,40 @@ constexpr CommandSpec kGoBack[] = {
     {.name = "note",
      .summary = "write a note on a checkpoint",
      .usage = kNoteUsage,
-     .about = "The note is shown in lists and found by `belay search`.",
+     .about =
+         "A note is shown by `belay show` and found by `belay search`; it can be "
+         "changed at any time, and an empty TEXT takes it away. Names and meta too.",
+     .flags = kNoteFlags,
      .args = kNoteArgs,
-     .examples = kNoteExamples},
+     .examples = kNoteExamples,
+     .run = CmdNote},
     {.name = "pin",
      .summary = "keep a checkpoint for ever",
      .usage = kPinUsage,
-     .about = "A pinned checkpoint is never pruned.",
+     .about = "A pinned checkpoint is neither pruned nor deleted.",
+     .flags = kRefFlags,
      .args = kRef,
-     .examples = kPinExamples},
+     .examples = kPinExamples,
+     .run = CmdPin},
     {.name = "unpin",
      .summary = "release a pinned checkpoint",
      .usage = kUnpinUsage,
      .about = "The checkpoint may be pruned again.",
+     .flags = kRefFlags,
      .args = kRef,
-     .examples = kUnpinExamples},
+     .examples = kUnpinExamples,
+     .run = CmdUnpin},
     {.name = "delete",
      .summary = "delete a checkpoint",
      .usage = kDeleteUsage,
-     .about = "Its space comes back with the next `belay gc`.",
-     .args = kRef,
-     .examples = kDeleteExamples},
+     .about = "Shows what it is about to delete and asks; where nobody can be asked it "
+              "needs --yes. A pinned one is refused. `belay undo` keeps what it needs, "
+              "also when a safety checkpoint goes. The space comes back with the next "
+              "`belay gc`.",
+     .flags = kDeleteFlags,
+     .args = kRefs,
+     .examples = kDeleteExamples,
+     .run = CmdDelete},
 };
 
 }  // namespace

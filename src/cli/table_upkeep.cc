@@ -51,7 +51,7 @@ constexpr Example kPurgeExamples[] = {
 
 constexpr std::string_view kExportUsage[] = {
     "export REF... [--session ID] -o FILE [--force]", "export --git NAME REF",
-    "export --notes [--session ID] [--format json|md]"};
+    "export --notes [--session ID] [--format json|md] [-o FILE]"};
 constexpr FlagSpec kExportFlags[] = {
     {.name = "--output",
      .letter = 'o',
@@ -66,14 +66,15 @@ constexpr FlagSpec kExportFlags[] = {
      .value = "NAME",
      .help = "as a git commit on branch NAME",
      .available = false},
-    {.name = "--notes", .help = "names and notes only"},
-    {.name = "--format", .value = "json|md", .help = "of the notes"},
+    {.name = "--notes", .help = "names, notes, pins and meta only"},
+    {.name = "--format", .value = "json|md", .help = "of the notes; md if not given"},
 };
 constexpr PositionalSpec kExportArgs[] = {
     {.name = "REF", .optional = true, .many = true}};
 constexpr Example kExportExamples[] = {
     {"belay export latest -o state.belay", "take a checkpoint elsewhere"},
     {"belay export 1 2 3 -o - | ssh host 'cat > state.belay'", "send three of them"},
+    {"belay export --notes --format md", "what was written down, as Markdown"},
 };
 
 constexpr std::string_view kImportUsage[] = {"import FILE", "import --git REV"};

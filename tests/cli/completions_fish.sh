@@ -16,8 +16,8 @@ check() {
   [ "$got" = "$2" ] || fail "belay $1<TAB> offers '$got', not '$2'; $(cat "$scratch/err")"
 }
 
-check "stat" "status "
-check "--root . stat" "status "
+check "statu" "status "
+check "--root . statu" "status "
 check "verify --read" "--read-data "
 check "status --js" "--json "
 check "config store.c" "store.cap "

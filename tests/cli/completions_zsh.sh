@@ -41,8 +41,8 @@ END
 lines=() expected=()
 check() { lines+=("$1"); expected+=("$2"); }
 
-check "stat" "status"
-check "--root . stat" "--root . status"
+check "statu" "status"
+check "--root . statu" "--root . status"
 check "verify --read" "verify --read-data"
 check "status --js" "status --json"
 check "config store.c" "config store.cap"

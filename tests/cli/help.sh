@@ -95,11 +95,11 @@ complete_bash() {
     printf '%s\n' "${COMPREPLY[@]}"
   )
 }
-[ "$(complete_bash stat)" = status ] || fail "stat<TAB>: $(complete_bash stat)"
+[ "$(complete_bash statu)" = status ] || fail "statu<TAB>: $(complete_bash statu)"
 [ "$(complete_bash completions z)" = zsh ] || fail "completions z<TAB>"
 [ "$(complete_bash config store.c)" = store.cap ] || fail "config store.c<TAB>"
 [ "$(complete_bash verify --read)" = --read-data ] || fail "verify --read<TAB>"
-[ "$(complete_bash --root . stat)" = status ] || fail "--root . stat<TAB>"
+[ "$(complete_bash --root . statu)" = status ] || fail "--root . statu<TAB>"
 [ "$(complete_bash config auto '')" = $'true\nfalse' ] || fail "config auto <TAB>: $(complete_bash config auto '')"
 [ "$(complete_bash config --project granularity t)" = $'tool\nturn' ] || fail "config granularity t<TAB>"
 [ "$(complete_bash config exclude '')" = "" ] || fail "config exclude <TAB>: $(complete_bash config exclude '')"

@@ -169,6 +169,17 @@ TEST_F(LookTest, CapAndFloorPublishNothing) {
   EXPECT_EQ(Run({"checkpoint"}).code, 0);
 }
 
+TEST_F(LookTest, DeleteWantsAWord) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint", "-m", "mine"}).code, 0);
+  Outcome refused = Run({"delete", "mine"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.Says("--yes"));
+  EXPECT_TRUE(Run({"list"}).Says("mine"));
+  EXPECT_EQ(Run({"delete", "mine", "--yes"}).code, 0);
+  EXPECT_FALSE(Run({"list"}).Says("mine"));
+}
+
 TEST_F(LookTest, ForgetWantsAWord) {
   ASSERT_EQ(Run({"on"}).code, 0);
   ASSERT_EQ(Run({"checkpoint"}).code, 0);
