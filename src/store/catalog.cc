@@ -365,10 +365,13 @@ Result<Answer> Catalog::Impl::ReadFile(
     if (there) {
       auto freshness = db->Compare(*log);
       if (freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent) {
-        asked = true;
-        return ask(*db);
-      }
-      if (!freshness.ok()) {
+        auto answer = ask(*db);
+        if (answer.ok() || answer.error().code != Errc::kCorrupt) {
+          asked = true;
+          return answer;
+        }
+        db.reset();  // asked again below, alone
+      } else if (!freshness.ok()) {
         db.reset();
         if (freshness.error().code != Errc::kCorrupt)
           return std::move(freshness).error();
@@ -378,8 +381,16 @@ Result<Answer> Catalog::Impl::ReadFile(
   BELAY_TRY(HeldLock lock,
             place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
   BELAY_OK(Update());
+  auto answer = ask(*db);
+  // Only the question came upon the damage: the pages that say how far the file goes
+  // are whole. Once; what a new file says is the answer.
+  if (!answer.ok() && answer.error().code == Errc::kCorrupt &&
+      !BELAY_MUTANT("catalogue-stays-damaged")) {
+    BELAY_OK(BuildNew());
+    answer = ask(*db);
+  }
   asked = true;
-  return ask(*db);
+  return answer;
 }
 
 template <class Answer>

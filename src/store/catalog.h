@@ -7,8 +7,9 @@
 //   * An answer holds everything published before the question was asked. Whoever asks
 //     brings the index up to date first; publishing a batch does not touch it.
 //   * Every record handed out was checked against its row's check, and what a row says
-//     beside it against the record: a mismatch is kCorrupt with a hint, never an
-//     answer. A row that is missing only Check() can notice.
+//     beside it against the record: a mismatch is never an answer; the file is built
+//     anew, and the question asked again. A row that is missing only Check() can
+//     notice.
 //   * Killed or without power at any instruction, the next question is answered the
 //   same:
 //     from the index, brought up to date, or from one built anew.
