@@ -331,4 +331,26 @@ Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_st
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+Status StartSelfDetached(const std::vector<std::string>& arguments) {
+  if (HasNul(arguments))
+    return Error(Errc::kInvalid, "an argument contains a NUL byte");
+  std::vector<std::string> words = {"belay"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv = Pointers(words);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawnattr_init(&attributes);
+  for (int fd : {0, 1, 2})
+    posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  pid_t child = 0;
+  const int sys = posix_spawn(&child, "/proc/self/exe", &actions, &attributes,
+                              argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (sys != 0) return SysError(sys, "start belay");
+  return Ok();
+}
+
 }  // namespace belay

@@ -55,6 +55,10 @@ struct ProcessResult {
 // runs, Ctrl-C is the program's business. kNotFound, kRefused: it did not start.
 Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr);
 
+// Starts this very program again with other arguments, and lets go of it: a session of
+// its own, no input, no output, our environment.
+Status StartSelfDetached(const std::vector<std::string>& arguments);
+
 // An error means that the program did not start.
 Result<ProcessResult> RunProcess(const ProcessOptions& options);
 

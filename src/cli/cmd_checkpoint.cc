@@ -95,6 +95,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   ctx.term.WorkIsDone();
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
   const Checkpoint& c = made->checkpoint;
+  StartUpkeepIfDue(root->store(), c);
   if (ctx.term.json()) {
     JsonWriter json;
     WriteCheckpoint({.checkpoint = c, .pinned = false, .health = {}}, 1,

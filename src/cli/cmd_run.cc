@@ -119,6 +119,7 @@ ExitCode CmdRun(CommandContext& ctx) {
   Result<Captured> second = Capture(root->store(), request);
   if (!second.ok())
     ctx.term.Warn(StrCat("there is no checkpoint from after: ", second.error().what));
+  if (second.ok()) StartUpkeepIfDue(root->store(), second->checkpoint);
   if (!code.ok()) {
     Error error = code.error();
     if (error.hint.empty()) error.hint = "nothing was run";

@@ -33,6 +33,8 @@ std::string_view KindName(RecordKind kind) {
       return "drop";
     case RecordKind::kPurge:
       return "purge";
+    case RecordKind::kRelease:
+      return "release";
   }
   return "unknown";
 }

@@ -17,6 +17,7 @@ ExitCode CmdDoctor(CommandContext& ctx);
 ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdExport(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
+ExitCode CmdPrune(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
 ExitCode CmdImport(CommandContext& ctx);
 ExitCode CmdList(CommandContext& ctx);

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "base/subprocess.h"
 #include "cli/text.h"
 #include "core/roots.h"
+#include "core/upkeep.h"
 #include "restore/journal.h"
 #include "restore/rollback.h"
 #include "store/heads.h"
@@ -38,6 +40,11 @@ Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
     out.push_back(below->path);
   }
   return out;
+}
+
+void StartUpkeepIfDue(Store& store, const Checkpoint& made) {
+  // A failure to start it is no failure of the checkpoint; the next one tries again.
+  if (UpkeepIsDue(store, made.seq)) (void)StartSelfDetached({"prune", "--background"});
 }
 
 GitPlaces GitPlacesOf(const Environment& env) {

@@ -72,6 +72,10 @@ Result<std::optional<PathBelow>> FindRealBelow(CommandContext& ctx, const AbsPat
 Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
                                                const AbsPath& root);
 
+// Called when a checkpoint was made and everything is said: now and then starts
+// `belay prune --background`, and does not wait for it.
+void StartUpkeepIfDue(Store& store, const Checkpoint& made);
+
 // What git's files and git itself are found by.
 GitPlaces GitPlacesOf(const Environment& env);
 

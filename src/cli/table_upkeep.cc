@@ -10,9 +10,10 @@ namespace {
 // --- upkeep
 // ----------------------------------------------------------------------------
 
-constexpr std::string_view kPruneUsage[] = {"prune [--dry-run]"};
+constexpr std::string_view kPruneUsage[] = {"prune [--dry-run] [--background]"};
 constexpr FlagSpec kPruneFlags[] = {
-    {.name = "--dry-run", .help = "show what would go, delete nothing"}};
+    {.name = "--dry-run", .help = "show what would go, delete nothing"},
+    {.name = "--background", .help = "as a checkpoint starts it: quiet, in no hurry"}};
 constexpr Example kPruneExamples[] = {
     {"belay prune --dry-run", "which checkpoints are past their time?"}};
 
@@ -132,10 +133,14 @@ constexpr CommandSpec kUpkeep[] = {
      .summary = "delete checkpoints past their time",
      .usage = kPruneUsage,
      .about =
-         "Follows the settings below retention. Manual and pinned checkpoints, and "
-         "each session's first and newest, stay.",
+         "Follows the settings below retention, for every protected directory, and "
+         "gives the room back. Manual and pinned checkpoints, each session's first and "
+         "newest, and what the last rollbacks need to be undone, stay. Now and then a "
+         "checkpoint starts this by itself, in the background.",
      .flags = kPruneFlags,
-     .examples = kPruneExamples},
+     .examples = kPruneExamples,
+     .run = CmdPrune,
+     .whole_store = true},
     {.name = "purge",
      .summary = "erase a file or a session for good",
      .usage = kPurgeUsage,

@@ -8,7 +8,9 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/last_failure.h"
+#include "core/retention.h"
 #include "core/roots.h"
+#include "core/space.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
 #include "store/heads.h"
@@ -18,6 +20,9 @@ namespace belay {
 namespace {
 
 constexpr size_t kManualPerSession = 50;
+// How often room is made for one checkpoint, and how much at first.
+constexpr int kAttempts = 6;
+constexpr uint64_t kRoomToBegin = uint64_t{64} << 10;
 
 Result<Fd> OpenCacheDir(Store& store) {
   auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
@@ -27,66 +32,17 @@ Result<Fd> OpenCacheDir(Store& store) {
   return store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
 }
 
-// As the settings take it, rounded up.
-std::string SizeOf(uint64_t bytes) {
-  constexpr uint64_t kMiB = uint64_t{1} << 20, kGiB = uint64_t{1} << 30;
-  if (bytes >= 8 * kGiB) return std::to_string((bytes + kGiB - 1) / kGiB) + "GiB";
-  return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
-}
-
-// Room for what a checkpoint may still add to the store.
-class Allowance {
- public:
-  static Result<Allowance> Of(Store& store, const Settings& settings) {
-    Allowance allowance;
-    BELAY_TRY(FsInfo info, store.fs().Info(store.dir()));
-    const uint64_t floor = settings.StoreFloorBytes(info.total_bytes);
-    allowance.by_floor_ = info.free_bytes > floor ? info.free_bytes - floor : 0;
-    allowance.floor_ = floor;
-    uint64_t cap = settings.store_cap.bytes;
-    if (settings.store_cap.percent > 0)
-      cap = info.total_bytes / 100 * static_cast<uint64_t>(settings.store_cap.percent);
-    allowance.cap_ = cap;
-    if (cap == 0) return allowance;
-    uint64_t used = 0;
-    for (const Manifest::Pack& pack : store.manifest().packs) {
-      auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(pack.id));
-      if (stat.ok()) used += stat->allocated;
-    }
-    allowance.by_cap_ = cap > used ? cap - used : 0;
-    return allowance;
-  }
-
-  Status Check(uint64_t bytes) const {
-    if (BELAY_MUTANT("store-without-limits")) return Ok();
-    if (cap_ != 0 && bytes > by_cap_)
-      return Error(Errc::kNoSpace,
-                   "the store has reached its cap (store.cap = " + SizeOf(cap_) + ")")
-          .WithHint("raise it: belay config store.cap " + SizeOf(2 * cap_) +
-                    "; or forget the history of a root you no longer need (belay off "
-                    "--forget) and run `belay gc`");
-    if (bytes > by_floor_ && floor_ == 0)
-      return Error(Errc::kNoSpace, "the disk that holds the store is full")
-          .WithHint("free some space there, or move the store with BELAY_HOME");
-    if (bytes > by_floor_)
-      return Error(Errc::kNoSpace,
-                   "the disk that holds the store is nearly full (store.floor = " +
-                       SizeOf(floor_) + ")")
-          .WithHint(
-              "free some space there, or keep less free: belay config store.floor " +
-              SizeOf(floor_ / 2));
-    return Ok();
-  }
-
- private:
-  uint64_t by_floor_ = 0, floor_ = 0, cap_ = 0, by_cap_ = 0;
-};
-
 // Stops in time: a first checkpoint may be larger than all that is allowed.
 class CappedSink final : public ScanSink {
  public:
-  CappedSink(BatchWriter& writer, const Allowance* allowance)
-      : writer_(writer), inner_(writer), allowance_(allowance) {}
+  // Without a `space` there is no limit.
+  CappedSink(Store& store, const Settings& settings, BatchWriter& writer,
+             std::optional<Space> space)
+      : store_(store),
+        settings_(settings),
+        writer_(writer),
+        inner_(writer),
+        space_(std::move(space)) {}
   Result<ObjectId> PutContent(ByteSpan content) override {
     return Checked(inner_.PutContent(content));
   }
@@ -107,7 +63,15 @@ class CappedSink final : public ScanSink {
   }
   Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
   Status Check() {
-    return allowance_ == nullptr ? Ok() : allowance_->Check(writer_.bytes_so_far());
+    if (!space_) return Ok();
+    const uint64_t bytes = writer_.bytes_so_far();
+    std::lock_guard guard(mutex_);
+    Status fits = space_->Check(bytes);
+    if (fits.ok() || space_->exact()) return fits;
+    // Only guessed so far: look, and leave out what this one has written ahead.
+    BELAY_TRY(space_, Space::Of(store_, settings_, /*exact=*/true));
+    space_->Forget(bytes);
+    return space_->Check(bytes);
   }
 
  private:
@@ -116,9 +80,12 @@ class CappedSink final : public ScanSink {
     BELAY_OK(Check());
     return put;
   }
+  Store& store_;
+  const Settings& settings_;
   BatchWriter& writer_;
   BatchSink inner_;
-  const Allowance* allowance_;
+  std::mutex mutex_;
+  std::optional<Space> space_;  // guarded by mutex_, but for whether there is one
 };
 
 // Trees that may not be in the store yet, for whoever wants to read them.
@@ -173,8 +140,6 @@ class FirstPaths {
  private:
   std::set<std::string, std::less<>> paths_;
 };
-
-Result<Captured> Capture(Store& store, const CaptureRequest& request);
 
 std::string Files(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " file" : " files");
@@ -245,25 +210,19 @@ Result<ScanRequest> ScanRequestFor(Store& store, std::span<const RootEntry> root
 }
 
 Status CheckRoom(Store& store, const Settings& settings) {
-  BELAY_TRY(Allowance allowance, Allowance::Of(store, settings));
+  BELAY_TRY(Space space, Space::Of(store, settings, /*exact=*/true));
   // The least that a checkpoint takes.
-  return allowance.Check(1);
-}
-
-Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) {
-  auto captured = Capture(store, request);
-  if (captured.ok() || captured.error().code == Errc::kBusy) return captured;
-  LastFailure failure{
-      .at_ms = store.clock().WallMillis(), .after = {}, .what = captured.error().what};
-  if (auto heads = Heads::Read(store); heads.ok())
-    if (auto last = heads->LastOf(request.root.id)) failure.after = last->id;
-  RememberFailure(store, request.root.id, failure);
-  return captured;
+  Status fits = space.Check(1);
+  if (fits.ok()) return fits;
+  auto some = MayMakeRoom(store, settings);
+  return some.ok() && *some ? Ok() : fits;
 }
 
 namespace {
 
-Result<Captured> Capture(Store& store, const CaptureRequest& request) {
+// `needed`: how much it had stored when there was no more room.
+Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
+                             uint64_t& needed) {
   const int64_t began = store.clock().SteadyNanos();
   const Settings& settings = *request.settings;
   if (request.session && request.kind == CheckpointKind::kManual) {
@@ -295,11 +254,16 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   scan_request.released_ns = request.released_ns;
   auto cache_dir = OpenCacheDir(store);
   if (cache_dir.ok()) scan_request.cache_dir = &*cache_dir;
-  std::optional<Allowance> allowance;
+  std::optional<Space> space;
   if (request.kind != CheckpointKind::kSafety) {
-    BELAY_TRY(allowance, Allowance::Of(store, settings));
+    BELAY_TRY(space, Space::Of(store, settings, /*exact=*/false));
   }
-  CappedSink sink(*writer, allowance ? &*allowance : nullptr);
+  CappedSink sink(store, settings, *writer, space);
+  struct Needed {
+    BatchWriter& writer;
+    uint64_t& out;
+    ~Needed() { out = writer.bytes_so_far(); }
+  } on_return{*writer, needed};
   BELAY_OK(sink.Check());
 
   // 2. Look at the directory; what is new goes into the batch.
@@ -420,5 +384,45 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
 }
 
 }  // namespace
+
+namespace {
+
+Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
+  const Settings& settings = *request.settings;
+  store.LimitPacks(Space::PackTarget(settings.store_cap.bytes));
+  uint64_t needed = 0;
+  Result<Captured> made = CaptureOnce(store, request, needed);
+  // Who must be stored whatever the limits say, and who holds the root, lets nothing
+  // go.
+  if (request.kind == CheckpointKind::kSafety || request.holds_root_lock) return made;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (made.ok() || made.error().code != Errc::kNoSpace) return made;
+    // Of a large one nobody knows yet how large it will be.
+    auto room = MakeRoom(store, settings, std::max(needed * 2, kRoomToBegin),
+                         request.lock_wait_ms);
+    if (!room.ok()) return made;  // damaged, busy: the first reason stands
+    if (!room->enough && room->checkpoints == 0) return made;
+    made = CaptureOnce(store, request, needed);
+    if (made.ok() && room->checkpoints > 0)
+      made->warnings.push_back(
+          "the store was full: " + std::to_string(room->checkpoints) +
+          (room->checkpoints == 1 ? " old automatic checkpoint was let go"
+                                  : " old automatic checkpoints were let go"));
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) {
+  auto captured = CaptureWithRoom(store, request);
+  if (captured.ok() || captured.error().code == Errc::kBusy) return captured;
+  LastFailure failure{
+      .at_ms = store.clock().WallMillis(), .after = {}, .what = captured.error().what};
+  if (auto heads = Heads::Read(store); heads.ok())
+    if (auto last = heads->LastOf(request.root.id)) failure.after = last->id;
+  RememberFailure(store, request.root.id, failure);
+  return captured;
+}
 
 }  // namespace belay

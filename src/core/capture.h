@@ -8,8 +8,10 @@
 //     none, and nothing in the directory was touched either way.
 //   * One at a time per root: a second one waits, then is kBusy.
 //   * The tree is complete, except for what Captured::skipped names.
-//   * The store's cap and floor hold: what would cross them is refused with kNoSpace
-//     before it is published. A safety checkpoint ignores both.
+//   * The store's cap and floor hold: when it would cross them, old checkpoints that
+//   may
+//     go are let go first (core/retention.h), and said; when none may, it is refused
+//     with kNoSpace before it is published. A safety checkpoint ignores both.
 //
 // Walk through it: ARCHITECTURE.md, "How a checkpoint is made".
 

@@ -1,6 +1,7 @@
 #include "core/operations.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace belay {
 
@@ -101,6 +102,12 @@ Result<std::vector<Operation>> ListOperations(Catalog& catalog, const RootId& ro
       return std::move(operation).error();
   }
   std::reverse(out.begin(), out.end());
+  BELAY_TRY(auto releases,
+            catalog.ListRecords({.kind = RecordKind::kRelease, .root = root}));
+  std::unordered_set<RecordId> released;
+  for (const LogRecord& release : releases)
+    for (const RecordId& id : ReleasedBy(release)) released.insert(id);
+  for (Operation& operation : out) operation.released = released.contains(operation.id);
   return out;
 }
 
@@ -149,6 +156,9 @@ UndoStacks StacksOf(const std::vector<Operation>& oldest_first) {
       stacks.redo.clear();
     }
   }
+  // What they kept is let go. They are the oldest, so nothing above them needs them.
+  std::erase_if(stacks.undo, [](const Operation& o) { return o.released; });
+  std::erase_if(stacks.redo, [](const Operation& o) { return o.released; });
   return stacks;
 }
 

@@ -35,6 +35,7 @@ struct Operation {
   uint64_t paths = 0;                   // how many it changed
   std::string label = {};               // of the target, for people
   uint64_t took_us = 0;
+  bool released = false;  // beyond the horizon: it can no longer be undone
   bool operator==(const Operation&) const = default;
 };
 LogRecord ToRecord(const Operation& operation);

@@ -300,6 +300,12 @@ class Collector {
     const std::unordered_set<ObjectId> dead_records = DeadRecords();
     std::unordered_set<ObjectKey> seen;
     std::vector<PackId> small;
+    uint64_t small_bytes = 0;
+    struct Worth {
+      PackId id;
+      uint64_t garbage, kept;
+    };
+    std::vector<Worth> found;
     const uint64_t small_size = store_.options().pack_target / 8;
     for (const PackInventory& pack : inventory_.packs) {
       uint64_t garbage = 0;
@@ -323,10 +329,25 @@ class Collector {
               : garbage > 0 && static_cast<double>(garbage) >=
                                    options_.min_garbage * static_cast<double>(pack.end);
       if (worth)
-        victims_.insert(pack.listed.id);
-      else if (pack.listed.sealed && pack.end < small_size)
+        found.push_back({pack.listed.id, garbage, pack.end - garbage});
+      else if (pack.listed.sealed && pack.end < small_size) {
         small.push_back(pack.listed.id);
+        small_bytes += pack.end;
+      }
     }
+    std::ranges::stable_sort(found, [](const Worth& a, const Worth& b) {
+      auto gain = [](const Worth& w) {
+        return static_cast<double>(w.garbage) / static_cast<double>(w.kept + 1);
+      };
+      return gain(a) > gain(b);
+    });
+    uint64_t copies = 0;
+    for (const Worth& pack : found) {
+      copies += pack.kept;
+      if (copies > options_.room && !victims_.empty()) break;
+      victims_.insert(pack.id);
+    }
+    if (small_bytes > options_.room - std::min(copies, options_.room)) return;
     if (small.size() >= 4 || (small.size() >= 2 && !victims_.empty()))
       victims_.insert(small.begin(), small.end());
   }

@@ -25,6 +25,9 @@ struct GcOptions {
   // Rewrite every pack that holds anything unwanted, however little (purge).
   bool everything = false;
   bool dry_run = false;
+  // Bytes that copies may take while the old packs are still there: of those worth
+  // rewriting, the ones that give back most for it, one at least.
+  uint64_t room = UINT64_MAX;
   std::function<void(uint64_t done, uint64_t total)> progress = {};
 };
 

@@ -119,6 +119,7 @@ Status ReadOn(Store& store, LogView& view) {
   for (const LogRecord& r : fresh) {
     view.max_seq = std::max(view.max_seq, r.seq);
     for (const RecordId& id : DroppedBy(r)) view.dropped.insert(id);
+    for (const RecordId& id : ReleasedBy(r)) view.released.insert(id);
     for (const ObjectKey& key : PurgedBy(r)) {
       uint64_t& seq = view.purged[key];
       seq = std::max(seq, r.seq);
@@ -143,7 +144,7 @@ Status Marker::Mark(const LogView& view) {
   // Newest first: what a newer record reaches past a purge is reached before an older
   // one stops there.
   for (auto at = view.records.rbegin(); at != view.records.rend(); ++at) {
-    if (!view.IsWanted(*at) || !done_.insert(at->id).second) continue;
+    if (!view.Holds(*at) || !done_.insert(at->id).second) continue;
     BELAY_OK(MarkFrom(*at, view.purged));
   }
   return Ok();

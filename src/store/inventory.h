@@ -4,9 +4,9 @@
 //
 // Neither trusts an index: the inventory is a walk over every record header. A record
 // is wanted unless a later drop names it (or it annotates one that is); an object is
-// wanted when a wanted record leads to it. Objects named by a purge are wanted only
-// through records newer than the purge. Callers hold `use`, so that no pack goes away
-// meanwhile.
+// wanted when a wanted record that no release names leads to it. Objects named by a
+// purge are wanted only through records newer than the purge. Callers hold `use`, so
+// that no pack goes away meanwhile.
 
 #include <unordered_map>
 #include <unordered_set>
@@ -60,12 +60,17 @@ Result<std::vector<std::string>> GlanceAtPacks(Store& store);
 struct LogView {
   std::vector<LogRecord> records;
   std::unordered_set<RecordId> dropped;
+  std::unordered_set<RecordId> released;
   std::unordered_map<ObjectKey, uint64_t> purged;  // newest purge's sequence number
   LogPosition position;
   uint64_t max_seq = 0;
   bool whole = true;  // no part of the log was unreadable
 
   bool IsWanted(const LogRecord& record) const;
+  // Wanted, and so is what it refers to.
+  bool Holds(const LogRecord& record) const {
+    return IsWanted(record) && !released.contains(record.id);
+  }
 };
 // Reads on from view.position. `use` is held.
 Status ReadOn(Store& store, LogView& view);

@@ -32,7 +32,7 @@ enum CheckpointTag : uint64_t {
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
-                   kDropRecord = 1, kPurgeObject = 1, kPurgeWhy = 2;
+                   kAboutRecord = 1, kPurgeObject = 1, kPurgeWhy = 2;
 
 Error Bad(std::string_view why) {
   return Error(Errc::kCorrupt, "record: " + std::string(why));
@@ -197,22 +197,45 @@ Result<Root> ToRoot(const LogRecord& record) {
               .ino = record.fields.Number(kRootIno).value_or(0)};
 }
 
-LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
-                   const std::vector<RecordId>& dropped) {
+namespace {
+// A record that says something about others: it holds their ids, and nothing else.
+LogRecord MakeAbout(RecordKind kind, const RecordId& id, int64_t made_ms,
+                    const std::vector<RecordId>& about) {
   LogRecord record;
-  record.kind = RecordKind::kDrop;
+  record.kind = kind;
   record.id = id;
   record.made_ms = made_ms;
-  for (const RecordId& d : dropped) record.fields.Add(kDropRecord, d.span());
+  for (const RecordId& one : about) record.fields.Add(kAboutRecord, one.span());
   return record;
 }
 
-std::vector<RecordId> DroppedBy(const LogRecord& record) {
+std::vector<RecordId> AboutWhich(RecordKind kind, const LogRecord& record) {
   std::vector<RecordId> out;
-  if (record.kind != RecordKind::kDrop) return out;
-  for (ByteSpan raw : record.fields.All(kDropRecord))
+  if (record.kind != kind) return out;
+  for (ByteSpan raw : record.fields.All(kAboutRecord))
     if (raw.size() == 16) out.emplace_back(Id128::FromSpan(raw));
   return out;
+}
+}  // namespace
+
+LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
+                   const std::vector<RecordId>& dropped) {
+  return MakeAbout(RecordKind::kDrop, id, made_ms, dropped);
+}
+
+std::vector<RecordId> DroppedBy(const LogRecord& record) {
+  return AboutWhich(RecordKind::kDrop, record);
+}
+
+LogRecord MakeRelease(const RecordId& id, const RootId& root, int64_t made_ms,
+                      const std::vector<RecordId>& released) {
+  LogRecord record = MakeAbout(RecordKind::kRelease, id, made_ms, released);
+  record.root = root;
+  return record;
+}
+
+std::vector<RecordId> ReleasedBy(const LogRecord& record) {
+  return AboutWhich(RecordKind::kRelease, record);
 }
 
 LogRecord MakePurge(const RecordId& id, int64_t made_ms,

@@ -25,6 +25,7 @@ enum class RecordKind : uint16_t {
   kOperation = 6,
   kDrop = 7,
   kPurge = 8,
+  kRelease = 9,
 };
 
 struct LogRecord {
@@ -92,6 +93,12 @@ std::vector<RecordId> DroppedBy(const LogRecord& record);  // empty for other ki
 LogRecord MakePurge(const RecordId& id, int64_t made_ms,
                     const std::vector<ObjectKey>& purged, std::string_view why);
 std::vector<ObjectKey> PurgedBy(const LogRecord& record);  // empty for other kinds
+
+// The records it names stay, as history; what they refer to is no longer kept alive
+// for their sake (operations beyond the undo horizon).
+LogRecord MakeRelease(const RecordId& id, const RootId& root, int64_t made_ms,
+                      const std::vector<RecordId>& released);
+std::vector<RecordId> ReleasedBy(const LogRecord& record);  // empty for other kinds
 
 // The record an annotation is about.
 std::optional<RecordId> AnnotationTarget(const LogRecord& record);

@@ -91,6 +91,8 @@ std::string RecordTitle(const LogRecord& record) {
       return "a deletion";
     case RecordKind::kPurge:
       return "a purge";
+    case RecordKind::kRelease:
+      return "a release";
     default:
       return "a record";
   }

@@ -13,6 +13,7 @@
 //
 // Threads: Get, ReadContent, Find, ReadLog may be called from any thread.
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -117,6 +118,11 @@ class Store {
   Random& random() { return random_; }
   const AbsPath& path() const { return path_; }
   const StoreOptions& options() const { return options_; }
+  // Packs are closed earlier than StoreOptions says. Before any thread writes.
+  void LimitPacks(uint64_t bytes) {
+    options_.pack_target = std::min(options_.pack_target, bytes);
+    options_.batch_target = std::min(options_.batch_target, options_.pack_target);
+  }
   const Fd& dir() const { return dir_; }
   const Fd& packs_dir() const { return packs_dir_; }
   StoreLocks& locks() { return locks_; }

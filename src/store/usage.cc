@@ -36,12 +36,12 @@ Result<uint64_t> AllocatedBelow(Fs& fs, const Fd& dir, Count* split) {
 
 }  // namespace
 
-Result<StoreUsage> MeasureUsage(Store& store) {
+namespace {
+// Every file of the store, once. (The top directory's own listing counts the
+// subdirectories' inodes.)
+Result<StoreUsage> MeasureFiles(Store& store) {
   Fs& fs = store.fs();
-  BELAY_TRY(HeldLock use, store.HoldForReading());
   StoreUsage usage;
-  // The top directory's own listing counts the subdirectories' inodes; count those
-  // once.
   Count split;
   BELAY_TRY(uint64_t packs, AllocatedBelow(fs, store.packs_dir(), &split));
   usage.packs = split.packs;
@@ -67,7 +67,18 @@ Result<StoreUsage> MeasureUsage(Store& store) {
       usage.other += stat->allocated;
     }
   }
+  return usage;
+}
+}  // namespace
 
+Result<uint64_t> AllocatedBytes(Store& store) {
+  BELAY_TRY(StoreUsage usage, MeasureFiles(store));
+  return usage.allocated;
+}
+
+Result<StoreUsage> MeasureUsage(Store& store) {
+  BELAY_TRY(HeldLock use, store.HoldForReading());
+  BELAY_TRY(StoreUsage usage, MeasureFiles(store));
   LogView log;
   BELAY_OK(ReadOn(store, log));
   BELAY_TRY(Inventory inventory, TakeInventory(store));
@@ -103,7 +114,7 @@ Result<StoreUsage> MeasureUsage(Store& store) {
   for (auto& [id, root] : roots) {
     Marker mine(store, inventory);
     for (auto at = log.records.rbegin(); at != log.records.rend(); ++at)
-      if (at->root == id && log.IsWanted(*at)) BELAY_OK(mine.MarkFrom(*at, log.purged));
+      if (at->root == id && log.Holds(*at)) BELAY_OK(mine.MarkFrom(*at, log.purged));
     for (const ObjectKey& key : mine.live()) needs[key].push_back(&root);
   }
   std::unordered_set<ObjectKey> seen;

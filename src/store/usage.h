@@ -36,4 +36,7 @@ struct StoreUsage {
 
 Result<StoreUsage> MeasureUsage(Store& store);
 
+// Of every file and directory of the store, as du(1) counts; nothing else is looked at.
+Result<uint64_t> AllocatedBytes(Store& store);
+
 }  // namespace belay

@@ -1,0 +1,259 @@
+#include "core/retention.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/mutant.h"
+#include "core/space.h"
+#include "store/batch_writer.h"
+#include "store/gc.h"
+
+namespace belay {
+
+namespace {
+
+constexpr int64_t kDayMs = int64_t{24} * 60 * 60 * 1000;
+// However old: after a long absence, or a clock that was wrong for a while, there is
+// still something to go back to.
+constexpr size_t kNewest = 10;
+// A checkpoint of another root takes this long at most, as a rule.
+constexpr int64_t kPatienceMs = 1000;
+
+// The newest operations, and those they undid or redid.
+std::unordered_set<RecordId> Horizon(std::span<const Operation> oldest_first,
+                                     int64_t undo) {
+  std::unordered_set<RecordId> inside;
+  const size_t count =
+      std::min(oldest_first.size(), static_cast<size_t>(std::max<int64_t>(undo, 0)));
+  for (const Operation& operation : oldest_first.last(count)) {
+    inside.insert(operation.id);
+    if (operation.of) inside.insert(*operation.of);
+  }
+  // What an undo took back may itself be an undo out of order.
+  for (auto at = oldest_first.rbegin(); at != oldest_first.rend(); ++at)
+    if (inside.contains(at->id) && at->of) inside.insert(*at->of);
+  return inside;
+}
+
+std::unordered_set<RecordId> Protected(std::span<const CatalogEntry> newest_first,
+                                       std::span<const Operation> oldest_first,
+                                       const RetentionLimits& limits) {
+  std::unordered_set<RecordId> stay;
+  std::unordered_map<std::string, RecordId> first;
+  std::unordered_set<std::string> seen;
+  for (size_t i = 0; i < newest_first.size(); ++i) {
+    const CatalogEntry& entry = newest_first[i];
+    const Checkpoint& c = entry.checkpoint;
+    // What came in a bundle was brought by hand, however old it is.
+    const bool by_hand =
+        c.kind == CheckpointKind::kManual || c.meta.contains("origin.store");
+    if (i == 0 || entry.pinned || by_hand) stay.insert(c.id);
+    if (!c.session) continue;
+    if (seen.insert(*c.session).second) stay.insert(c.id);
+    first[*c.session] = c.id;
+  }
+  if (!BELAY_MUTANT("prune-session-start"))
+    for (const auto& [session, id] : first) stay.insert(id);
+  if (BELAY_MUTANT("prune-undo-horizon")) return stay;
+  const auto horizon = Horizon(oldest_first, limits.undo);
+  for (const Operation& operation : oldest_first) {
+    if (!horizon.contains(operation.id)) continue;
+    if (operation.target) stay.insert(*operation.target);
+    if (operation.safety) stay.insert(*operation.safety);
+  }
+  return stay;
+}
+
+}  // namespace
+
+std::string WhyPrunedText(WhyPruned why, const RetentionLimits& limits) {
+  switch (why) {
+    case WhyPruned::kCount:
+      return "more than " + std::to_string(limits.autos) + " automatic ones";
+    case WhyPruned::kAge:
+      return "older than " + std::to_string(limits.days) + " days";
+    case WhyPruned::kSpace:
+      return "room was needed";
+  }
+  return "?";
+}
+
+RetentionPlan PlanRetention(std::span<const CatalogEntry> newest_first,
+                            std::span<const Operation> oldest_first,
+                            const RetentionLimits& limits, int64_t now_ms) {
+  RetentionPlan plan;
+  const auto stay = Protected(newest_first, oldest_first, limits);
+  int64_t counted = 0;
+  for (size_t i = 0; i < newest_first.size(); ++i) {
+    const CatalogEntry& entry = newest_first[i];
+    if (stay.contains(entry.checkpoint.id)) continue;
+    if (++counted > limits.autos) {
+      plan.checkpoints.push_back({entry, WhyPruned::kCount});
+    } else if (i >= kNewest &&
+               now_ms - entry.checkpoint.made_ms > limits.days * kDayMs) {
+      plan.checkpoints.push_back({entry, WhyPruned::kAge});
+    }
+  }
+  const auto horizon = Horizon(oldest_first, limits.undo);
+  for (const Operation& operation : oldest_first)
+    if (!horizon.contains(operation.id) && !operation.released)
+      plan.released.push_back(operation);
+  return plan;
+}
+
+std::vector<CatalogEntry> PrunableForSpace(std::span<const CatalogEntry> newest_first,
+                                           std::span<const Operation> oldest_first,
+                                           const RetentionLimits& limits) {
+  std::vector<CatalogEntry> out;
+  const auto stay = Protected(newest_first, oldest_first, limits);
+  for (auto at = newest_first.rbegin(); at != newest_first.rend(); ++at)
+    if (!stay.contains(at->checkpoint.id)) out.push_back(*at);
+  return out;
+}
+
+namespace {
+
+// Alone on the root, or not at all: a rollback may be about to go where this would cut.
+Result<std::optional<HeldLock>> TryRoot(Store& store, const RootId& root,
+                                        int64_t wait_ms) {
+  auto held = store.locks().AcquireRoot(root, wait_ms);
+  if (held.ok()) return std::optional(std::move(*held));
+  if (held.error().code == Errc::kBusy) return std::optional<HeldLock>();
+  return std::move(held).error();
+}
+
+Status Publish(Store& store, const RootId& root, const RetentionPlan& plan) {
+  BELAY_TRY(auto writer, store.Begin());
+  const int64_t now = store.clock().WallMillis();
+  auto new_id = [&] { return RecordId(store.random().NewId()); };
+  std::vector<RecordId> drop, release;
+  for (const Doomed& doomed : plan.checkpoints)
+    drop.push_back(doomed.entry.checkpoint.id);
+  for (const Operation& operation : plan.released) release.push_back(operation.id);
+  if (!drop.empty()) writer->Add(MakeDrop(new_id(), now, drop));
+  if (!release.empty()) writer->Add(MakeRelease(new_id(), root, now, release));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return Ok();
+}
+
+}  // namespace
+
+Result<PruneReport> Prune(Store& store, Catalog& catalog, const RetentionLimits& limits,
+                          bool dry_run) {
+  PruneReport report;
+  BELAY_TRY(auto roots, catalog.Roots());
+  for (const RootEntry& root : roots) {
+    PrunedRoot pruned{.root = root, .plan = {}, .notes = {}};
+    std::optional<HeldLock> alone;
+    if (!dry_run) {
+      BELAY_TRY(alone, TryRoot(store, root.root.id, 0));
+      if (!alone) {
+        pruned.notes.emplace_back("somebody is at work there: passed over");
+        report.roots.push_back(std::move(pruned));
+        continue;
+      }
+    }
+    BELAY_TRY(auto entries, catalog.ListCheckpoints({.root = root.root.id}));
+    BELAY_TRY(auto operations, ListOperations(catalog, root.root.id));
+    pruned.plan =
+        PlanRetention(entries, operations, limits, store.clock().WallMillis());
+    if (pruned.plan.empty()) continue;
+    if (!dry_run) BELAY_OK(Publish(store, root.root.id, pruned.plan));
+    report.checkpoints += pruned.plan.checkpoints.size();
+    report.operations += pruned.plan.released.size();
+    report.roots.push_back(std::move(pruned));
+  }
+  return report;
+}
+
+namespace {
+
+struct LetGo {
+  uint64_t count = 0;
+  bool somebody_busy = false;
+};
+// The oldest quarter of what may go, of all roots together.
+Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto roots, catalog->Roots());
+  auto prunable = [&](const RootId& root) -> Result<RetentionPlan> {
+    BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root}));
+    BELAY_TRY(auto operations, ListOperations(*catalog, root));
+    RetentionPlan plan =
+        PlanRetention(entries, operations, limits, store.clock().WallMillis());
+    plan.checkpoints.clear();
+    for (CatalogEntry& entry : PrunableForSpace(entries, operations, limits))
+      plan.checkpoints.push_back({std::move(entry), WhyPruned::kSpace});
+    return plan;
+  };
+  std::vector<uint64_t> numbers;
+  for (const RootEntry& root : roots) {
+    BELAY_TRY(RetentionPlan plan, prunable(root.root.id));
+    for (const Doomed& doomed : plan.checkpoints)
+      numbers.push_back(doomed.entry.checkpoint.seq);
+  }
+  std::ranges::sort(numbers);
+  const uint64_t last = numbers.empty() ? 0 : numbers[numbers.size() / 4];
+  LetGo gone;
+  for (const RootEntry& root : roots) {
+    BELAY_TRY(auto alone, TryRoot(store, root.root.id, kPatienceMs));
+    if (!alone) {
+      gone.somebody_busy = true;
+      continue;
+    }
+    // Anew: whoever was here before may have gone back to one of them.
+    BELAY_TRY(RetentionPlan plan, prunable(root.root.id));
+    std::erase_if(plan.checkpoints,
+                  [&](const Doomed& d) { return d.entry.checkpoint.seq > last; });
+    if (plan.empty()) continue;
+    BELAY_OK(Publish(store, root.root.id, plan));
+    gone.count += plan.checkpoints.size() + plan.released.size();
+  }
+  return gone;
+}
+
+}  // namespace
+
+Result<MadeRoom> MakeRoom(Store& store, const Settings& settings, uint64_t want,
+                          int64_t wait_ms) {
+  MadeRoom made;
+  const RetentionLimits limits = RetentionLimits::Of(settings);
+  const int64_t deadline = store.clock().SteadyNanos() + wait_ms * 1'000'000;
+  for (;;) {
+    BELAY_TRY(Space space, Space::Of(store, settings, /*exact=*/true));
+    made.enough = space.Check(want).ok();
+    // A little more than asked for, so that not every checkpoint has to do this.
+    if (made.enough && !space.IsTight()) return made;
+    GcOptions options;
+    options.min_garbage = 0.02;
+    options.room = space.room_for_copies();
+    auto collected = CollectGarbage(store, options);
+    if (!collected.ok() && collected.error().code == Errc::kBusy) {
+      if (made.enough) return made;
+      if (store.clock().SteadyNanos() >= deadline) return made;
+      store.clock().SleepNanos(50'000'000);
+      continue;
+    }
+    if (!collected.ok()) return std::move(collected).error();
+    if (collected->generation_changed) continue;
+    BELAY_TRY(LetGo gone, LetOldestGo(store, limits));
+    made.checkpoints += gone.count;
+    const bool patient = gone.somebody_busy && store.clock().SteadyNanos() < deadline;
+    if (gone.count == 0 && !(patient && !made.enough)) return made;
+  }
+}
+
+Result<bool> MayMakeRoom(Store& store, const Settings& settings) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto roots, catalog->Roots());
+  for (const RootEntry& root : roots) {
+    BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root.root.id}));
+    BELAY_TRY(auto operations, ListOperations(*catalog, root.root.id));
+    if (!PrunableForSpace(entries, operations, RetentionLimits::Of(settings)).empty())
+      return true;
+  }
+  return false;
+}
+
+}  // namespace belay

@@ -1,0 +1,99 @@
+#include "core/space.h"
+
+#include <algorithm>
+
+#include "base/mutant.h"
+#include "store/usage.h"
+
+namespace belay {
+
+namespace {
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+// What a checkpoint of a day's work may need; below it the disk counts as nearly full.
+constexpr uint64_t kRoomOnDisk = 64 * kMiB;
+
+// As the settings take it, rounded up.
+std::string SizeOf(uint64_t bytes) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  if (bytes >= 8 * kGiB) return std::to_string((bytes + kGiB - 1) / kGiB) + "GiB";
+  return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
+}
+
+uint64_t Above(uint64_t value, uint64_t limit) {
+  return value > limit ? value - limit : 0;
+}
+}  // namespace
+
+uint64_t Space::PackTarget(uint64_t cap) {
+  const uint64_t most = StoreOptions().pack_target;
+  return cap == 0 ? most : std::clamp(cap / 32, kMiB / 4, most);
+}
+
+Result<Space> Space::Of(Store& store, const Settings& settings, bool exact) {
+  Space space;
+  BELAY_TRY(FsInfo info, store.fs().Info(store.dir()));
+  // A file system that tells no size (ramfs) has no limit that could be kept.
+  space.free_ = info.total_bytes == 0 ? UINT64_MAX : info.free_bytes;
+  space.floor_ = settings.StoreFloorBytes(info.total_bytes);
+  space.cap_ = settings.store_cap.bytes;
+  if (settings.store_cap.percent > 0)
+    space.cap_ =
+        info.total_bytes / 100 * static_cast<uint64_t>(settings.store_cap.percent);
+  space.exact_ = exact;
+  if (exact) {
+    BELAY_TRY(space.used_, AllocatedBytes(store));
+    return space;
+  }
+  if (space.cap_ == 0) return space;
+  for (const Manifest::Pack& pack : store.manifest().packs) {
+    if (pack.sealed) {
+      space.used_ += *pack.sealed;
+      continue;
+    }
+    auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(pack.id));
+    if (stat.ok()) space.used_ += stat->allocated;
+  }
+  space.used_ *= 2;
+  return space;
+}
+
+uint64_t Space::left() const {
+  const uint64_t on_disk = Above(free_, floor_);
+  if (cap_ == 0) return on_disk;
+  return std::min(on_disk, Above(cap_ - cap_ / 16, used_));
+}
+
+Status Space::Check(uint64_t bytes) const {
+  if (BELAY_MUTANT("store-without-limits")) return Ok();
+  if (cap_ != 0 && bytes > Above(cap_ - cap_ / 16, used_))
+    return Error(Errc::kNoSpace,
+                 "the store has reached its cap (store.cap = " + SizeOf(cap_) +
+                     "), and everything in it is to be kept")
+        .WithHint("raise it: belay config store.cap " + SizeOf(2 * cap_) +
+                  "; or forget the history of a root you no longer need (belay off "
+                  "--forget) and run `belay gc`");
+  if (bytes > Above(free_, floor_) && floor_ == 0)
+    return Error(Errc::kNoSpace, "the disk that holds the store is full")
+        .WithHint("free some space there, or move the store with BELAY_HOME");
+  if (bytes > Above(free_, floor_))
+    return Error(Errc::kNoSpace,
+                 "the disk that holds the store is nearly full (store.floor = " +
+                     SizeOf(floor_) + ")")
+        .WithHint("free some space there, or keep less free: belay config store.floor " +
+                  SizeOf(floor_ / 2));
+  return Ok();
+}
+
+bool Space::IsTight() const {
+  if (cap_ != 0 && Above(cap_ - cap_ / 16, used_) < cap_ / 10) return true;
+  return floor_ != 0 && Above(free_, floor_) < kRoomOnDisk;
+}
+
+uint64_t Space::room_for_copies() const {
+  const uint64_t on_disk = Above(free_, kMiB);
+  if (cap_ == 0) return on_disk;
+  // At least one pack, whatever is left: without copies nothing can be given back.
+  return std::min(on_disk, std::max(Above(cap_, used_), PackTarget(cap_)));
+}
+
+}  // namespace belay

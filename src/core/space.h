@@ -1,0 +1,46 @@
+#pragma once
+
+// Space: how much the store may still grow. The cap (`store.cap`) is over everything in
+// the store's directory; the floor (`store.floor`) is what stays free on its disk.
+//
+// A sixteenth of the cap is kept back: collecting garbage copies before it removes, and
+// that must fit too. Packs are kept small enough for it (PackTarget).
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/settings.h"
+#include "store/store.h"
+
+namespace belay {
+
+class Space {
+ public:
+  // `exact`: every file of the store is looked at. Otherwise the packs alone, with as
+  // much again for all else: enough as long as the cap is far away.
+  static Result<Space> Of(Store& store, const Settings& settings, bool exact);
+
+  bool exact() const { return exact_; }
+  uint64_t used() const { return used_; }  // 0 when there is no cap and it is not exact
+  uint64_t cap() const { return cap_; }    // 0 = none
+  // May the store grow by so much? kNoSpace, with what to do, when it may not.
+  Status Check(uint64_t bytes) const;
+  // So much of what was found is the caller's own, and counted again by Check().
+  void Forget(uint64_t bytes) { used_ -= std::min(used_, bytes); }
+  // How much more it may grow.
+  uint64_t left() const;
+  // Less than a tenth is left of the cap, or of the disk above the floor as much as a
+  // checkpoint may need: time to let old checkpoints go.
+  bool IsTight() const;
+  // What copies may take while garbage is collected.
+  uint64_t room_for_copies() const;
+
+  // The size at which a pack is closed under this cap.
+  static uint64_t PackTarget(uint64_t cap);
+
+ private:
+  uint64_t free_ = 0, floor_ = 0, cap_ = 0, used_ = 0;
+  bool exact_ = false;
+};
+
+}  // namespace belay

@@ -1,0 +1,146 @@
+// Which checkpoints may go: one row a rule, and every rule against random histories.
+
+#include "core/retention.h"
+
+#include <gtest/gtest.h>
+
+#include <unordered_set>
+
+#include "core/space.h"
+#include "store/gc.h"
+#include "store/inventory.h"
+#include "support/restore_world.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+constexpr int64_t kDay = int64_t{24} * 60 * 60 * 1000;
+constexpr int64_t kNow = 1'000 * kDay;
+
+class Past {
+ public:
+  CatalogEntry& Add(CheckpointKind kind, int64_t days_ago,
+                    const std::string& session = "") {
+    CatalogEntry entry;
+    entry.checkpoint.seq = ++seq_;
+    entry.checkpoint.id = IdFor("c" + std::to_string(seq_));
+    entry.checkpoint.kind = kind;
+    entry.checkpoint.made_ms = kNow - days_ago * kDay;
+    if (!session.empty()) entry.checkpoint.session = session;
+    entries.insert(entries.begin(), entry);
+    return entries.front();
+  }
+  // A rollback to `target`; its safety checkpoint comes with it.
+  Operation& Rollback(const RecordId& target, int64_t days_ago) {
+    Operation o;
+    o.safety = Add(CheckpointKind::kSafety, days_ago).checkpoint.id;
+    o.seq = ++seq_;
+    o.id = IdFor("o" + std::to_string(seq_));
+    o.target = target;
+    operations.push_back(o);
+    return operations.back();
+  }
+  std::unordered_set<RecordId> Gone(const RetentionLimits& limits) const {
+    std::unordered_set<RecordId> out;
+    for (const Doomed& d : PlanRetention(entries, operations, limits, kNow).checkpoints)
+      out.insert(d.entry.checkpoint.id);
+    return out;
+  }
+  std::unordered_set<RecordId> GoneForSpace(const RetentionLimits& limits) const {
+    std::unordered_set<RecordId> out;
+    for (const CatalogEntry& e : PrunableForSpace(entries, operations, limits))
+      out.insert(e.checkpoint.id);
+    return out;
+  }
+
+  std::vector<CatalogEntry> entries;  // newest first
+  std::vector<Operation> operations;  // oldest first
+
+ private:
+  uint64_t seq_ = 0;
+};
+
+TEST(RetentionTest, TheNewestAutomaticOnesStayAndTheOldestGo) {
+  Past past;
+  std::vector<RecordId> ids;
+  for (int i = 0; i < 30; ++i)
+    ids.push_back(past.Add(CheckpointKind::kAuto, 0).checkpoint.id);
+  // The newest is kept for its own sake and not counted.
+  auto gone = past.Gone({.autos = 20, .days = 30, .undo = 50});
+  EXPECT_EQ(gone.size(), 9u);
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(gone.contains(ids[i]), i < 9) << i;
+}
+
+TEST(RetentionTest, AgeCountsButNotForTheLastTen) {
+  Past past;
+  for (int i = 0; i < 30; ++i) past.Add(CheckpointKind::kAuto, 31);
+  auto gone = past.Gone({.autos = 200, .days = 30, .undo = 50});
+  EXPECT_EQ(gone.size(), 20u);
+  for (size_t i = 0; i < 10; ++i)
+    EXPECT_FALSE(gone.contains(past.entries[i].checkpoint.id));
+  EXPECT_TRUE(past.Gone({.autos = 200, .days = 32, .undo = 50}).empty());
+}
+
+TEST(RetentionTest, ManualPinnedAndASessionsEndsStayWhateverTheirAge) {
+  Past past;
+  std::unordered_set<RecordId> stay;
+  stay.insert(past.Add(CheckpointKind::kManual, 900).checkpoint.id);
+  CatalogEntry& pinned = past.Add(CheckpointKind::kAuto, 900);
+  pinned.pinned = true;
+  stay.insert(pinned.checkpoint.id);
+  stay.insert(past.Add(CheckpointKind::kAuto, 900, "s").checkpoint.id);
+  CatalogEntry& imported = past.Add(CheckpointKind::kAuto, 900);
+  imported.checkpoint.meta["origin.store"] = "x";
+  stay.insert(imported.checkpoint.id);
+  const RecordId middle = past.Add(CheckpointKind::kAuto, 900, "s").checkpoint.id;
+  stay.insert(past.Add(CheckpointKind::kAuto, 900, "s").checkpoint.id);
+  for (int i = 0; i < 20; ++i) past.Add(CheckpointKind::kAuto, 0);
+  const RetentionLimits limits{.autos = 5, .days = 30, .undo = 50};
+  for (const RecordId& id : stay) {
+    EXPECT_FALSE(past.Gone(limits).contains(id));
+    EXPECT_FALSE(past.GoneForSpace(limits).contains(id));
+  }
+  EXPECT_TRUE(past.Gone(limits).contains(middle));
+  EXPECT_TRUE(past.GoneForSpace(limits).contains(middle));
+}
+
+TEST(RetentionTest, WhatTheLastOperationsNeedStaysAndOlderOnesAreReleased) {
+  Past past;
+  const RecordId old_target = past.Add(CheckpointKind::kAuto, 100).checkpoint.id;
+  const RecordId old_operation = past.Rollback(old_target, 100).id;
+  const RecordId old_safety = *past.operations[0].safety;
+  const RecordId target = past.Add(CheckpointKind::kAuto, 100).checkpoint.id;
+  const Operation rollback = past.Rollback(target, 100);
+  Operation undo = past.Rollback(target, 100);
+  past.operations.back().kind = OperationKind::kUndo;
+  past.operations.back().of = rollback.id;
+  past.operations.back().target.reset();
+  for (int i = 0; i < 20; ++i) past.Add(CheckpointKind::kAuto, 0);
+  // The undo alone is within the horizon; what it undid comes with it, for redo.
+  const RetentionLimits limits{.autos = 5, .days = 30, .undo = 1};
+  for (const auto& gone : {past.Gone(limits), past.GoneForSpace(limits)}) {
+    EXPECT_FALSE(gone.contains(target));
+    EXPECT_FALSE(gone.contains(*rollback.safety));
+    EXPECT_FALSE(gone.contains(*undo.safety));
+    EXPECT_TRUE(gone.contains(old_target));
+    EXPECT_TRUE(gone.contains(old_safety));
+  }
+  RetentionPlan plan = PlanRetention(past.entries, past.operations, limits, kNow);
+  ASSERT_EQ(plan.released.size(), 1u);
+  EXPECT_EQ(plan.released[0].id, old_operation);
+  past.operations[0].released = true;
+  EXPECT_TRUE(
+      PlanRetention(past.entries, past.operations, limits, kNow).released.empty());
+}
+
+TEST(RetentionTest, ARootsNewestStaysEvenForSpace) {
+  Past past;
+  for (int i = 0; i < 5; ++i) past.Add(CheckpointKind::kAuto, 400);
+  auto gone = past.GoneForSpace({});
+  EXPECT_EQ(gone.size(), 4u);
+  EXPECT_FALSE(gone.contains(past.entries[0].checkpoint.id));
+}
+
+}  // namespace
+}  // namespace belay::test

@@ -1,0 +1,178 @@
+// A store under pressure: the cap holds, what may go goes, what must stay stays, and
+// rollbacks can be undone all the same.
+
+#include <gtest/gtest.h>
+
+#include "base/mem_fs.h"
+#include "core/operations.h"
+#include "core/retention.h"
+#include "core/space.h"
+#include "store/gc.h"
+#include "store/usage.h"
+#include "store/verify.h"
+#include "support/restore_world.h"
+
+namespace belay::test {
+namespace {
+
+constexpr uint64_t kKiB = 1024;
+
+class RetentionCapTest : public ::testing::Test {
+ protected:
+  RetentionCapTest() : world_(disk_, AbsPath::Literal("/w")) {
+    Must(MakeDirs(disk_, AbsPath::Literal("/w"), 0755));
+    dir_ = Must(world_.Dir());
+  }
+  template <typename T>
+  static T Must(Result<T> result) {
+    EXPECT_TRUE(result.ok()) << (result.ok() ? "" : result.error().what);
+    return std::move(*result);
+  }
+  void Write(const std::string& name, const std::string& text) {
+    Fd file = Must(disk_.Open(dir_, Name::Literal(name), OpenMode::OpenOrCreate(0644)));
+    ASSERT_TRUE(disk_.Truncate(file, 0).ok());
+    ASSERT_TRUE(WriteFull(disk_, file, 0, AsBytes(text)).ok());
+    world_.world.clock.SleepNanos(1'000'000'000);
+  }
+  Result<Captured> Capture(CheckpointKind kind, const std::string& name = "",
+                           const std::string& session = "") {
+    BELAY_TRY(auto opened, world_.Open());
+    CaptureRequest request;
+    request.root = opened.root;
+    request.settings = &world_.settings;
+    request.git.user.no_system = true;
+    request.kind = kind;
+    if (!name.empty()) request.name = name;
+    if (!session.empty()) request.session = session;
+    request.threads = 1;
+    return CaptureCheckpoint(*opened.store, request);
+  }
+  uint64_t Used() {
+    auto opened = Must(world_.Open());
+    return Must(AllocatedBytes(*opened.store));
+  }
+  void ExpectWhole() {
+    auto opened = Must(world_.Open());
+    VerifyReport report =
+        Must(VerifyStore(*opened.store, VerifyOptions{.read_data = true}));
+    EXPECT_TRUE(report.clean()) << report.damage.front();
+  }
+  std::vector<CatalogEntry> List() {
+    auto opened = Must(world_.Open());
+    return Must(opened.catalog->ListCheckpoints({.root = opened.root.id}));
+  }
+  Result<PruneReport> Prune(const RetentionLimits& limits) {
+    BELAY_TRY(auto opened, world_.Open());
+    return belay::Prune(*opened.store, *opened.catalog, limits, false);
+  }
+  void Collect() {
+    auto opened = Must(world_.Open());
+    GcOptions everything;
+    everything.everything = true;
+    Must(CollectGarbage(*opened.store, everything));
+  }
+
+  MemFs disk_;
+  RestoreWorld world_;
+  Fd dir_;
+};
+
+TEST_F(RetentionCapTest, NewCheckpointsPushOldOnesOutAndTheCapHolds) {
+  world_.settings.store_cap = {.bytes = 4096 * kKiB};
+  std::string first_of_session;
+  for (int i = 0; i < 150; ++i) {
+    Write("noise", Noise(static_cast<uint64_t>(i), 100 * kKiB));
+    auto made = Capture(CheckpointKind::kAuto, "", i == 0 ? "s" : "");
+    ASSERT_TRUE(made.ok()) << i << ": " << made.error().what;
+    if (i == 0) first_of_session = made->checkpoint.id.text();
+    // By no more than one checkpoint, they say; by none, here.
+    ASSERT_LE(Used(), world_.settings.store_cap.bytes) << i;
+  }
+  auto left = List();
+  EXPECT_GT(left.size(), 10u);
+  EXPECT_LT(left.size(), 45u);
+  EXPECT_EQ(left.back().checkpoint.id.text(), first_of_session);
+  ExpectWhole();
+  const std::string now = world_.Tree();
+  auto oldest_auto = left[left.size() - 2].checkpoint.id.text();
+  ASSERT_TRUE(world_.Rollback(oldest_auto).ok());
+  EXPECT_NE(world_.Tree(), now);
+  ASSERT_TRUE(world_.Undo().ok());
+  EXPECT_EQ(world_.Tree(), now);
+}
+
+TEST_F(RetentionCapTest, WhenEverythingMustStayTheNextOneIsRefusedAndSaysSo) {
+  world_.settings.store_cap = {.bytes = 2048 * kKiB};
+  Result<Captured> made = Error(Errc::kIo, "none yet");
+  int count = 0;
+  for (; count < 60; ++count) {
+    Write("noise", Noise(static_cast<uint64_t>(count), 100 * kKiB));
+    made = Capture(CheckpointKind::kManual, "m" + std::to_string(count));
+    if (!made.ok()) break;
+  }
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, Errc::kNoSpace);
+  EXPECT_NE(made.error().what.find("store.cap"), std::string::npos);
+  EXPECT_EQ(List().size(), static_cast<size_t>(count));
+  EXPECT_GT(count, 8);
+  // The rescue works on a full store.
+  const std::string now = world_.Tree();
+  ASSERT_TRUE(world_.Rollback("m0").ok());
+  ASSERT_TRUE(world_.Undo().ok());
+  EXPECT_EQ(world_.Tree(), now);
+  ExpectWhole();
+}
+
+TEST_F(RetentionCapTest, UndoWorksAfterEverythingThatMayGoIsGone) {
+  for (int i = 0; i < 30; ++i) {
+    Write("noise", Noise(static_cast<uint64_t>(i), 20 * kKiB));
+    ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok());
+  }
+  const RecordId target = List()[20].checkpoint.id;
+  Write("noise", "the last work");
+  const std::string before = world_.Tree();
+  ASSERT_TRUE(world_.Rollback(target.text()).ok());
+  const std::string after = world_.Tree();
+  for (int i = 100; i < 120; ++i) {
+    Write("other", Noise(static_cast<uint64_t>(i), 20 * kKiB));
+    ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok());
+  }
+  PruneReport report = Must(Prune({.autos = 1, .days = 30, .undo = 50}));
+  EXPECT_GT(report.checkpoints, 30u);
+  Collect();
+  ExpectWhole();
+  ASSERT_TRUE(world_.Rollback(target.text()).ok());  // it is within the horizon
+  ASSERT_TRUE(world_.Undo().ok());
+  ASSERT_TRUE(world_.Undo(/*exact=*/true).ok());
+  EXPECT_NE(world_.Tree().find("noise"), std::string::npos);
+  EXPECT_NE(before, after);
+}
+
+TEST_F(RetentionCapTest, BeyondTheHorizonTheOperationStaysAndItsContentGoes) {
+  Write("noise", Noise(1, 300 * kKiB));
+  ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok());
+  const std::string first = List()[0].checkpoint.id.text();
+  for (int round = 0; round < 4; ++round) {
+    Write("noise", Noise(static_cast<uint64_t>(10 + round), 300 * kKiB));
+    ASSERT_TRUE(world_.Rollback(first).ok());
+  }
+  const uint64_t used = Used();
+  PruneReport report = Must(Prune({.autos = 1, .days = 30, .undo = 2}));
+  EXPECT_EQ(report.operations, 2u);
+  Collect();
+  EXPECT_LT(Used() + 500 * kKiB, used);
+  ExpectWhole();
+  auto opened = Must(world_.Open());
+  auto operations = Must(ListOperations(*opened.catalog, opened.root.id));
+  ASSERT_EQ(operations.size(), 4u);
+  EXPECT_TRUE(operations[0].released && operations[1].released);
+  EXPECT_EQ(StacksOf(operations).undo.size(), 2u);
+  ASSERT_TRUE(world_.Undo(true).ok());
+  ASSERT_TRUE(world_.Undo(true).ok());
+  EXPECT_FALSE(world_.Undo(true).ok());
+  // Twice is as good as once.
+  EXPECT_EQ(Must(Prune({.autos = 1, .days = 30, .undo = 50})).operations, 0u);
+}
+
+}  // namespace
+}  // namespace belay::test
