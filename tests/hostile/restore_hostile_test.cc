@@ -490,10 +490,10 @@ TEST_F(HostileTest, NoRulesRecordNamesAPathOutside) {
     EXPECT_TRUE(refuses(loose)) << Shown(bad.name);
     if (bad.name.empty()) continue;  // the root itself
     RulesRecord nested;
-    nested.work_trees.push_back({bad.name, true, {}});
+    nested.work_trees.push_back({bad.name, true, false, {}});
     EXPECT_TRUE(refuses(nested)) << Shown(bad.name);
     RulesRecord below;
-    below.work_trees.push_back({"", true, {}});
+    below.work_trees.push_back({"", true, false, {}});
     below.work_trees[0].input.root_below_top = bad.name;
     EXPECT_TRUE(refuses(below)) << Shown(bad.name);
   }
