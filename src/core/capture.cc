@@ -20,8 +20,7 @@ namespace belay {
 namespace {
 
 constexpr size_t kManualPerSession = 50;
-// How often room is made for one checkpoint, and how much at first.
-constexpr int kAttempts = 6;
+// How much room is made for a checkpoint at first.
 constexpr uint64_t kRoomToBegin = uint64_t{64} << 10;
 
 Result<Fd> OpenCacheDir(Store& store) {
@@ -395,19 +394,23 @@ Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
   // Who must be stored whatever the limits say, and who holds the root, lets nothing
   // go.
   if (request.kind == CheckpointKind::kSafety || request.holds_root_lock) return made;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (made.ok() || made.error().code != Errc::kNoSpace) return made;
+  const int64_t deadline =
+      store.clock().SteadyNanos() + request.lock_wait_ms * 1'000'000;
+  // Others may take the room that was made here: then once more.
+  while (!made.ok() && made.error().code == Errc::kNoSpace) {
     // Of a large one nobody knows yet how large it will be.
     auto room = MakeRoom(store, settings, std::max(needed * 2, kRoomToBegin),
                          request.lock_wait_ms);
     if (!room.ok()) return made;  // damaged, busy: the first reason stands
     if (!room->enough && room->checkpoints == 0) return made;
+    const bool late = store.clock().SteadyNanos() >= deadline;
     made = CaptureOnce(store, request, needed);
     if (made.ok() && room->checkpoints > 0)
       made->warnings.push_back(
           "the store was full: " + std::to_string(room->checkpoints) +
           (room->checkpoints == 1 ? " old automatic checkpoint was let go"
                                   : " old automatic checkpoints were let go"));
+    if (late) break;
   }
   return made;
 }

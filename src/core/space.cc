@@ -41,7 +41,9 @@ Result<Space> Space::Of(Store& store, const Settings& settings, bool exact) {
         info.total_bytes / 100 * static_cast<uint64_t>(settings.store_cap.percent);
   space.exact_ = exact;
   if (exact) {
-    BELAY_TRY(space.used_, AllocatedBytes(store));
+    // A catalogue that is built anew lies beside the old one for a moment.
+    BELAY_TRY(Allocated allocated, AllocatedBytes(store));
+    space.used_ = allocated.all + allocated.catalog;
     return space;
   }
   if (space.cap_ == 0) return space;

@@ -71,9 +71,9 @@ Result<StoreUsage> MeasureFiles(Store& store) {
 }
 }  // namespace
 
-Result<uint64_t> AllocatedBytes(Store& store) {
+Result<Allocated> AllocatedBytes(Store& store) {
   BELAY_TRY(StoreUsage usage, MeasureFiles(store));
-  return usage.allocated;
+  return Allocated{usage.allocated, usage.catalog};
 }
 
 Result<StoreUsage> MeasureUsage(Store& store) {

@@ -37,6 +37,10 @@ struct StoreUsage {
 Result<StoreUsage> MeasureUsage(Store& store);
 
 // Of every file and directory of the store, as du(1) counts; nothing else is looked at.
-Result<uint64_t> AllocatedBytes(Store& store);
+struct Allocated {
+  uint64_t all = 0;
+  uint64_t catalog = 0;  // of that
+};
+Result<Allocated> AllocatedBytes(Store& store);
 
 }  // namespace belay

@@ -199,7 +199,7 @@ TEST(YearTest, TheCapHoldsAndWhatMustStayStays) {
           Store::Open(fs, clock, ids, place.store(), options, Store::Mode::kRead);
       if (store.ok())
         if (auto used = AllocatedBytes(**store); used.ok()) {
-          most = std::max(most, *used);
+          most = std::max(most, used->all);
           ++measured;
         }
     }

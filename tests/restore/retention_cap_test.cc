@@ -49,7 +49,7 @@ class RetentionCapTest : public ::testing::Test {
   }
   uint64_t Used() {
     auto opened = Must(world_.Open());
-    return Must(AllocatedBytes(*opened.store));
+    return Must(AllocatedBytes(*opened.store)).all;
   }
   void ExpectWhole() {
     auto opened = Must(world_.Open());
