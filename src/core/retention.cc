@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/mutant.h"
+#include "core/annotate.h"
 #include "core/space.h"
 #include "store/batch_writer.h"
 #include "store/gc.h"
@@ -123,16 +124,23 @@ Result<std::optional<HeldLock>> TryRoot(Store& store, const RootId& root,
   return std::move(held).error();
 }
 
-Status Publish(Store& store, const RootId& root, const RetentionPlan& plan) {
+Status Publish(Store& store, const Root& root, const RetentionPlan& plan,
+               const std::vector<Operation>& operations) {
   BELAY_TRY(auto writer, store.Begin());
   const int64_t now = store.clock().WallMillis();
   auto new_id = [&] { return RecordId(store.random().NewId()); };
   std::vector<RecordId> drop, release;
-  for (const Doomed& doomed : plan.checkpoints)
+  std::vector<CatalogEntry> gone;
+  for (const Doomed& doomed : plan.checkpoints) {
     drop.push_back(doomed.entry.checkpoint.id);
+    gone.push_back(doomed.entry);
+  }
   for (const Operation& operation : plan.released) release.push_back(operation.id);
-  if (!drop.empty()) writer->Add(MakeDrop(new_id(), now, drop));
-  if (!release.empty()) writer->Add(MakeRelease(new_id(), root, now, release));
+  if (!drop.empty()) {
+    writer->Add(MakeDrop(new_id(), now, drop));
+    writer->Add(DeletionRecord(new_id(), root, now, gone, operations, "prune"));
+  }
+  if (!release.empty()) writer->Add(MakeRelease(new_id(), root.id, now, release));
   BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
   return Ok();
 }
@@ -159,7 +167,7 @@ Result<PruneReport> Prune(Store& store, Catalog& catalog, const RetentionLimits&
     pruned.plan =
         PlanRetention(entries, operations, limits, store.clock().WallMillis());
     if (pruned.plan.empty()) continue;
-    if (!dry_run) BELAY_OK(Publish(store, root.root.id, pruned.plan));
+    if (!dry_run) BELAY_OK(Publish(store, root.root, pruned.plan, operations));
     report.checkpoints += pruned.plan.checkpoints.size();
     report.operations += pruned.plan.released.size();
     report.roots.push_back(std::move(pruned));
@@ -177,9 +185,10 @@ struct LetGo {
 Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto roots, catalog->Roots());
+  std::vector<Operation> operations;
   auto prunable = [&](const RootId& root) -> Result<RetentionPlan> {
     BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root}));
-    BELAY_TRY(auto operations, ListOperations(*catalog, root));
+    BELAY_TRY(operations, ListOperations(*catalog, root));
     RetentionPlan plan =
         PlanRetention(entries, operations, limits, store.clock().WallMillis());
     plan.checkpoints.clear();
@@ -196,6 +205,8 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   std::ranges::sort(numbers);
   const uint64_t last = numbers.empty() ? 0 : numbers[numbers.size() / 4];
   LetGo gone;
+  // Somebody else may let the same ones go before us: that is no reason to give up.
+  gone.somebody_busy = !numbers.empty();
   for (const RootEntry& root : roots) {
     BELAY_TRY(auto alone, TryRoot(store, root.root.id, kPatienceMs));
     if (!alone) {
@@ -207,7 +218,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
     std::erase_if(plan.checkpoints,
                   [&](const Doomed& d) { return d.entry.checkpoint.seq > last; });
     if (plan.empty()) continue;
-    BELAY_OK(Publish(store, root.root.id, plan));
+    BELAY_OK(Publish(store, root.root, plan, operations));
     gone.count += plan.checkpoints.size() + plan.released.size();
   }
   return gone;
@@ -229,7 +240,8 @@ Result<MadeRoom> MakeRoom(Store& store, const Settings& settings, uint64_t want,
     options.min_garbage = 0.02;
     options.room = space.room_for_copies();
     auto collected = CollectGarbage(store, options);
-    if (!collected.ok() && collected.error().code == Errc::kBusy) {
+    if (!collected.ok() && (collected.error().code == Errc::kBusy ||
+                            collected.error().code == Errc::kConflict)) {
       if (made.enough) return made;
       if (store.clock().SteadyNanos() >= deadline) return made;
       store.clock().SleepNanos(50'000'000);

@@ -81,8 +81,9 @@ Status Space::Check(uint64_t bytes) const {
     return Error(Errc::kNoSpace,
                  "the disk that holds the store is nearly full (store.floor = " +
                      SizeOf(floor_) + ")")
-        .WithHint("free some space there, or keep less free: belay config store.floor " +
-                  SizeOf(floor_ / 2));
+        .WithHint(
+            "free some space there, or keep less free: belay config store.floor " +
+            SizeOf(floor_ / 2));
   return Ok();
 }
 
