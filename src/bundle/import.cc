@@ -6,6 +6,7 @@
 
 #include "base/mutant.h"
 #include "bundle/format.h"
+#include "core/space.h"
 
 namespace belay {
 
@@ -59,45 +60,6 @@ bool IsSame(const Checkpoint& there, const Checkpoint& c, const RootId& root,
   return sealed->second == OriginState(store, there.state);
 }
 
-// Room for what an import may add.
-class Room {
- public:
-  static Result<Room> Of(Store& store, const Settings* settings) {
-    Room room;
-    if (settings == nullptr) return room;
-    BELAY_TRY(FsInfo info, store.fs().Info(store.dir()));
-    const uint64_t floor = settings->StoreFloorBytes(info.total_bytes);
-    room.by_floor_ = info.free_bytes > floor ? info.free_bytes - floor : 0;
-    uint64_t cap = settings->store_cap.bytes;
-    if (settings->store_cap.percent > 0)
-      cap = info.total_bytes / 100 * static_cast<uint64_t>(settings->store_cap.percent);
-    if (cap == 0) return room;
-    uint64_t used = 0;
-    for (const Manifest::Pack& pack : store.manifest().packs) {
-      auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(pack.id));
-      if (stat.ok()) used += stat->allocated;
-    }
-    room.by_cap_ = cap > used ? cap - used : 0;
-    return room;
-  }
-  Status Check(uint64_t bytes) const {
-    if (bytes > by_cap_)
-      return Error(Errc::kNoSpace,
-                   "the bundle does not fit into the store's cap (store.cap)")
-          .WithHint("raise it: belay config store.cap 20GiB");
-    if (bytes > by_floor_)
-      return Error(Errc::kNoSpace,
-                   "the disk that holds the store is nearly full (store.floor)")
-          .WithHint(
-              "free some space there, or lower the floor: belay config "
-              "store.floor 1%");
-    return Ok();
-  }
-
- private:
-  uint64_t by_floor_ = UINT64_MAX, by_cap_ = UINT64_MAX;
-};
-
 }  // namespace
 
 Result<ImportReport> ImportBundle(Store& store, BundleReader& bundle,
@@ -140,14 +102,19 @@ Result<ImportReport> ImportBundle(Store& store, BundleReader& bundle,
 
   // 2. The objects; ahead of the batch that makes them count. 3. That batch.
   BELAY_TRY(auto writer, store.Begin());
-  BELAY_TRY(Room room, Room::Of(store, request.settings));
+  std::optional<Space> space;
+  if (request.settings != nullptr) {
+    store.LimitPacks(Space::PackTarget(request.settings->store_cap.bytes));
+    BELAY_TRY(space, Space::Of(store, *request.settings, /*exact=*/true));
+  }
   if (BELAY_MUTANT("import-records-first")) {
     for (size_t i : wanted) writer->Add(ToRecord(report.checkpoints[i].checkpoint));
     BELAY_TRY([[maybe_unused]] auto early, writer->Commit());
     BELAY_TRY(writer, store.Begin());
   }
   BELAY_OK(bundle.CopyInto(
-      *writer, wanted, [&] { return room.Check(writer->bytes_so_far()); },
+      *writer, wanted,
+      [&] { return space ? space->Check(writer->bytes_so_far()) : Ok(); },
       request.progress));
   for (size_t i : wanted) writer->Add(ToRecord(report.checkpoints[i].checkpoint));
   for (size_t i : wanted) {
