@@ -4,7 +4,6 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/roots.h"
-#include "store/inventory.h"
 
 namespace belay {
 
@@ -35,11 +34,9 @@ std::string_view StateName(RootPlace place) {
 Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
                                  size_t& hidden) {
   // A store that lost a pack must not look like one that never had anything.
-  BELAY_TRY(auto problems, GlanceAtPacks(store));
-  if (!problems.empty())
-    return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
-        .WithHint("run: belay verify");
   BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto damage, SeenDamage(store, *catalog));
+  if (damage) return std::move(*damage);
   BELAY_TRY(auto roots, catalog->Roots());
   std::vector<Row> rows;
   for (RootEntry& entry : roots) {

@@ -10,7 +10,6 @@
 #include "restore/journal.h"
 #include "restore/rollback.h"
 #include "store/heads.h"
-#include "store/inventory.h"
 
 namespace belay {
 
@@ -178,18 +177,14 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     if (needs == NeedsRoot::kKnown) {
       // What is whole can be looked at; but what is missing must not look as if it had
       // never been.
-      BELAY_TRY(auto problems, GlanceAtPacks(out.store()));
-      if (!problems.empty())
-        ctx.term.Warn(
-            StrCat("the store is damaged: ", problems.front(), "; run: belay verify"));
+      BELAY_TRY(auto damage, SeenDamage(out.store(), *out.catalog));
+      if (damage) ctx.term.Warn(StrCat(damage->what, "; run: belay verify"));
     }
     return out;
   }
   // A store that lost a pack must not look like one that never had anything.
-  BELAY_TRY(auto problems, GlanceAtPacks(out.store()));
-  if (!problems.empty())
-    return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
-        .WithHint("run: belay verify");
+  BELAY_TRY(auto damage, SeenDamage(out.store(), *out.catalog));
+  if (damage) return std::move(*damage);
   if (auto fd = ctx.fs.OpenDir(dir); fd.ok()) {
     auto stat = ctx.fs.Stat(*fd);
     if (stat.ok()) {

@@ -7,7 +7,6 @@
 #include "cli/text.h"
 #include "core/roots.h"
 #include "core/settings_table.h"
-#include "store/inventory.h"
 
 namespace belay {
 
@@ -20,11 +19,9 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   }
   Store& store = *(*opened)->store;
   // A store that lost a pack must not look like one that never had anything.
-  BELAY_TRY(auto problems, GlanceAtPacks(store));
-  if (!problems.empty())
-    return Error(Errc::kCorrupt, StrCat("the store is damaged: ", problems.front()))
-        .WithHint("run: belay verify");
   BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto damage, SeenDamage(store, *catalog));
+  if (damage) return std::move(*damage);
   BELAY_TRY(auto root, FindRootFor(*catalog, dir));
   if (!root || root->root.off) {
     // A directory in one that once was protected is a directory of its own; the other

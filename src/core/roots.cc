@@ -4,8 +4,10 @@
 #include <cerrno>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "core/last_failure.h"
 #include "scan/stat_cache.h"
+#include "store/inventory.h"
 
 namespace belay {
 
@@ -81,6 +83,20 @@ Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
   return std::optional<RootEntry>();
 }
 
+Result<std::optional<Error>> SeenDamage(Store& store, Catalog& catalog) {
+  BELAY_TRY(auto problems, GlanceAtPacks(store));
+  if (problems.empty()) {
+    BELAY_TRY(bool whole, catalog.LogIsWhole());
+    if (whole || BELAY_MUTANT("lost-is-never-was")) return std::optional<Error>();
+    problems.emplace_back(
+        "a part of its log cannot be read, so that roots and checkpoints may be "
+        "missing");
+  }
+  return std::optional(
+      Error(Errc::kCorrupt, "the store is damaged: " + problems.front())
+          .WithHint("see what is hit: belay verify; then put it right: belay repair"));
+}
+
 Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from) {
@@ -88,10 +104,13 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
   BELAY_TRY(auto known, FindRootAt(catalog, path));
   if (moved_from) {
     BELAY_TRY(auto old, FindRootAt(catalog, *moved_from));
-    if (!old)
+    if (!old) {
+      BELAY_TRY(auto damage, SeenDamage(store, catalog));
+      if (damage) return std::move(*damage);
       return Error(Errc::kNotFound,
                    EscapeForDisplay(moved_from->bytes()) + " was never protected")
           .WithHint("see `belay roots` for what is");
+    }
     const RootPlace place =
         *moved_from == path ? RootPlace::kGone : LookAtPlace(store.fs(), *moved_from);
     if (place == RootPlace::kThere || place == RootPlace::kUnreadable)
@@ -116,6 +135,8 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
     done.root = known->root;
     done.was_on = !known->root.off;
   } else {
+    BELAY_TRY(auto damage, SeenDamage(store, catalog));
+    if (damage) return std::move(*damage);
     done.root.id = RootId(store.random().NewId());
     done.is_new = true;
   }

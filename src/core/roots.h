@@ -38,6 +38,11 @@ RootPlace LookAtPlace(Fs& fs, const AbsPath& path);
 Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
                                            const FileStat& stat);
 
+// What keeps anybody from saying that something was never there: a pack that a glance
+// shows to be missing or cut, or a log of which a part cannot be read. kCorrupt, with
+// what to do; nothing when all is well.
+Result<std::optional<Error>> SeenDamage(Store& store, Catalog& catalog);
+
 struct Registered {
   Root root;
   bool was_on = false;  // nothing had to be done
@@ -46,7 +51,9 @@ struct Registered {
 // Protects the directory at the real path `path`. With `moved_from` the root that was
 // there goes on here, history and id; refused while there still is a directory at the
 // old place (a copy has a history of its own). What was protected at `path` meanwhile
-// is forgotten, if it has no checkpoint; else it is refused.
+// is forgotten, if it has no checkpoint; else it is refused. No root is made new, and
+// none is called unknown, while there is SeenDamage(): its history may be in what
+// cannot be read.
 Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from);

@@ -632,6 +632,10 @@ Result<std::vector<RootEntry>> Catalog::Roots() {
   return impl_->Read<std::vector<RootEntry>>([](CatalogDb& db) { return db.Roots(); });
 }
 
+Result<bool> Catalog::LogIsWhole() {
+  return impl_->Read<bool>([](CatalogDb& db) { return db.LogIsWhole(); });
+}
+
 Result<std::optional<RootEntry>> Catalog::InnermostRoot(const AbsPath& path) {
   BELAY_TRY(auto roots, Roots());
   std::optional<RootEntry> best;

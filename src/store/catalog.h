@@ -221,8 +221,12 @@ class Catalog {
       const std::optional<RootId>& root, std::string_view words, size_t limit,
       const std::optional<std::string>& session = {});
 
-  // The latest record of each root, by path.
+  // The latest record of each root, by path. Roots that share a path (two of `belay on`
+  // at once, or one while the log could not be read) are one: the newest stands for
+  // them here, and whatever is asked of any of them is answered of all.
   Result<std::vector<RootEntry>> Roots();
+  // False when a part of the log could not be read: answers may lack what stood there.
+  Result<bool> LogIsWhole();
   // The root that holds `path` and is deepest; empty when none does.
   Result<std::optional<RootEntry>> InnermostRoot(const AbsPath& path);
 

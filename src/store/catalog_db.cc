@@ -48,7 +48,8 @@ CREATE VIRTUAL TABLE search USING fts5(name, note, description, prompt,
 )sql";
 
 // Rows of `meta`.
-constexpr int64_t kMetaPlace = 1, kMetaSchemaHash = 2;
+// kMetaDoubt is there when a part of the log that was read to get here was damaged.
+constexpr int64_t kMetaPlace = 1, kMetaSchemaHash = 2, kMetaDoubt = 3;
 
 // SQLite's integers are signed.
 constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
@@ -494,6 +495,12 @@ Result<CatalogDb::Freshness> CatalogDb::Compare(LogSource& log) {
   return mark == stored->mark ? Freshness::kCurrent : Freshness::kForeign;
 }
 
+Result<bool> CatalogDb::LogIsWhole() {
+  BELAY_TRY(Statement * get, Prepare("SELECT count(*) FROM meta WHERE key=?"));
+  BELAY_TRY(auto doubts, Sequences(get->Bind(kMetaDoubt)));
+  return doubts.empty() || doubts[0] == 0;
+}
+
 Status CatalogDb::CatchUp(LogSource& log) {
   BELAY_OK(Execute("BEGIN IMMEDIATE"));
   auto work = [&]() -> Status {
@@ -513,6 +520,10 @@ Status CatalogDb::CatchUp(LogSource& log) {
     BELAY_TRY(auto mark, log.Mark(end));
     if (!mark) return Error(Errc::kConflict, "catalogue: the log changed meanwhile");
     BELAY_OK(StorePlace({end, *mark}));
+    if (!end.whole) {
+      BELAY_TRY(Statement * put, Prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)"));
+      BELAY_OK(put->Bind(kMetaDoubt).Bind(ByteSpan()).Run());
+    }
     return Execute("COMMIT");
   };
   Status done = work();
@@ -533,6 +544,7 @@ Result<bool> CatalogDb::IsDropped(const LogRecord& record) {
 }
 
 Status CatalogDb::Apply(const LogRecord& record) {
+  roots_.reset();
   if (record.seq == 0 || record.seq > kMaxSeq) return Ok();  // no writer gives these
   if (record.kind == RecordKind::kDrop) BELAY_OK(ApplyDrop(record));
   BELAY_TRY(bool dropped, IsDropped(record));

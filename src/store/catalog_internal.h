@@ -90,7 +90,8 @@ class CatalogDb {
   Status Finish();
   // Moves the WAL into the file and empties it.
   Status MoveWal();
-  // What the log that CatchUp() read last looked like.
+  // What the part of the log that CatchUp() read last looked like; of all that was ever
+  // read to get here LogIsWhole() tells.
   bool log_was_whole() const { return log_was_whole_; }
   // The same content in memory, for trying things on it.
   Result<std::unique_ptr<CatalogDb>> CopyToMemory();
@@ -122,6 +123,7 @@ class CatalogDb {
   Result<std::vector<CheckpointRow>> Outline(const RootId& root);
   Result<std::vector<CatalogEntry>> LoadEntries(const std::vector<uint64_t>& seqs);
   Result<std::vector<RootEntry>> Roots();
+  Result<bool> LogIsWhole();
   Result<std::vector<LogRecord>> ListRecords(const RecordFilter& filter);
   Result<std::vector<LogRecord>> Annotations(const RecordId& target);
 
@@ -160,12 +162,17 @@ class CatalogDb {
   // The record and what annotations make of it.
   Result<CatalogEntry> LoadEntry(uint64_t seq);
   Result<CatalogEntry> ToEntry(const LogRecord& record);
+  // Every root's latest record, those that share a path too, by path.
+  Result<const std::vector<RootEntry>*> AllRoots();
+  // The ids of `root`'s path: it and any other root there. Nothing of nothing.
+  Result<std::vector<RootId>> SharingPath(const std::optional<RootId>& root);
   // First column of every row, then the statement is free again.
   static Result<std::vector<uint64_t>> Sequences(Statement& statement);
 
   sqlite3* db_;
   SqliteFs* vfs_;  // null in memory
   bool log_was_whole_ = true;
+  std::optional<std::vector<RootEntry>> roots_;  // until a record is applied
   std::map<std::string, Statement, std::less<>> statements_;
 };
 

@@ -53,8 +53,26 @@ void ApplyAnnotation(CatalogEntry& entry, const Fields& fields) {
 
 namespace {
 
-bool Fits(const CheckpointFilter& filter, const Checkpoint& c) {
-  return (!filter.root || c.root == *filter.root) &&
+bool IsOneOf(const std::vector<RootId>& roots, const RootId& root) {
+  return std::ranges::find(roots, root) != roots.end();
+}
+
+// A condition that holds for the roots; almost always there is one.
+std::string RootIs(std::string_view column, const std::vector<RootId>& roots) {
+  std::string sql = " AND ";
+  sql += column;
+  if (roots.size() == 1) return sql + "=?";
+  sql += " IN (";
+  for (size_t i = 0; i < roots.size(); ++i) sql += i == 0 ? "?" : ",?";
+  return sql + ")";
+}
+void BindRoots(Statement& statement, const std::vector<RootId>& roots) {
+  for (const RootId& root : roots) statement.Bind(root.span());
+}
+
+bool Fits(const CheckpointFilter& filter, const std::vector<RootId>& roots,
+          const Checkpoint& c) {
+  return (!filter.root || IsOneOf(roots, c.root)) &&
          (!filter.session || c.session == *filter.session) &&
          (!filter.kind || c.kind == *filter.kind) &&
          (!filter.turn || c.turn == *filter.turn) &&
@@ -209,9 +227,10 @@ Result<CatalogEntry> CatalogDb::LoadEntry(uint64_t seq) {
 
 Result<std::vector<CatalogEntry>> CatalogDb::ListCheckpoints(
     const CheckpointFilter& f) {
+  BELAY_TRY(auto roots, SharingPath(f.root));
   // Only the conditions there are, so that SQLite can pick an index for them.
   std::string sql = "SELECT seq FROM checkpoints WHERE seq>0";
-  if (f.root) sql += " AND root=?";
+  if (f.root) sql += RootIs("root", roots);
   if (f.session) sql += " AND session=?";
   if (f.kind) sql += " AND kind=?";
   if (f.turn) sql += " AND turn=?";
@@ -222,7 +241,7 @@ Result<std::vector<CatalogEntry>> CatalogDb::ListCheckpoints(
   sql += f.oldest_first ? " ORDER BY seq LIMIT ? OFFSET ?"
                         : " ORDER BY seq DESC LIMIT ? OFFSET ?";
   BELAY_TRY(Statement * find, Prepare(sql));
-  if (f.root) find->Bind(f.root->span());
+  BindRoots(*find, roots);
   if (f.session) find->Bind(AsBytes(*f.session));
   if (f.kind) find->Bind(static_cast<int64_t>(*f.kind));
   if (f.turn) find->Bind(Signed(*f.turn));
@@ -234,42 +253,46 @@ Result<std::vector<CatalogEntry>> CatalogDb::ListCheckpoints(
   BELAY_TRY(auto found, Sequences(find->Bind(AsLimit(f.offset))));
   BELAY_TRY(auto out, LoadEntries(found));
   for (const CatalogEntry& entry : out)
-    if (!Fits(f, entry.checkpoint)) return RowDisagrees(entry.checkpoint.seq);
+    if (!Fits(f, roots, entry.checkpoint)) return RowDisagrees(entry.checkpoint.seq);
   return out;
 }
 
 Result<uint64_t> CatalogDb::Count(const std::optional<RootId>& root) {
-  BELAY_TRY(Statement * count,
-            Prepare(root ? "SELECT count(*) FROM checkpoints WHERE root=?"
-                         : "SELECT count(*) FROM checkpoints"));
-  if (root) count->Bind(root->span());
+  BELAY_TRY(auto roots, SharingPath(root));
+  std::string sql = "SELECT count(*) FROM checkpoints WHERE seq>0";
+  if (root) sql += RootIs("root", roots);
+  BELAY_TRY(Statement * count, Prepare(sql));
+  BindRoots(*count, roots);
   BELAY_TRY(auto rows, Sequences(*count));
   return rows.empty() ? 0 : rows[0];
 }
 
 Result<uint64_t> CatalogDb::NumberOf(const RootId& root, uint64_t seq) {
-  BELAY_TRY(Statement * count,
-            Prepare("SELECT count(*) FROM checkpoints WHERE root=? AND seq>=?"));
-  count->Bind(root.span());
-  BELAY_TRY(auto rows, Sequences(count->Bind(Signed(seq))));
+  BELAY_TRY(auto roots, SharingPath(root));
+  BELAY_TRY(Statement * count, Prepare("SELECT count(*) FROM checkpoints WHERE seq>=?" +
+                                       RootIs("root", roots)));
+  count->Bind(Signed(seq));
+  BindRoots(*count, roots);
+  BELAY_TRY(auto rows, Sequences(*count));
   return rows.empty() ? 0 : rows[0];
 }
 
 Result<NamedCheckpoint> CatalogDb::FindByName(const std::optional<RootId>& root,
                                               std::string_view name) {
+  BELAY_TRY(auto roots, SharingPath(root));
   std::string sql = "SELECT seq FROM checkpoints WHERE name=?";
-  if (root) sql += " AND root=?";
+  if (root) sql += RootIs("root", roots);
   sql += " ORDER BY seq DESC";
   BELAY_TRY(Statement * find, Prepare(sql));
   find->Bind(AsBytes(name));
-  if (root) find->Bind(root->span());
+  BindRoots(*find, roots);
   BELAY_TRY(auto found, Sequences(*find));
   if (found.empty())
     return Error(Errc::kNotFound, "no checkpoint is named " + EscapeForDisplay(name));
   NamedCheckpoint out;
   BELAY_TRY(out.entry, LoadEntry(found[0]));
   const Checkpoint& c = out.entry.checkpoint;
-  if (c.name != name || (root && c.root != *root)) return RowDisagrees(c.seq);
+  if (c.name != name || (root && !IsOneOf(roots, c.root))) return RowDisagrees(c.seq);
   out.others = found.size() - 1;
   return out;
 }
@@ -279,14 +302,15 @@ Result<CatalogEntry> CatalogDb::FindById(const std::optional<RootId>& root,
   Error none(Errc::kNotFound, "no checkpoint " + EscapeForDisplay(prefix));
   auto range = IdRange(prefix);
   if (!range) return none;
+  BELAY_TRY(auto roots, SharingPath(root));
   std::string sql =
       "SELECT r.seq, r.id FROM records r JOIN checkpoints c ON c.seq=r.seq "
       "WHERE r.id BETWEEN ? AND ?";
-  if (root) sql += " AND r.root=?";
+  if (root) sql += RootIs("r.root", roots);
   sql += " ORDER BY r.id, r.seq DESC";
   BELAY_TRY(Statement * find, Prepare(sql));
   find->Bind(range->first.span()).Bind(range->second.span());
-  if (root) find->Bind(root->span());
+  BindRoots(*find, roots);
 
   std::vector<Id128> ids;
   uint64_t seq = 0;
@@ -310,7 +334,7 @@ Result<CatalogEntry> CatalogDb::FindById(const std::optional<RootId>& root,
   }
   BELAY_TRY(CatalogEntry entry, LoadEntry(seq));
   const Checkpoint& c = entry.checkpoint;
-  if (!c.id.text().starts_with(prefix) || (root && c.root != *root))
+  if (!c.id.text().starts_with(prefix) || (root && !IsOneOf(roots, c.root)))
     return RowDisagrees(seq);
   return entry;
 }
@@ -320,6 +344,7 @@ Result<std::vector<CatalogEntry>> CatalogDb::Search(
     const std::optional<std::string>& session) {
   BELAY_TRY(std::string expression, SearchExpression(words));
   if (expression.empty()) return std::vector<CatalogEntry>();
+  BELAY_TRY(auto roots, SharingPath(root));
   // Weights: name, note, description, prompt, paths. Ranking 20,000 checkpoints that
   // share a word took 60 ms, so only the newest kRanked of them are ranked; those that
   // have it all in name and note come first and are looked for by themselves, lest an
@@ -329,7 +354,7 @@ Result<std::vector<CatalogEntry>> CatalogDb::Search(
       "FROM search s";
   if (root || session) sql += " CROSS JOIN checkpoints c ON c.seq=s.rowid";
   sql += " WHERE search MATCH ?";
-  if (root) sql += " AND c.root=?";
+  if (root) sql += RootIs("c.root", roots);
   if (session) sql += " AND c.session=?";
   sql += " ORDER BY s.rowid DESC LIMIT ?) ORDER BY score, rowid DESC LIMIT ?";
   std::vector<uint64_t> found;
@@ -337,7 +362,7 @@ Result<std::vector<CatalogEntry>> CatalogDb::Search(
   for (const std::string& match : {"{name note} : (" + expression + ")", expression}) {
     BELAY_TRY(Statement * find, Prepare(sql));
     find->BindText(match);
-    if (root) find->Bind(root->span());
+    BindRoots(*find, roots);
     if (session) find->Bind(AsBytes(*session));
     find->Bind(AsLimit(std::max(limit, kRanked)));
     BELAY_TRY(auto more, Sequences(find->Bind(AsLimit(limit))));
@@ -347,7 +372,7 @@ Result<std::vector<CatalogEntry>> CatalogDb::Search(
   }
   BELAY_TRY(auto out, LoadEntries(found));
   for (const CatalogEntry& entry : out)
-    if ((root && entry.checkpoint.root != *root) ||
+    if ((root && !IsOneOf(roots, entry.checkpoint.root)) ||
         (session && entry.checkpoint.session != *session))
       return RowDisagrees(entry.checkpoint.seq);
   return out;
@@ -394,10 +419,12 @@ Result<std::vector<CatalogEntry>> CatalogDb::LoadEntriesNow(
 }
 
 Result<std::vector<CheckpointRow>> CatalogDb::Outline(const RootId& root) {
+  BELAY_TRY(auto roots, SharingPath(root));
   BELAY_TRY(Statement * rows,
             Prepare("SELECT seq, id, kind, pinned, session, turn, changed, took_us, "
-                    "made_ms FROM checkpoints WHERE root=? ORDER BY seq DESC"));
-  rows->Bind(root.span());
+                    "made_ms FROM checkpoints WHERE seq>0" +
+                    RootIs("root", roots) + " ORDER BY seq DESC"));
+  BindRoots(*rows, roots);
   std::vector<CheckpointRow> out;
   BELAY_TRY(uint64_t count, Count(root));
   out.reserve(static_cast<size_t>(std::min<uint64_t>(count, 1 << 20)));
@@ -421,7 +448,8 @@ Result<std::vector<CheckpointRow>> CatalogDb::Outline(const RootId& root) {
   }
 }
 
-Result<std::vector<RootEntry>> CatalogDb::Roots() {
+Result<const std::vector<RootEntry>*> CatalogDb::AllRoots() {
+  if (roots_) return &*roots_;
   BELAY_TRY(Statement * find,
             Prepare("SELECT max(seq) FROM records WHERE kind=? GROUP BY root"));
   BELAY_TRY(auto found, Sequences(find->Bind(static_cast<int64_t>(RecordKind::kRoot))));
@@ -435,23 +463,52 @@ Result<std::vector<RootEntry>> CatalogDb::Roots() {
   std::ranges::sort(out, [](const RootEntry& a, const RootEntry& b) {
     return std::tie(a.root.path, a.seq) < std::tie(b.root.path, b.seq);
   });
+  roots_ = std::move(out);
+  return &*roots_;
+}
+
+Result<std::vector<RootEntry>> CatalogDb::Roots() {
+  BELAY_TRY(const auto* all, AllRoots());
+  std::vector<RootEntry> out;
+  for (const RootEntry& entry : *all) {
+    // The newest comes last.
+    if (!out.empty() && out.back().root.path == entry.root.path)
+      out.back() = entry;
+    else
+      out.push_back(entry);
+  }
+  return out;
+}
+
+Result<std::vector<RootId>> CatalogDb::SharingPath(const std::optional<RootId>& root) {
+  std::vector<RootId> out;
+  if (!root) return out;
+  out.push_back(*root);
+  BELAY_TRY(const auto* all, AllRoots());
+  auto at =
+      std::ranges::find(*all, *root, [](const RootEntry& e) { return e.root.id; });
+  if (at == all->end() || BELAY_MUTANT("one-path-two-histories")) return out;
+  for (const RootEntry& entry : *all)
+    if (entry.root.path == at->root.path && entry.root.id != *root)
+      out.push_back(entry.root.id);
   return out;
 }
 
 Result<std::vector<LogRecord>> CatalogDb::ListRecords(const RecordFilter& f) {
+  BELAY_TRY(auto roots, SharingPath(f.root));
   std::string sql = "SELECT seq FROM records WHERE kind=?";
-  if (f.root) sql += " AND root=?";
+  if (f.root) sql += RootIs("root", roots);
   if (f.before_seq) sql += " AND seq<?";
   sql += " ORDER BY seq DESC LIMIT ?";
   BELAY_TRY(Statement * find, Prepare(sql));
   find->Bind(static_cast<int64_t>(f.kind));
-  if (f.root) find->Bind(f.root->span());
+  BindRoots(*find, roots);
   if (f.before_seq) find->Bind(AsLimit(*f.before_seq));
   BELAY_TRY(auto found, Sequences(find->Bind(AsLimit(f.limit))));
   std::vector<LogRecord> out;
   for (uint64_t seq : found) {
     BELAY_TRY(LogRecord record, Load(seq));
-    if (record.kind != f.kind || (f.root && record.root != *f.root))
+    if (record.kind != f.kind || (f.root && !IsOneOf(roots, record.root)))
       return RowDisagrees(seq);
     out.push_back(std::move(record));
   }

@@ -30,9 +30,15 @@ Id ReadId(ByteReader& in) {
 }  // namespace
 
 std::optional<Heads::Last> Heads::LastOf(const RootId& root) const {
+  auto at =
+      std::ranges::find(entries_, root, [](const Entry& e) { return e.root.root.id; });
+  if (at == entries_.end()) return std::nullopt;
+  std::optional<Last> last;
   for (const Entry& e : entries_)
-    if (e.root.root.id == root) return e.last;
-  return std::nullopt;
+    if (e.root.root.path == at->root.root.path && e.last &&
+        (!last || last->seq < e.last->seq))
+      last = e.last;
+  return last;
 }
 
 Result<Heads> Heads::Read(Store& store) {
@@ -64,7 +70,13 @@ void Heads::Finish() {
            std::tie(b.root.root.path, b.root.seq);
   });
   roots_.clear();
-  for (const Entry& e : entries_) roots_.push_back(e.root);
+  // Of those that share a path the newest, which comes last.
+  for (const Entry& e : entries_) {
+    if (!roots_.empty() && roots_.back().root.path == e.root.root.path)
+      roots_.back() = e.root;
+    else
+      roots_.push_back(e.root);
+  }
 }
 
 // False when what was dropped takes more than the log's end to know.

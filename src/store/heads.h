@@ -32,9 +32,10 @@ class Heads {
   // Holds `use` shared while it reads.
   static Result<Heads> Read(Store& store);
 
-  // By path, as Catalog::Roots().
+  // By path, as Catalog::Roots(): of those that share one, the newest.
   const std::vector<RootEntry>& roots() const { return roots_; }
-  // The newest checkpoint of a root that was not dropped.
+  // The newest checkpoint of a root, or of one that shares its path, that was not
+  // dropped.
   std::optional<Last> LastOf(const RootId& root) const;
   // No part of the log was unreadable: nothing is missing here.
   bool whole() const { return position_.whole; }

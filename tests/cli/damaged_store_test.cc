@@ -11,6 +11,7 @@
 #include "cli/run.h"
 #include "crash/hook_fs.h"
 #include "store/catalog.h"
+#include "store/heads.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -135,6 +136,61 @@ TEST_F(DamagedStore, APackThatIsNoFileExits3Everywhere) {
     EXPECT_TRUE(outcome.Says(pack_)) << command << ": " << outcome.err;
   }
   EXPECT_EQ(Run({"repair"}).code, 3);
+}
+
+TEST_F(DamagedStore, ALostRootIsNotOneThatNeverWas) {
+  // The first batch is the root's record.
+  Fd file = disk_.Open(Packs(), Name::Literal(pack_), OpenMode::ReadWrite()).value();
+  const Bytes zeros(64);
+  ASSERT_TRUE(WriteFull(disk_, file, kPackHeaderSize + kBatchHeaderSize, zeros).ok());
+  Fd catalog = disk_.OpenDir(AbsPath::Literal("/store/catalog")).value();
+  ASSERT_TRUE(disk_.Unlink(catalog, Name::Literal("catalog.db")).ok());
+  (void)disk_.Unlink(catalog, Name::Literal("catalog.db-wal"));
+  Outcome status = Status();
+  EXPECT_EQ(status.code, 3) << status.out;
+  EXPECT_TRUE(status.Says("the store is damaged: a part of its log")) << status.err;
+  Outcome on = Run({"on", "/project"});
+  EXPECT_EQ(on.code, 3) << on.out << on.err;
+}
+
+// As `belay on` left them while it could not read the record of the first.
+TEST_F(DamagedStore, RootsThatShareAPathAreOne) {
+  {
+    auto store = Open();
+    RootId second(world_.random.NewId());
+    auto writer = store->Begin();
+    ASSERT_TRUE(writer.ok());
+    (*writer)->Add(ToRecord(Root{second, "/project"}, RecordId(second), 2));
+    ASSERT_TRUE((*writer)->Commit().ok());
+    ASSERT_TRUE(MakeCheckpoint(*store, "four", {{"f", "four"}}, second).ok());
+  }
+  Outcome list = Run({"list", "--root", "/project"});
+  EXPECT_EQ(list.code, 0) << list.err;
+  for (const char* name : {"one", "two", "three", "four"}) {
+    EXPECT_TRUE(list.Says(name)) << list.out;
+    EXPECT_EQ(Run({"show", name, "--root", "/project"}).code, 0) << name;
+    EXPECT_EQ(Run({"cat", name, "f", "--root", "/project"}).code, 0) << name;
+  }
+  EXPECT_TRUE(Run({"list", "--root", "/project", "--json"}).Says("\"number\":4"));
+  Outcome roots = Run({"roots"});
+  EXPECT_EQ(roots.out.find("/project"), roots.out.rfind("/project")) << roots.out;
+  EXPECT_TRUE(roots.Says("4 checkpoints")) << roots.out;
+  auto store = Open();
+  auto heads = Heads::Read(*store);
+  ASSERT_TRUE(heads.ok());
+  ASSERT_EQ(heads->roots().size(), 1u);
+  auto catalog = Catalog::Open(*store);
+  auto last = (*catalog)->LastCheckpoint(heads->roots()[0].root.id);
+  ASSERT_TRUE(last.ok() && *last);
+  EXPECT_EQ((*last)->checkpoint.name, "four");
+  EXPECT_EQ(heads->LastOf(heads->roots()[0].root.id)->id, (*last)->checkpoint.id);
+  // What ends, ends for both.
+  EXPECT_EQ(Run({"off", "/project"}).code, 0);
+  EXPECT_TRUE(Status().Says("not protected"));
+  EXPECT_EQ(Run({"on", "/project"}).code, 0);
+  EXPECT_TRUE(Run({"list", "--root", "/project"}).Says("one"));
+  EXPECT_EQ(Run({"off", "/project", "--forget", "--yes"}).code, 0);
+  EXPECT_FALSE(Run({"roots", "--all"}).Says("/project"));
 }
 
 }  // namespace

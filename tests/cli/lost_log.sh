@@ -1,0 +1,72 @@
+# A log of which a part cannot be read is not a log that never had it: no directory is
+# called unprotected then, none gets a second history, and no checkpoint is gone
+# without a word.
+. "$(dirname "$0")/lib.bash"
+export BELAY_HOME=$scratch/store
+
+echo 1 >file
+run on; expect_rc 0
+run checkpoint -m one; expect_rc 0
+echo 2 >file
+run checkpoint -m two; expect_rc 0
+run list; expect_rc 0   # the catalogue knows both
+cp -a "$BELAY_HOME" "$scratch/good"
+pack=$(ls "$BELAY_HOME"/packs/*.pack)
+restore() { rm -rf "$BELAY_HOME"; cp -a "$scratch/good" "$BELAY_HOME"; }
+zero() { # FROM COUNT
+  dd if=/dev/zero of="$pack" bs=1 seek="$1" count="$2" conv=notrunc 2>/dev/null
+}
+damaged() {
+  for command in "$@"; do
+    run $command; expect_rc 3
+    expect_in_err "damaged"; expect_in_err "belay verify"
+    [[ $out$err == *"not protected"* ]] && fail "$command: '$out' '$err'"
+  done
+}
+
+# The record of the root, and nobody who remembers it.
+zero 192 64
+rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
+damaged status list "show one" "rollback one --yes" "checkpoint -m three" roots
+expect_in_err "log cannot be read"
+damaged on "on --moved-from $scratch/elsewhere"
+mkdir "$scratch/other"
+damaged "status --root $scratch/other" "on $scratch/other"
+run repair --accept-loss; expect_rc 0
+run on; expect_rc 0
+restore
+
+# The same while the catalogue remembers: repair brings it back, and with it everything.
+zero 192 64
+cp -a "$BELAY_HOME/catalog" "$scratch/kept"
+rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
+damaged on
+rm -r "$BELAY_HOME/catalog"; cp -a "$scratch/kept" "$BELAY_HOME/catalog"
+run repair; expect_rc 0
+run list; expect_rc 0; expect_in_out "one"; expect_in_out "two"; expect_silent_err
+run rollback one --yes; expect_rc 0
+[ "$(cat file)" = 1 ] || fail "file is '$(cat file)'"
+echo 2 >file
+restore
+
+# The end of the open pack: what was acknowledged does not vanish in silence.
+size=$(stat -c %s "$pack")
+for count in 100 158; do
+  zero $((size - count)) "$count"
+  damaged status roots
+  run list; expect_in_err "the store is damaged: a part of its log cannot be read"
+  expect_in_out "one"
+  run verify; expect_rc 3
+  run repair; expect_rc 0; expect_in_out "two"
+  run list; expect_rc 0; expect_silent_err; expect_in_out "two"
+  run status; expect_rc 0
+  restore
+done
+# Nor when no catalogue remembers it.
+zero $((size - 158)) 158
+rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
+damaged status roots
+run list; expect_in_err "the store is damaged"
+run checkpoint -m three; expect_rc 0
+run list; expect_in_err "the store is damaged"; expect_in_out "three"
+finish
