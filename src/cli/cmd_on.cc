@@ -16,7 +16,12 @@ namespace {
 Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_dir,
                   const FileStat& stat, uint64_t file_system) {
   if (dir.IsWithin(store_dir))
-    return Error(Errc::kRefused, "Belay's own store cannot protect itself");
+    return dir == store_dir
+               ? Error(Errc::kRefused, "Belay's own store cannot protect itself")
+               : Error(Errc::kRefused, StrCat(EscapeForDisplay(dir.bytes()),
+                                              " lies inside Belay's store, ",
+                                              EscapeForDisplay(store_dir.bytes())))
+                     .WithHint("keep the store elsewhere: set BELAY_HOME");
   // Not even with --force: reading such files may do something, and never ends.
   if (IsPseudoFileSystem(file_system))
     return Error(Errc::kRefused,

@@ -30,6 +30,10 @@ ExitCode FailOnStore(CommandContext& ctx, Error error) {
           "belay verify names what is hit";
     else if (error.sys == EROFS)
       error.hint = "the disk is read-only; verify, du and status work as they are";
+    else if (error.sys == EFBIG)
+      error.hint =
+          "this process may not write files that long: see ulimit -f, or the disk's "
+          "own limit";
     else if (error.code == Errc::kNoSpace)
       error.hint = "make room on the disk, or move the store: BELAY_HOME";
     else if (error.sys == EACCES || error.sys == EPERM)

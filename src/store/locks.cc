@@ -1,6 +1,7 @@
 #include "store/locks.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace belay {
 
@@ -32,7 +33,14 @@ constexpr uint64_t kProbeByte = 63;
 
 Result<Fd> StoreLocks::OpenFile() {
   static const Name kFile = Name::Literal("lock");
-  return fs_.Open(dir_, kFile, OpenMode::OpenOrCreate());
+  auto file = fs_.Open(dir_, kFile, OpenMode::OpenOrCreate());
+  if (!file.ok() && (file.error().sys == EISDIR || file.error().sys == ELOOP)) {
+    Error error = std::move(file).error();
+    error.what = "the store's file `lock` is something else: " + error.what;
+    error.hint = "put it right with: belay repair";
+    return error;
+  }
+  return file;
 }
 
 Result<std::optional<HeldLock>> StoreLocks::TryAcquire(StoreLock which, LockMode mode) {

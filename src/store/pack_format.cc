@@ -46,7 +46,8 @@ Result<PackHeader> DecodePackHeader(ByteSpan bytes) {
   h.version = LoadU32(&bytes[8]);
   if (h.version > kFormatVersion)
     return Error(Errc::kUnsupported, "pack was written by a newer Belay (format " +
-                                         std::to_string(h.version) + ")");
+                                         std::to_string(h.version) + ")")
+        .WithHint("update belay; nothing was changed");
   h.flags = LoadU32(&bytes[12]);
   h.pack = PackId(Id128::FromSpan(bytes.subspan(16, 16)));
   h.store = StoreId(Id128::FromSpan(bytes.subspan(32, 16)));
