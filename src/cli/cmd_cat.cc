@@ -102,8 +102,12 @@ ExitCode CmdCat(CommandContext& ctx) {
     if (ctx.term.out_failed()) return Error(Errc::kIo, "");
     return Ok();
   });
-  if (!read.ok() && !ctx.term.out_failed())
-    return ctx.term.Fail(Context(read.error(), shown));
+  if (!read.ok() && !ctx.term.out_failed()) {
+    Error error = Context(read.error(), shown);
+    // The checkpoint needs it: a store without it is damaged.
+    if (error.code == Errc::kNotFound) error.code = Errc::kCorrupt;
+    return ctx.term.Fail(error);
+  }
   return ExitCode::kOk;
 }
 

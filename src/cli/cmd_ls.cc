@@ -41,9 +41,9 @@ Result<Source> OpenSource(CommandContext& ctx, OpenedRoot& root, std::string_vie
   if (IsNow(ref)) return OpenNow(ctx, root);
   BELAY_TRY(FoundRef found, FindCheckpoint(ctx, root, ref));
   BELAY_TRY(HeldLock hold, root.store().HoldForReading());
-  BELAY_TRY(State state, root.store().GetState(found.entry.checkpoint.state));
-  return Source{state.tree, TreesOf(root.store()), found.entry.checkpoint.id.text(),
-                std::move(hold)};
+  BELAY_TRY(StateView view, LoadState(root.store(), found.entry.checkpoint.state));
+  return Source{view.state.tree, TreesOf(root.store()),
+                found.entry.checkpoint.id.text(), std::move(hold)};
 }
 
 std::string_view KindName(EntryKind kind) {

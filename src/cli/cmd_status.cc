@@ -111,8 +111,10 @@ class Obstacles {
     // What still holds was said.
     for (const RootStatus::Failure& said : status_.failures)
       if (said.what.starts_with(failure->what)) return;
-    status_.failures.push_back(
-        {FormatUtcMillis(failure->at_ms), StrCat("no checkpoint: ", failure->what)});
+    status_.failures.push_back({FormatUtcMillis(failure->at_ms),
+                                failure->what.starts_with(kJournalLost)
+                                    ? failure->what
+                                    : StrCat("no checkpoint: ", failure->what)});
   }
   void LookAtDoubts(Store& store, const std::optional<CatalogEntry>& last) {
     if (!last) return;

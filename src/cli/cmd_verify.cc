@@ -3,6 +3,7 @@
 #include "cli/open_store.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "restore/journal.h"
 #include "store/lost_records.h"
 #include "store/verify.h"
 
@@ -156,6 +157,33 @@ Result<VerifyReport> Check(CommandContext& ctx, OpenedStore& opened, bool read_d
   return report;
 }
 
+// The journals of what is under way: one that cannot be read cannot be finished. One of
+// a newer Belay is not damage; what it is comes back as an error.
+std::optional<Error> CheckJournals(Store& store, VerifyReport& report) {
+  std::optional<Error> newer;
+  auto dir =
+      store.fs().Open(store.dir(), Name::Literal("journal"), OpenMode::Directory());
+  if (!dir.ok()) return newer;
+  auto entries = store.fs().List(*dir);
+  if (!entries.ok()) {
+    report.damage.push_back("journal: " + entries.error().what);
+    return newer;
+  }
+  for (const DirEntry& e : *entries) {
+    auto id = Id128::FromText(e.name);
+    if (!id) continue;
+    auto journal = JournalFile::Load(store, RootId(*id));
+    if (journal.ok()) continue;  // whole, or finished meanwhile
+    if (journal.error().code == Errc::kUnsupported)
+      newer = Context(journal.error(), "journal/" + e.name);
+    else
+      report.damage.push_back("journal/" + e.name + ": " + journal.error().what +
+                              "; the rollback it was of cannot be finished, belay "
+                              "status says how to go back");
+  }
+  return newer;
+}
+
 // The store cannot even be opened: what the catalogue knows of it.
 void TellWhatWasThere(CommandContext& ctx) {
   auto at = PrepareStore(ctx);
@@ -182,11 +210,13 @@ void TellWhatWasThere(CommandContext& ctx) {
 ExitCode CmdVerify(CommandContext& ctx) {
   const bool read_data = ctx.args.has("--read-data");
   VerifyReport report;
+  std::optional<Error> newer;
   auto opened = OpenStore(ctx, Store::Mode::kRead);
   if (opened.ok()) {
     auto checked = Check(ctx, **opened, read_data);
     if (!checked.ok()) return FailOnStore(ctx, checked.error());
     report = std::move(*checked);
+    newer = CheckJournals(*(*opened)->store, report);
   } else if (opened.error().code != Errc::kNotFound) {
     if (opened.error().code == Errc::kCorrupt) TellWhatWasThere(ctx);
     return FailOnStore(ctx, opened.error());
@@ -200,6 +230,7 @@ ExitCode CmdVerify(CommandContext& ctx) {
   } else {
     Show(report, read_data, ctx.term);
   }
+  if (newer && report.clean()) return ctx.term.Fail(*newer);
   return report.clean() ? ExitCode::kOk : ExitCode::kDamaged;
 }
 

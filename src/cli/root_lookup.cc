@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "core/last_failure.h"
 #include "core/roots.h"
 #include "core/settings_table.h"
 
@@ -51,7 +52,10 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   RootStatus status{.root = std::move(path), .is_protected = true};
   catalog.reset();
   auto recovered = RecoverFirst(ctx, *opened, root->root);
-  if (recovered.ok())
+  // What was not recovered is a failure that stays, and is told as one.
+  if (recovered.ok() && *recovered && (*recovered)->starts_with(kJournalLost))
+    ctx.term.Detail(**recovered);
+  else if (recovered.ok())
     status.recovered = std::move(*recovered);
   else
     status.failures.push_back(

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/ids.h"
 #include "store/store.h"
@@ -20,6 +21,11 @@ struct LastFailure {
   RecordId after;  // the root's last checkpoint then; zero: there was none
   std::string what;
 };
+
+// How `what` begins when nothing but a rollback is to blame: it was interrupted, could
+// not be finished, and the directory may be a mix.
+inline constexpr std::string_view kJournalLost =
+    "a rollback was interrupted and its journal is damaged";
 
 void RememberFailure(Store& store, const RootId& root, const LastFailure& failure);
 std::optional<LastFailure> ReadFailure(Store& store, const RootId& root);

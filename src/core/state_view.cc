@@ -36,6 +36,14 @@ class TreeSink final : public ScanSink {
   const std::shared_ptr<Trees> trees_;
 };
 
+// What a checkpoint needs is in the store, or the store is damaged.
+Error AsDamage(Error error) {
+  if (error.code != Errc::kNotFound) return error;
+  error.code = Errc::kCorrupt;
+  if (error.hint.empty()) error.hint = "see what is hit: belay verify";
+  return error;
+}
+
 }  // namespace
 
 std::vector<SkippedPath> StateView::Skipped() const {
@@ -51,7 +59,9 @@ std::vector<SkippedPath> StateView::Skipped() const {
 
 Result<StateView> LoadState(Store& store, const ObjectId& id) {
   StateView view;
-  BELAY_TRY(view.state, store.GetState(id));
+  auto state = store.GetState(id);
+  if (!state.ok()) return AsDamage(std::move(state).error());
+  view.state = std::move(*state);
   if (view.state.rules.is_zero()) return view;
   auto rules = [&]() -> Result<RulesRecord> {
     BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, view.state.rules}));
@@ -80,7 +90,11 @@ std::vector<std::string> DoubtsOf(const RulesRecord& rules) {
 }
 
 Scan::TreeReader TreesOf(Store& store) {
-  return [&store](const ObjectId& id) { return store.GetTree(id); };
+  return [&store](const ObjectId& id) -> Result<Tree> {
+    auto tree = store.GetTree(id);
+    if (!tree.ok()) return AsDamage(std::move(tree).error());
+    return tree;
+  };
 }
 
 bool IsSecretPath(const RuleLists& lists, const RelPath& path) {

@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/last_failure.h"
 #include "core/roots.h"
 #include "git/index_stat.h"
 #include "restore/journal.h"
@@ -273,12 +274,26 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   auto loaded = JournalFile::Load(store, root.id);
   if (!loaded.ok()) {
     if (loaded.error().code != Errc::kCorrupt) return std::move(loaded).error();
+    // The safety checkpoint was acknowledged before the journal was written.
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto safety,
+              catalog->ListCheckpoints(
+                  {.root = root.id, .kind = CheckpointKind::kSafety, .limit = 1}));
+    BELAY_TRY(auto last, catalog->LastCheckpoint(root.id));
     BELAY_TRY(std::string aside, JournalFile::PutAside(store, root.id));
-    return std::optional(Recovered{
-        .how = Recovered::How::kDropped,
-        .text = "the journal of an interrupted rollback is damaged and was put aside "
-                "as " +
-                aside + "; see what the directory holds with: belay ls now"});
+    std::string text(kJournalLost);
+    text += ", which was put aside as " + aside +
+            "; the directory may be a mix of before and after";
+    if (!safety.empty())
+      text += "; to go back to before it: belay rollback " +
+              safety[0].checkpoint.id.text().substr(0, 7);
+    // `belay status` says so until there is a newer checkpoint.
+    RememberFailure(store, root.id,
+                    {.at_ms = store.clock().WallMillis(),
+                     .after = last ? last->checkpoint.id : RecordId(),
+                     .what = text});
+    return std::optional(
+        Recovered{.how = Recovered::How::kDropped, .text = std::move(text)});
   }
   if (!*loaded) return std::optional<Recovered>();
   Journal& journal = **loaded;

@@ -1,0 +1,51 @@
+# A journal that cannot be read: verify names it, status says what it means and how to
+# go back, until that was done.
+. "$(dirname "$0")/lib.bash"
+export BELAY_HOME=$scratch/store
+
+echo 1 >file
+run on; expect_rc 0
+run checkpoint -m one; expect_rc 0
+echo 2 >file
+run rollback one --yes; expect_rc 0   # its safety checkpoint holds 2
+run list --json --all; expect_rc 0
+safety=$(python3 -c 'import json,sys
+print([c["id"] for c in json.load(open(sys.argv[1]))["checkpoints"] if c["kind"]=="safety"][0])' "$scratch/out")
+run roots --json
+root=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["roots"][0]["id"])' "$scratch/out")
+mkdir -p "$BELAY_HOME/journal"
+run verify; expect_rc 0
+
+# Of a newer Belay: said, not touched.
+python3 - "$BELAY_HOME/journal/$root" <<'PY'
+import hashlib, sys
+body = b"BELAYJN9" + b"anything at all"
+open(sys.argv[1], "wb").write(body + hashlib.sha256(body).digest())
+PY
+run verify; expect_rc 1; expect_in_err "newer Belay"; expect_in_err "journal/$root"
+run status; expect_rc 1; expect_in_err "newer Belay"
+[ -f "$BELAY_HOME/journal/$root" ] || fail "the newer journal is gone"
+
+# Damaged.
+printf 'BELAYJN1 torn' >"$BELAY_HOME/journal/$root"
+run verify; expect_rc 3; expect_in_out "journal/$root"
+for time in first second; do
+  run status; expect_rc 1
+  expect_in_err "interrupted and its journal is damaged"
+  expect_in_err "mix of before and after"
+  expect_in_err "belay rollback ${safety:0:7}"
+  [[ $out == *Recovered* ]] && fail "$time: nothing was recovered: '$out'"
+done
+run status --json; expect_py 'd["recovered"] is None and len(d["failures"]) == 1'
+run rollback "${safety:0:7}" --yes; expect_rc 0
+[ "$(cat file)" = 2 ] || fail "file is '$(cat file)'"
+run status; expect_rc 0; expect_silent_err
+run verify; expect_rc 0
+
+# What a checkpoint needs and the store lost is damage to who asks for it.
+pack=$(ls "$BELAY_HOME"/packs/*.pack)
+run list; rm "$pack"; run repair; expect_rc 3
+for command in "cat one file" "ls one" "show one"; do
+  run $command; expect_rc 3
+done
+finish
