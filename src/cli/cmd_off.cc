@@ -5,6 +5,7 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/roots.h"
+#include "restore/journal.h"
 
 namespace belay {
 
@@ -43,6 +44,16 @@ Result<Target> FindTarget(CommandContext& ctx) {
   BELAY_TRY(auto at, FindRootAt(*target.catalog, dir));
   if (at && (forget || !at->root.off)) {
     target.root = at->root;
+    // What an interrupted rollback needs must not go, nor half of it be all there is.
+    BELAY_TRY(auto recovered, RecoverFirst(ctx, target.opened, target.root));
+    if (recovered) ctx.term.Warn(*recovered);
+    BELAY_TRY(bool waits, JournalFile::Exists(*target.opened->store, target.root.id));
+    if (waits)
+      return Error(Errc::kRefused,
+                   StrCat("a rollback of ", EscapeForDisplay(target.root.path),
+                          " was interrupted and cannot be finished yet"))
+          .WithHint("see: belay status");
+    BELAY_TRY(target.catalog, Catalog::Open(*target.opened->store));
     return target;
   }
   if (at) return not_protected("its history can be deleted with --forget");

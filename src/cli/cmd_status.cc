@@ -167,7 +167,8 @@ ExitCode CmdStatus(CommandContext& ctx) {
                    : StrCat("Last checkpoint: ", status->last_text));
   if (status->recovered) ctx.term.Say(StrCat("Recovered: ", *status->recovered));
   for (const RootStatus::Failure& failure : status->failures)
-    ctx.term.Say(Wrap(StrCat("Problem (", failure.at, "): ", failure.what), 0, 2, 80));
+    ctx.term.Out(StrCat(
+        Wrap(StrCat("Problem (", failure.at, "): ", failure.what), 0, 2, 80), "\n"));
   return code;
 }
 

@@ -223,8 +223,26 @@ class Planner {
       swaps_.emplace(pair.path, PathChange{pair.path, pair.now, pair.target});
       return Ok();
     }
+    if (now_dir && then_dir) {
+      BELAY_TRY(bool nested, IsNewRepository(pair.path));
+      if (nested) {
+        if (selection_.Has(pair.path)) Keep(pair.path, "nested_repository", true);
+        barriers_.push_back(pair.path);
+        return Ok();
+      }
+    }
     Add(pair.path, pair.now, WithSetId(pair.now, *pair.target, pair.path));
     return Ok();
+  }
+
+  // A repository that the target did not have: it stays whole. Also one that git would
+  // not open: somebody's history may still be in it.
+  Result<bool> IsNewRepository(const std::string& path) {
+    if (nested_then_.contains(path) || BELAY_MUTANT("delete-nested-repository"))
+      return false;
+    if (nested_now_.contains(path)) return true;
+    BELAY_TRY(auto git, looker_.Stat(path + "/.git"));
+    return git.has_value();
   }
 
   // setuid and setgid only where the file on disk has them: a rollback gives no rights.
@@ -249,14 +267,9 @@ class Planner {
       stays_.insert(pair.path);
       return Ok();
     }
-    if (is_dir && !nested_then_.contains(pair.path)) {
-      // Also one that git would not open: somebody's history may still be in it.
-      bool nested = nested_now_.contains(pair.path);
-      if (!nested) {
-        BELAY_TRY(auto git, looker_.Stat(pair.path + "/.git"));
-        nested = git.has_value();
-      }
-      if (nested && !BELAY_MUTANT("delete-nested-repository")) {
+    if (is_dir) {
+      BELAY_TRY(bool nested, IsNewRepository(pair.path));
+      if (nested) {
         Keep(pair.path, "nested_repository");
         barriers_.push_back(pair.path);
         return Ok();

@@ -25,6 +25,10 @@ PY
 run verify; expect_rc 1; expect_in_err "newer Belay"; expect_in_err "journal/$root"
 run status; expect_rc 1; expect_in_err "newer Belay"
 [ -f "$BELAY_HOME/journal/$root" ] || fail "the newer journal is gone"
+# What waits to be finished is not forgotten on the way.
+run off "$PWD" --forget --yes; [ "$rc" = 0 ] && fail "forgotten under a rollback"
+run off "$PWD"; [ "$rc" = 0 ] && fail "switched off under a rollback"
+run list --json --all; expect_py 'len(d["checkpoints"]) == 2'
 
 # Damaged.
 printf 'BELAYJN1 torn' >"$BELAY_HOME/journal/$root"

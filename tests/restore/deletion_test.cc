@@ -236,6 +236,22 @@ TEST_F(DeletionTest, ANestedRepositoryThatWasAbsentStaysWhole) {
   EXPECT_NE(Kept(done.plan).find("clone nested_repository"), std::string::npos);
 }
 
+// The target has a plain directory of that name: what is a repository now is not its.
+TEST_F(DeletionTest, ARepositoryInThePlaceOfAPlainDirectoryStaysWhole) {
+  Put("lib/a", "1");
+  Put("x", "1");
+  Must(world.Capture("start"));
+  MakeRepository("lib");
+  Put("lib/a", "2");
+  Put("lib/wip", "3");
+  Put("x", "2");
+  Outcome done = Back();
+  EXPECT_EQ(Read("lib/a"), "2");
+  EXPECT_EQ(Read("lib/wip"), "3");
+  EXPECT_EQ(Read("x"), "1");
+  EXPECT_NE(Kept(done.plan).find("lib nested_repository"), std::string::npos);
+}
+
 // A clone that was interrupted, or whose HEAD is damaged: its objects may be all there
 // is.
 TEST_F(DeletionTest, ADirectoryWithAnythingCalledGitStaysWhole) {
