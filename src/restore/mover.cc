@@ -644,8 +644,13 @@ Status Mover::Flush() {
   looker_.Forget();
   for (const PathChange& change : journal_.changes) {
     auto at = looker_.Parent(change.path);
-    if (!at.ok()) continue;  // went with its directory
+    if (!at.ok()) {
+      if (IsAbsence(at.error())) continue;  // went with its directory
+      return fs_.SyncAll(root_);
+    }
     auto stat = fs_.StatAt(at->dir, at->name);
+    // What cannot be looked at is flushed with all the rest, never passed over.
+    if (!stat.ok() && !IsAbsence(stat.error())) return fs_.SyncAll(root_);
     if (!stat.ok() || stat->type != FileType::kRegular) continue;
     auto file = fs_.Open(at->dir, at->name, OpenMode::Read());
     if (file.ok()) {

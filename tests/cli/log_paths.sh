@@ -4,7 +4,7 @@
 export BELAY_HOME=$scratch/store
 mkdir src; echo 1 >src/a; echo 1 >b; "$BELAY_BIN" on >/dev/null || fail on
 run checkpoint -m first; expect_rc 0
-run log; expect_rc 0; expect_in_out "Nothing was rolled back"
+run log; expect_rc 0; expect_in_out "Nothing was done here"
 echo 2 >src/a
 run checkpoint -m second --session s1; expect_rc 0
 run run -- sh -c 'echo 3 >src/a'; expect_rc 0

@@ -41,7 +41,7 @@ PY
 out=$(talk n); rc=$?
 expect_rc 1; expect_in_out "delete made since"; expect_in_out "Nothing was changed"
 [ -e "made since" ] && [ "$(cat a)" = two ] && [ -e new ] || fail "done without a yes"
-run log; expect_in_out "Nothing was rolled back"
+run log; expect_in_out "Nothing was done here"
 rm "made since"
 out=$(talk y); rc=$?
 expect_rc 0; expect_in_out "delete made since"; expect_in_out "rolled back 3 files"
