@@ -419,7 +419,10 @@ Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
 
 Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) {
   auto captured = CaptureWithRoom(store, request);
-  if (captured.ok() || captured.error().code == Errc::kBusy) return captured;
+  // Why a rollback could not be made is the rollback's to say.
+  if (captured.ok() || captured.error().code == Errc::kBusy ||
+      request.kind == CheckpointKind::kSafety)
+    return captured;
   LastFailure failure{
       .at_ms = store.clock().WallMillis(), .after = {}, .what = captured.error().what};
   if (auto heads = Heads::Read(store); heads.ok())

@@ -15,6 +15,7 @@ constexpr uint64_t kRoomOnDisk = 64 * kMiB;
 // As the settings take it, rounded up.
 std::string SizeOf(uint64_t bytes) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
+  if (bytes < kMiB) return std::to_string((bytes + 1023) / 1024) + "KiB";
   if (bytes >= 8 * kGiB) return std::to_string((bytes + kGiB - 1) / kGiB) + "GiB";
   return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
 }

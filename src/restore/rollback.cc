@@ -18,6 +18,8 @@ namespace belay {
 
 namespace {
 
+constexpr std::string_view kOthersChanged = "others have changed ";
+
 std::string Quoted(const std::string& text) {
   return "'" + EscapeForDisplay(text) + "'";
 }
@@ -130,7 +132,8 @@ class Runner {
     if (back.ok()) back = Tidy();
     if (!back.ok()) return Interrupted(why, back.error());
     if (!mover_.theirs().empty()) {
-      why.hint = "others have changed " + EscapeForDisplay(mover_.theirs().front()) +
+      why.hint = std::string(kOthersChanged) +
+                 EscapeForDisplay(mover_.theirs().front()) +
                  (mover_.theirs().size() > 1 ? " and more" : "") +
                  ", which is left so; how it was is in the newest checkpoint";
     } else if (why.hint.empty()) {
@@ -338,6 +341,9 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
     out.how = Recovered::How::kFinished;
     out.text =
         "finished " + name + " that was interrupted; take it back with: belay undo";
+    if (out.raced && out.raced->description.starts_with("edited"))
+      out.text += "; what was edited since the interruption is kept in " +
+                  out.raced->id.text().substr(0, 7);
     return std::optional(std::move(out));
   }
   // Taken back, unless the journal is still there.
@@ -346,6 +352,18 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   out.how = Recovered::How::kTakenBack;
   out.text =
       "took back " + name + " that was interrupted (" + forward.error().what + ")";
+  if (forward.error().hint.starts_with(kOthersChanged)) {
+    // Not all of it could be taken back: said until somebody has gone on from here.
+    out.text += "; " + forward.error().hint;
+    if (out.operation.safety)
+      out.text += ": belay rollback " + out.operation.safety->text().substr(0, 7);
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto last, catalog->LastCheckpoint(root.id));
+    RememberFailure(store, root.id,
+                    {.at_ms = store.clock().WallMillis(),
+                     .after = last ? last->checkpoint.id : RecordId(),
+                     .what = out.text});
+  }
   return std::optional(std::move(out));
 }
 

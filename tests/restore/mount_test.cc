@@ -63,7 +63,7 @@ TEST_F(MountTest, AMountInTheWayOfRecoveryIsNotTouchedAndWedgesNobody) {
   Put("last", "l0");
   Must(world.Capture("start"));
   const std::string start = Tree();
-  size_t with_journal = 0;
+  size_t with_journal = 0, told = 0;
   // Interrupted at the 1st, 4th, ... call that changes something.
   for (uint64_t at = 1;; at += 3) {
     SCOPED_TRACE("cut at " + std::to_string(at));
@@ -98,6 +98,12 @@ TEST_F(MountTest, AMountInTheWayOfRecoveryIsNotTouchedAndWedgesNobody) {
     {
       auto opened = Must(world.Open());
       EXPECT_FALSE(Must(JournalFile::Exists(*opened.store, opened.root.id)));
+      // Half of it is out of reach: said, with the way back, until somebody goes on.
+      if (*recovered && (*recovered)->how == Recovered::How::kTakenBack) {
+        EXPECT_NE((*recovered)->text.find("belay rollback"), std::string::npos)
+            << (*recovered)->text;
+        ++told;
+      }
     }
     // All that is mounted is as it was, and nothing more is there.
     EXPECT_EQ(ReadThere("dir/x"), "not yours");
@@ -110,6 +116,7 @@ TEST_F(MountTest, AMountInTheWayOfRecoveryIsNotTouchedAndWedgesNobody) {
     Must(world.Rollback("start"));
     ASSERT_EQ(Tree(), start);
   }
+  EXPECT_GT(told, 0u);
   EXPECT_GT(with_journal, 3u) << "recoveries that had something to do";
 }
 
