@@ -367,8 +367,6 @@ Status Store::Refresh() {
   if (held_.file && (!open || held_.file->id() != open->id)) std::swap(let_go, held_);
   open_pack_checked_ = false;
   manifest_ = std::move(manifest);
-  deep_.clear();
-  deep_built_ = false;
   return Ok();
 }
 
@@ -593,38 +591,44 @@ Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
   return std::optional<ObjectLocation>();
 }
 
-Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
-  auto find = [&]() -> std::optional<std::pair<PackId, uint64_t>> {
-    std::lock_guard guard(mutex_);
-    auto at = deep_.find(key);
-    if (at == deep_.end()) return std::nullopt;
-    return at->second;
-  };
-  bool built = false;
+Result<std::shared_ptr<const Store::AllRecords>> Store::Survey() {
+  std::shared_ptr<const AllRecords> known;
   {
     std::lock_guard guard(mutex_);
-    built = deep_built_;
+    known = all_records_;
   }
-  if (!built) {
-    std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> all;
-    for (const Manifest::Pack& listed : manifest().packs) {
-      auto pack = Pack(listed.id);
-      if (!pack.ok()) continue;
-      BELAY_TRY(uint64_t end, EndOf(listed, *(*pack)->file));
-      BELAY_TRY(auto entries, ObjectsIn(*(*pack)->file, kPackHeaderSize, end));
-      for (const IndexEntry& e : entries)
-        all.emplace(e.key, std::make_pair(listed.id, e.offset));
-    }
-    std::lock_guard guard(mutex_);
-    deep_ = std::move(all);
-    deep_built_ = true;
+  auto survey = std::make_shared<AllRecords>();
+  std::vector<std::shared_ptr<const OpenPack>> packs;
+  for (const Manifest::Pack& listed : Listed()->packs) {
+    auto pack = Pack(listed.id);
+    if (!pack.ok()) continue;
+    BELAY_TRY(uint64_t end, EndOf(listed, *(*pack)->file));
+    survey->ends.emplace_back(listed.id, end);
+    packs.push_back(std::move(*pack));
   }
-  auto place = find();
-  if (!place) return std::optional<ObjectLocation>();
-  BELAY_TRY(auto pack, Pack(place->first));
+  if (known && known->ends == survey->ends && !BELAY_MUTANT("survey-for-each"))
+    return known;
+  for (size_t i = 0; i < packs.size(); ++i) {
+    const auto& [id, end] = survey->ends[i];
+    BELAY_TRY(auto entries, ObjectsIn(*packs[i]->file, kPackHeaderSize, end));
+    for (const IndexEntry& e : entries)
+      survey->places.emplace(e.key, std::make_pair(id, e.offset));
+  }
+  std::lock_guard guard(mutex_);
+  all_records_ = survey;
+  return std::shared_ptr<const AllRecords>(std::move(survey));
+}
+
+Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
+  // Held while it is looked into: another thread may bring a newer one at any time.
+  BELAY_TRY(auto survey, Survey());
+  auto place = survey->places.find(key);
+  if (place == survey->places.end()) return std::optional<ObjectLocation>();
+  const auto& [id, offset] = place->second;
+  BELAY_TRY(auto pack, Pack(id));
   BELAY_TRY(uint64_t size, pack->file->Size());
-  BELAY_TRY(RecordHeader header, pack->file->HeaderAt(place->second, size));
-  return std::optional(ObjectLocation{pack, RecordAt{place->second, header}});
+  BELAY_TRY(RecordHeader header, pack->file->HeaderAt(offset, size));
+  return std::optional(ObjectLocation{pack, RecordAt{offset, header}});
 }
 
 Result<bool> Store::IsPurged(const ObjectKey& key) {

@@ -185,6 +185,12 @@ class Store {
   // A batch of this process is flushed and known by its entries.
   void Grow(const PackId& id, const std::vector<IndexEntry>& entries, uint64_t from,
             uint64_t to);
+  // Where everything is, by every record there is and no index.
+  struct AllRecords {
+    std::vector<std::pair<PackId, uint64_t>> ends;  // how far each pack was read
+    std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> places;
+  };
+  Result<std::shared_ptr<const AllRecords>> Survey();
   Result<std::optional<ObjectLocation>> DeepFind(const ObjectKey& key);
   Result<bool> IsPurged(const ObjectKey& key);
 
@@ -212,8 +218,7 @@ class Store {
   HeldFile held_;
   std::shared_ptr<const Fd> tail_;  // shared with a thread that is just using it
   bool tail_writable_ = false;
-  std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> deep_;  // built on a miss
-  bool deep_built_ = false;
+  std::shared_ptr<const AllRecords> all_records_;  // after a miss
   // Where this process's own last batch ended: no need to check it again.
   PackId own_pack_;
   uint64_t own_end_ = 0;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <thread>
 
 #include "base/fault_fs.h"
 #include "base/mem_fs.h"
@@ -314,6 +316,45 @@ TEST_F(AppenderTest, ReadsAndWritesWithAnIndexThatIsMissingGarbledOrOld) {
     Make("with index " + std::to_string(kind));
     ExpectWhole();
   }
+}
+
+// A power cut may leave the index's header and none of its table. Then every record is
+// looked at, once for all that is missing, and by whichever threads are reading.
+TEST_F(AppenderTest, TwoThreadsFindWhatTheIndexLost) {
+  constexpr size_t kCount = 600;
+  Files files;
+  for (size_t i = 0; i < kCount; ++i)
+    files["f" + std::to_string(i)] = "content " + std::to_string(i);
+  ASSERT_OK(MakeCheckpoint(*store_, "many", files));
+  const Name index = PackIndex::FileName(OpenPackId());
+  auto bytes = ReadSmallFile(disk_, store_->packs_dir(), index, 1 << 20);
+  ASSERT_OK(bytes);
+  std::fill(bytes->begin() + 4096, bytes->end(), std::byte{0});
+  ASSERT_OK(ReplaceFile(disk_, store_->packs_dir(), index, *bytes));
+  auto missing_by = [&](Store& store, size_t first, size_t step) {
+    size_t missing = 0;
+    for (size_t i = first; i < kCount; i += step)
+      missing += !store
+                      .ReadContentBytes(
+                          Sha256::Of(AsBytes(files["f" + std::to_string(i)])), 100)
+                      .ok();
+    return missing;
+  };
+  for (int round = 0; round < 10; ++round) {
+    Reopen();
+    size_t other_missing = 0;
+    std::thread other([&] { other_missing = missing_by(*store_, 1, 2); });
+    EXPECT_EQ(missing_by(*store_, 0, 2), 0u);
+    other.join();
+    EXPECT_EQ(other_missing, 0u);
+  }
+  // The cost of one look at all of them, not of one for each that is missing.
+  FaultFs counted(disk_);
+  World world(counted, 78);
+  auto store = world.Open();
+  ASSERT_OK(store);
+  EXPECT_EQ(missing_by(**store, 0, 1), 0u);
+  EXPECT_LT(counted.calls(), kCount * 60);
 }
 
 // --- flushes that fail ---------------------------------------------------------------
