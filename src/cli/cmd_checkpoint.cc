@@ -55,6 +55,33 @@ std::string ChangingText(const std::vector<SkippedPath>& changing) {
   return text;
 }
 
+// What it says of a new checkpoint.
+void Report(CommandContext& ctx, const Root& root, const Captured& made) {
+  const Checkpoint& c = made.checkpoint;
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteCheckpoint({.checkpoint = c, .pinned = false, .health = {}}, 1, root.path,
+                    made.tree, made.skipped, json);
+    ctx.term.OutJson(json);
+    return;
+  }
+  if (ctx.term.quiet()) {
+    ctx.term.Out(StrCat(c.id.text(), "\n"));
+    return;
+  }
+  const uint64_t changed = c.added + c.modified + c.deleted;
+  ctx.term.Out(StrCat("kept ", c.id.text().substr(0, 7), "  ",
+                      EscapeForDisplay(c.name ? *c.name : c.description), "\n"));
+  ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
+                      CountText(changed, "file"), " changed; ",
+                      Milliseconds(c.took_us)));
+  std::vector<SkippedPath> left_out, changing;
+  for (const SkippedPath& path : made.skipped)
+    (IsHeld(path.why) ? changing : left_out).push_back(path);
+  if (!left_out.empty()) ctx.term.Say(StrCat("  ", SkippedText(left_out)));
+  if (!changing.empty()) ctx.term.Say(StrCat("  ", ChangingText(changing)));
+}
+
 }  // namespace
 
 ExitCode CmdCheckpoint(CommandContext& ctx) {
@@ -94,30 +121,8 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   }
   ctx.term.WorkIsDone();
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
-  const Checkpoint& c = made->checkpoint;
-  StartUpkeepIfDue(root->store(), c);
-  if (ctx.term.json()) {
-    JsonWriter json;
-    WriteCheckpoint({.checkpoint = c, .pinned = false, .health = {}}, 1,
-                    root->root.path, made->tree, made->skipped, json);
-    ctx.term.OutJson(json);
-    return ExitCode::kOk;
-  }
-  if (ctx.term.quiet()) {
-    ctx.term.Out(StrCat(c.id.text(), "\n"));
-    return ExitCode::kOk;
-  }
-  const uint64_t changed = c.added + c.modified + c.deleted;
-  ctx.term.Out(StrCat("kept ", c.id.text().substr(0, 7), "  ",
-                      EscapeForDisplay(c.name ? *c.name : c.description), "\n"));
-  ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
-                      CountText(changed, "file"), " changed; ",
-                      Milliseconds(c.took_us)));
-  std::vector<SkippedPath> left_out, changing;
-  for (const SkippedPath& path : made->skipped)
-    (IsHeld(path.why) ? changing : left_out).push_back(path);
-  if (!left_out.empty()) ctx.term.Say(StrCat("  ", SkippedText(left_out)));
-  if (!changing.empty()) ctx.term.Say(StrCat("  ", ChangingText(changing)));
+  Report(ctx, root->root, *made);
+  StartUpkeepIfDue(root->store(), made->checkpoint);
   return ExitCode::kOk;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/mutant.h"
+#include "core/interrupted.h"
 #include "store/batch_writer.h"
 
 namespace belay {
@@ -97,6 +98,10 @@ Result<Deleted> DeleteCheckpoints(Store& store, Catalog& catalog, const Root& ro
   // it.
   BELAY_TRY(HeldLock alone,
             store.locks().AcquireRoot(root.id, store.options().lock_wait_ms));
+  BELAY_TRY(bool interrupted, HasJournal(store, root.id));
+  if (interrupted && !BELAY_MUTANT("prune-under-a-journal"))
+    return Error(Errc::kRefused, "a rollback was interrupted here and is not finished")
+        .WithHint("finish it first: belay status says what it waits for");
   Deleted out;
   std::vector<RecordId> drop;
   std::unordered_set<RecordId> seen;

@@ -6,6 +6,7 @@
 
 #include "base/mutant.h"
 #include "core/annotate.h"
+#include "core/interrupted.h"
 #include "core/space.h"
 #include "store/batch_writer.h"
 #include "store/gc.h"
@@ -46,9 +47,11 @@ std::unordered_set<RecordId> Protected(std::span<const CatalogEntry> newest_firs
   for (size_t i = 0; i < newest_first.size(); ++i) {
     const CatalogEntry& entry = newest_first[i];
     const Checkpoint& c = entry.checkpoint;
-    // What came in a bundle was brought by hand, however old it is.
-    const bool by_hand =
-        c.kind == CheckpointKind::kManual || c.meta.contains("origin.store");
+    // What came in a bundle was brought by hand, however old it is; and whoever gave it
+    // a name or a note means to find it again.
+    const bool by_hand = c.kind == CheckpointKind::kManual ||
+                         c.meta.contains("origin.store") ||
+                         ((c.name || c.note) && !BELAY_MUTANT("prune-named"));
     if (i == 0 || entry.pinned || by_hand) stay.insert(c.id);
     if (!c.session) continue;
     if (seen.insert(*c.session).second) stay.insert(c.id);
@@ -115,13 +118,22 @@ std::vector<CatalogEntry> PrunableForSpace(std::span<const CatalogEntry> newest_
 
 namespace {
 
-// Alone on the root, or not at all: a rollback may be about to go where this would cut.
-Result<std::optional<HeldLock>> TryRoot(Store& store, const RootId& root,
-                                        int64_t wait_ms) {
+// Alone on the root, or not at all: a rollback may be about to go where this would cut,
+// or was interrupted there and will be finished with what the store has now.
+struct Alone {
+  std::optional<HeldLock> lock;
+  std::string why_not = {};
+};
+Result<Alone> TryRoot(Store& store, const RootId& root, int64_t wait_ms) {
   auto held = store.locks().AcquireRoot(root, wait_ms);
-  if (held.ok()) return std::optional(std::move(*held));
-  if (held.error().code == Errc::kBusy) return std::optional<HeldLock>();
-  return std::move(held).error();
+  if (!held.ok()) {
+    if (held.error().code != Errc::kBusy) return std::move(held).error();
+    return Alone{std::nullopt, "somebody is at work there: passed over"};
+  }
+  BELAY_TRY(bool interrupted, HasJournal(store, root));
+  if (interrupted && !BELAY_MUTANT("prune-under-a-journal"))
+    return Alone{std::nullopt, "a rollback was interrupted there: passed over"};
+  return Alone{std::move(*held)};
 }
 
 Status Publish(Store& store, const Root& root, const RetentionPlan& plan,
@@ -153,11 +165,11 @@ Result<PruneReport> Prune(Store& store, Catalog& catalog, const RetentionLimits&
   BELAY_TRY(auto roots, catalog.Roots());
   for (const RootEntry& root : roots) {
     PrunedRoot pruned{.root = root, .plan = {}, .notes = {}};
-    std::optional<HeldLock> alone;
+    Alone alone;
     if (!dry_run) {
       BELAY_TRY(alone, TryRoot(store, root.root.id, 0));
-      if (!alone) {
-        pruned.notes.emplace_back("somebody is at work there: passed over");
+      if (!alone.lock) {
+        pruned.notes.push_back(alone.why_not);
         report.roots.push_back(std::move(pruned));
         continue;
       }
@@ -208,8 +220,8 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   // Somebody else may let the same ones go before us: that is no reason to give up.
   gone.somebody_busy = !numbers.empty();
   for (const RootEntry& root : roots) {
-    BELAY_TRY(auto alone, TryRoot(store, root.root.id, kPatienceMs));
-    if (!alone) {
+    BELAY_TRY(Alone alone, TryRoot(store, root.root.id, kPatienceMs));
+    if (!alone.lock) {
       gone.somebody_busy = true;
       continue;
     }
@@ -260,6 +272,8 @@ Result<bool> MayMakeRoom(Store& store, const Settings& settings) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto roots, catalog->Roots());
   for (const RootEntry& root : roots) {
+    BELAY_TRY(bool interrupted, HasJournal(store, root.root.id));
+    if (interrupted) continue;
     BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root.root.id}));
     BELAY_TRY(auto operations, ListOperations(*catalog, root.root.id));
     if (!PrunableForSpace(entries, operations, RetentionLimits::Of(settings)).empty())

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/mutant.h"
+#include "core/interrupted.h"
 
 namespace belay {
 
@@ -118,12 +119,7 @@ Status JournalFile::Write(Store& store, const Journal& journal) {
 }
 
 Result<bool> JournalFile::Exists(Store& store, const RootId& root) {
-  auto path = RelPath(DirName()).Join(RelPath(FileName(root)));
-  auto file =
-      store.fs().OpenBeneath(store.dir(), path, {.access = OpenMode::Access::kPath});
-  if (file.ok()) return true;
-  if (file.error().code == Errc::kNotFound) return false;
-  return std::move(file).error();
+  return HasJournal(store, root);
 }
 
 Result<std::optional<Journal>> JournalFile::Load(Store& store, const RootId& root) {

@@ -93,6 +93,12 @@ TEST(RetentionTest, ManualPinnedAndASessionsEndsStayWhateverTheirAge) {
   CatalogEntry& imported = past.Add(CheckpointKind::kAuto, 900);
   imported.checkpoint.meta["origin.store"] = "x";
   stay.insert(imported.checkpoint.id);
+  CatalogEntry& named = past.Add(CheckpointKind::kAuto, 900);
+  named.checkpoint.name = "before the refactor";
+  stay.insert(named.checkpoint.id);
+  CatalogEntry& noted = past.Add(CheckpointKind::kAuto, 900);
+  noted.checkpoint.note = "tests were green";
+  stay.insert(noted.checkpoint.id);
   const RecordId middle = past.Add(CheckpointKind::kAuto, 900, "s").checkpoint.id;
   stay.insert(past.Add(CheckpointKind::kAuto, 900, "s").checkpoint.id);
   for (int i = 0; i < 20; ++i) past.Add(CheckpointKind::kAuto, 0);

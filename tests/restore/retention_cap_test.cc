@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/mem_fs.h"
+#include "core/annotate.h"
 #include "core/operations.h"
 #include "core/retention.h"
 #include "core/space.h"
+#include "restore/journal.h"
 #include "store/gc.h"
 #include "store/usage.h"
 #include "store/verify.h"
@@ -172,6 +174,39 @@ TEST_F(RetentionCapTest, BeyondTheHorizonTheOperationStaysAndItsContentGoes) {
   EXPECT_FALSE(world_.Undo(true).ok());
   // Twice is as good as once.
   EXPECT_EQ(Must(Prune({.autos = 1, .days = 30, .undo = 50})).operations, 0u);
+}
+
+// The journal of an interrupted rollback leads back into what the store has now.
+TEST_F(RetentionCapTest, NothingGoesUnderAnInterruptedRollback) {
+  for (int i = 0; i < 8; ++i) {
+    Write("noise", "version " + std::to_string(i));
+    ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok());
+  }
+  const auto all = List();
+  {
+    auto opened = Must(world_.Open());
+    Journal journal;
+    journal.operation.root = opened.root.id;
+    journal.stage = StageName(all[0].checkpoint.id);
+    ASSERT_TRUE(JournalFile::Write(*opened.store, journal).ok());
+  }
+  const RetentionLimits limits{.autos = 1, .days = 30, .undo = 50};
+  PruneReport report = Must(Prune(limits));
+  EXPECT_EQ(report.checkpoints, 0u);
+  ASSERT_EQ(report.roots.size(), 1u);
+  EXPECT_NE(report.roots[0].notes.at(0).find("interrupted"), std::string::npos);
+  {
+    auto opened = Must(world_.Open());
+    auto deleted = DeleteCheckpoints(*opened.store, *opened.catalog, opened.root,
+                                     {all[3].checkpoint.id}, "delete");
+    ASSERT_FALSE(deleted.ok());
+    EXPECT_EQ(deleted.error().code, Errc::kRefused);
+    EXPECT_FALSE(Must(MayMakeRoom(*opened.store, world_.settings)));
+    ASSERT_TRUE(JournalFile::Remove(*opened.store, opened.root.id).ok());
+    EXPECT_TRUE(Must(MayMakeRoom(*opened.store, world_.settings)));
+  }
+  EXPECT_EQ(List().size(), all.size());
+  EXPECT_GT(Must(Prune(limits)).checkpoints, 0u);
 }
 
 }  // namespace
