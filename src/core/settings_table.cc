@@ -279,6 +279,9 @@ std::string FormatSize(const SizeSetting& size) {
   return std::to_string(size.bytes) + "B";
 }
 
+// As long as a path may be that one call takes.
+constexpr size_t kMaxPattern = 4096;
+
 Status AssignSetting(const SettingInfo& info, const TomlValue& value, bool append,
                      Settings& settings) {
   using Type = TomlValue::Type;
@@ -293,8 +296,11 @@ Status AssignSetting(const SettingInfo& info, const TomlValue& value, bool appen
       if (item.type != Type::kString) return bad("must be a list of strings");
       if (item.text.find('\0') != std::string::npos)
         return bad("must not hold a NUL character");
-      if (pattern && (item.text.empty() || item.text.size() > 4096 ||
-                      item.text.find_first_of("\r\n") != std::string::npos))
+      if (pattern && item.text.size() > kMaxPattern)
+        return bad("has a pattern of " + std::to_string(item.text.size()) +
+                   " bytes; the longest may have " + std::to_string(kMaxPattern));
+      if (pattern &&
+          (item.text.empty() || item.text.find_first_of("\r\n") != std::string::npos))
         return bad("must hold patterns of one line each");
       out.push_back(item.text);
     }

@@ -13,11 +13,10 @@ struct Table {
 };
 
 // Everything but search_data and search_idx, whose bytes depend on when FTS5 merged;
-// those SQLite compares with search_content itself.
+// those SQLite compares with search_content itself. And but for meta: the schema's hash
+// is compared by opening, and how far the log was read has a check of its own; a pack
+// that was begun since, and has nothing in it yet, makes it no other log.
 constexpr Table kTables[] = {
-    // Its other row is a hash of the schema, which opening compares; page numbers in it
-    // depend on the page size.
-    {"position", "SELECT value FROM meta WHERE key=1"},
     {"records", "SELECT * FROM records ORDER BY seq"},
     {"checkpoints", "SELECT * FROM checkpoints ORDER BY seq"},
     {"annotations", "SELECT * FROM annotations ORDER BY target, seq"},

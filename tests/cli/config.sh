@@ -95,4 +95,7 @@ head -c 1000000 /dev/zero | tr '\0' '[' >.belay.toml
 run config --json; expect_rc 1; expect_py "d['error']['code'] == 'invalid'"
 python3 -c 'print("a." * 500000 + "a = 1")' >.belay.toml
 run config; expect_rc 1; expect_in_err ".belay.toml:1:"
+# A pattern that is too long is called that.
+run config exclude "$(head -c 5000 /dev/zero | tr '\0' x)"; expect_rc 1
+expect_in_err "a pattern of 5000 bytes; the longest may have 4096"
 finish

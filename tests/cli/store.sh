@@ -229,6 +229,27 @@ done
   fail "a newer store was changed"
 restore
 
+# A lock that is no file: what to do, and that helps.
+rm "$BELAY_HOME/lock"; mkdir "$BELAY_HOME/lock"; echo more >>a
+run checkpoint; expect_rc 1; expect_in_err "\`lock\` is something else"; expect_in_err "belay repair"
+run repair; expect_rc 0; expect_in_out "lock was a directory: moved aside"
+run checkpoint; expect_rc 0
+restore
+
+# A directory in the store is none to protect; files may not grow: which limit.
+mkdir "$BELAY_HOME/project"
+run on "$BELAY_HOME/project"; expect_rc 1; expect_in_err "lies inside Belay's store"
+run on "$BELAY_HOME"; expect_rc 1; expect_in_err "cannot protect itself"
+restore
+head -c 200000 /dev/urandom >grown
+(ulimit -f 1; trap '' XFSZ; "$BELAY_BIN" checkpoint) >"$scratch/out" 2>"$scratch/err"
+rc=$?; out=$(cat "$scratch/out") err=$(cat "$scratch/err")
+[ $rc != 0 ] || fail "a file size limit: exit 0"
+expect_in_err "ulimit -f"
+# It had begun a pack by then, and the catalogue has not read of it: no damage.
+rm grown; run verify --read-data; expect_rc 0; expect_in_out "2 packs"
+restore
+
 # Somebody else's store.
 if [ "$(id -u)" = 0 ]; then
   chown 65534 "$BELAY_HOME"

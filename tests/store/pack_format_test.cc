@@ -60,6 +60,7 @@ TEST(PackHeader, OfANewerVersionIsUnsupportedNotCorrupt) {
   auto decoded = DecodePackHeader(Encode(h));
   ASSERT_FALSE(decoded.ok());
   EXPECT_EQ(decoded.error().code, Errc::kUnsupported);
+  EXPECT_NE(decoded.error().hint.find("update belay"), std::string::npos);
 }
 
 TEST(PackHeader, OfEveryOlderVersionIsRead) {
