@@ -129,7 +129,8 @@ class Doctor {
 
   Status Repair(const AbsPath& root) {
     BELAY_TRY(SettingsFile file, FindSettingsFile(ctx_, root, false));
-    BELAY_TRY(RepairedSettings repaired, RepairSettings(file.text, file.shown));
+    BELAY_TRY(RepairedSettings repaired,
+              RepairSettings(file.text, file.shown, /*of_project=*/false));
     if (repaired.repaired.empty()) return Ok();
     BELAY_OK(WriteSettingsFile(ctx_, file, repaired.text));
     f_.repaired = std::move(repaired.repaired);

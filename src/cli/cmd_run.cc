@@ -25,6 +25,7 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   recovery.pid = getpid();
   recovery.lock_wait_ms = request.lock_wait_ms;
   BELAY_TRY(auto recovered, Recover(store, recovery));
+  if (!request.settings->enabled) return SwitchedOff(*request.settings);
   return CaptureCheckpoint(store, request);
 }
 
@@ -104,21 +105,24 @@ ExitCode CmdRun(CommandContext& ctx) {
     if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
     request.name = *name;
   }
+  if (!settings->enabled)
+    ctx.term.Warn(StrCat(SwitchedOff(*settings).what, "; running it without any"));
+  auto warn = [&](std::string_view what, std::string_view why) {
+    if (settings->enabled) ctx.term.Warn(StrCat(what, why));
+  };
   // A checkpoint that fails or takes long does not keep the program from running; it is
   // said.
   Background before(root->store(), request);
   if (!before.WaitOrRelease(settings->run_wait_ms, root->opened->clock))
-    ctx.term.Warn("going on without a complete checkpoint from before");
+    warn("going on without a complete checkpoint from before", "");
   auto code = RunAttached(words, ctx.term.json());
   Result<Captured> first = before.Finish();
-  if (!first.ok())
-    ctx.term.Warn(StrCat("there is no checkpoint from before: ", first.error().what));
+  if (!first.ok()) warn("there is no checkpoint from before: ", first.error().what);
   request.name.reset();
   request.description = StrCat("after ", title);
   request.tool_name = "run";  // whose doing it is
   Result<Captured> second = Capture(root->store(), request);
-  if (!second.ok())
-    ctx.term.Warn(StrCat("there is no checkpoint from after: ", second.error().what));
+  if (!second.ok()) warn("there is no checkpoint from after: ", second.error().what);
   if (second.ok()) StartUpkeepIfDue(root->store(), second->checkpoint);
   if (!code.ok()) {
     Error error = code.error();

@@ -76,11 +76,11 @@ ExitCode CmdWhy(CommandContext& ctx) {
   }
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto settings = LoadSettingsFor(ctx, root->path);
-  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  // What makes no sense in them is said and does not count, as in a rollback.
+  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
   const GitPlaces git = GitPlacesOf(ctx.env);
   auto request =
-      ScanRequestFor(root->store(), *root->catalog, root->root, *settings, git);
+      ScanRequestFor(root->store(), *root->catalog, root->root, settings.settings, git);
   if (!request.ok()) return ctx.term.Fail(request.error());
   auto explainer = Explainer::Open(ctx.fs, root->opened->clock, *request);
   if (!explainer.ok()) return ctx.term.Fail(explainer.error());

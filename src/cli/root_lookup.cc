@@ -147,12 +147,13 @@ RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
     ctx.term.Warn(StrCat(what, "; this does not count until it is mended"));
   };
   // What of a file can be read, as far as it makes sense.
-  auto sense = [&](Result<std::string> text, const std::string& name) -> std::string {
+  auto sense = [&](Result<std::string> text, const std::string& name,
+                   bool of_project) -> std::string {
     if (!text.ok()) {
       doubt(text.error().what);
       return {};
     }
-    auto mended = RepairSettings(*text, name);
+    auto mended = RepairSettings(*text, name, of_project);
     if (!mended.ok()) {
       doubt(mended.error().what);
       return {};
@@ -163,14 +164,14 @@ RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
   std::string user_text, user_name;
   if (auto file = ctx.env.UserSettingsFile(); file.ok()) {
     user_name = EscapeForDisplay(file->bytes());
-    user_text = sense(ReadUserSettings(ctx.fs, *file), user_name);
+    user_text = sense(ReadUserSettings(ctx.fs, *file), user_name, false);
   } else {
     doubt(file.error().what);
   }
   const std::string project_name =
       EscapeForDisplay(root.Join(ProjectSettingsName()).bytes());
   const std::string project_text =
-      sense(ReadProjectSettings(ctx.fs, root), project_name);
+      sense(ReadProjectSettings(ctx.fs, root), project_name, true);
   auto settings = ParseSettings(user_text, user_name, project_text, project_name);
   if (!settings.ok()) {  // each alone made sense
     doubt(settings.error().what);

@@ -130,7 +130,7 @@ Result<std::string> SetInText(std::string_view text, std::string_view file_name,
                               std::string_view key, std::string_view value,
                               bool for_project);
 
-// The user's text with every line that makes no sense put into a comment, so that
+// A file's text with every line that makes no sense there put into a comment, so that
 // nothing is lost and the rest counts again. kInvalid when a few such lines are not
 // enough.
 struct RepairedSettings {
@@ -138,6 +138,6 @@ struct RepairedSettings {
   std::vector<std::string> repaired;  // "FILE:LINE: why", empty: nothing was wrong
 };
 Result<RepairedSettings> RepairSettings(std::string_view text,
-                                        std::string_view file_name);
+                                        std::string_view file_name, bool of_project);
 
 }  // namespace belay

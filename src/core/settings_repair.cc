@@ -22,10 +22,11 @@ size_t LineOf(std::string_view what, std::string_view name) {
 }  // namespace
 
 Result<RepairedSettings> RepairSettings(std::string_view text,
-                                        std::string_view file_name) {
+                                        std::string_view file_name, bool of_project) {
   RepairedSettings out{.text = std::string(text), .repaired = {}};
   for (;;) {
-    auto parsed = ParseSettings(out.text, file_name, "", "");
+    auto parsed = of_project ? ParseSettings("", "", out.text, file_name)
+                             : ParseSettings(out.text, file_name, "", "");
     if (parsed.ok()) return out;
     const Error& error = parsed.error();
     const size_t line = LineOf(error.what, file_name);

@@ -25,6 +25,13 @@ run undo; expect_rc 0; [ "$(cat a)" = two ] || fail "not undone"
 run redo; expect_rc 0; [ "$(cat a)" = one ] || fail "not done again"
 run undo; expect_rc 0
 
+run why data/d n; expect_rc 0; expect_in_err ".belay.toml:2:"; expect_in_out "not covered  excluded"
+# A key that does not count here cannot make no sense.
+printf 'exclude = ["out/", "data/"]\nretention.days = 0\n' >.belay.toml
+run rollback good --yes --json -- n; expect_rc 0; expect_in_err "is left out"
+expect_py "d['kept'] == []"; [ -e n ] && fail "n was covered and is new"
+run undo; expect_rc 0
+
 # Not a file of settings at all; and the user's own.
 rm .belay.toml; mkfifo .belay.toml
 run rollback good --yes -- a; expect_rc 0; [ "$(cat a)" = one ] || fail "not rolled back"; expect_in_err "not a regular file"

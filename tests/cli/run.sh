@@ -33,4 +33,13 @@ if expect_json && (cd / && python3 -c 'import json,sys; sys.exit(0 if json.load(
   [ -e many/new ] || fail "a partial checkpoint deleted something"
 fi
 "$BELAY_BIN" cat late many/400 >"$scratch/400" 2>/dev/null && [ "$(head -c 7 "$scratch/400")" = changed ] && fail "the program's output is in the state before it"
+
+# Switched off: it runs, without checkpoints, and says so once.
+printf 'enabled = false\n' >.belay.toml
+run list --json; before=$(python3 -c 'import json, sys; print(len(json.loads(sys.argv[1])["checkpoints"]))' "$out")
+run run -- sh -c 'echo ran >ran; exit 7'; expect_rc 7; [ -e ran ] || fail "not run"
+expect_in_err "switched off"; [ "$(grep -c warning <<<"$err")" = 1 ] || fail "$err"
+run run --json -- true; expect_rc 0; expect_py "d['before'] is None and d['after'] is None"
+run list --json; expect_py "len(d['checkpoints']) == $before"
+rm .belay.toml
 finish

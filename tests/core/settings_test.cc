@@ -424,22 +424,27 @@ TEST(SettingsEdit, EveryDefaultCanBeWrittenAndReadBack) {
 }
 
 TEST(RepairSettings, PutsLinesThatMakeNoSenseIntoComments) {
-  auto same = RepairSettings("# mine\nnotice = true\n", "f").value();
+  auto same = RepairSettings("# mine\nnotice = true\n", "f", false).value();
   EXPECT_EQ(same.text, "# mine\nnotice = true\n");
   EXPECT_TRUE(same.repaired.empty());
-  auto one = RepairSettings("notice = maybe\ngranularity = \"turn\"\n", "f").value();
+  auto one =
+      RepairSettings("notice = maybe\ngranularity = \"turn\"\n", "f", false).value();
   EXPECT_EQ(one.text, "# notice = maybe\ngranularity = \"turn\"\n");
   ASSERT_EQ(one.repaired.size(), 1u);
   EXPECT_TRUE(one.repaired[0].starts_with("f:1: ")) << one.repaired[0];
-  auto last = RepairSettings("auto = true\n\n[git]\nrefs = 7", "f").value();
+  auto last = RepairSettings("auto = true\n\n[git]\nrefs = 7", "f", false).value();
   EXPECT_EQ(last.text, "auto = true\n\n[git]\n# refs = 7");
-  EXPECT_EQ(RepairSettings("", "f").value().text, "");
+  EXPECT_EQ(RepairSettings("", "f", false).value().text, "");
+  // What a project may not set is left out there whatever it says.
+  const std::string days = "retention.days = 0\nmax_files = 7\n";
+  EXPECT_TRUE(RepairSettings(days, "f", true).value().repaired.empty());
+  EXPECT_EQ(RepairSettings(days, "f", false).value().repaired.size(), 1u);
 }
 
 TEST(RepairSettings, GivesUpRatherThanCommentEverythingOut) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "this is no setting\n";
-  EXPECT_FALSE(RepairSettings(text, "f").ok());
+  EXPECT_FALSE(RepairSettings(text, "f", false).ok());
 }
 
 }  // namespace
