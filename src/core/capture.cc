@@ -14,6 +14,7 @@
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
 #include "store/heads.h"
+#include "store/inventory.h"
 
 namespace belay {
 
@@ -248,6 +249,12 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
             ScanRequestFor(store, heads.roots(), request.root, settings, request.git));
   BELAY_TRY(auto writer, store.Begin());
   scan_request.generation = store.manifest().generation;
+  bool lost = false;
+  scan_request.still_has = [&](const BatchPlace& place) {
+    auto has = StillHas(store, place);
+    lost = !has.ok() || !*has;
+    return !lost;
+  };
   scan_request.threads = request.threads;
   scan_request.progress = request.progress;
   scan_request.released_ns = request.released_ns;
@@ -370,8 +377,15 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
 
   // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
   //    is slower, not wrong.
-  (void)scan->SaveCache();
+  (void)scan->SaveCache(published.place);
 
+  if (lost) {
+    auto damage = GlanceAtPacks(store);
+    if (damage.ok() && !damage->empty())
+      captured.warnings.push_back(
+          "the store is damaged: " + damage->front() +
+          "; what of it is still in the directory was stored again; run: belay verify");
+  }
   captured.tree = state.tree;
   captured.same_state = last && last->state == state_id;
   captured.skipped = summary.skipped;

@@ -9,6 +9,7 @@
 #include "core/last_failure.h"
 #include "core/roots.h"
 #include "git/index_stat.h"
+#include "restore/displaced.h"
 #include "restore/journal.h"
 #include "restore/mover.h"
 #include "restore/overlay.h"
@@ -444,6 +445,13 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
       draft.publish = false;
       return Ok();
     }
+    BELAY_TRY(auto again, SecureDisplaced(store, root, out.plan, draft));
+    if (!again.empty())
+      out.warnings.push_back(
+          "the store could not give back " + EscapeForDisplay(again[0]) +
+          (again.size() > 1 ? " and " + std::to_string(again.size() - 1) + " more"
+                            : "") +
+          " as it is now; it was stored again; run: belay verify --read-data");
     return CompleteSafety(store, root, out.plan, draft);
   };
   if (!BELAY_MUTANT("no-safety-checkpoint")) {

@@ -255,6 +255,9 @@ Status Scan::Prepare() {
   summary_.gid = stat.gid;
   if (request_.cache_dir != nullptr)
     cache_ = StatCache::Load(fs_, *request_.cache_dir, request_.root_id);
+  cache_trusted_ = !cache_.empty() && (!request_.still_has ||
+                                       BELAY_MUTANT("trust-cache-of-a-lost-batch") ||
+                                       request_.still_has(cache_.place()));
   key_ = cache_.empty() ? random_.U64() : cache_.key();
   loader_.set_key(key_);
   auto below = [&](const AbsPath& path) {
@@ -487,7 +490,7 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
   if (node.block != 0) {
     if (auto view = cache_.Find(node.block)) {
       node.known = *view;
-      node.trusted = view->head->generation == request_.generation;
+      node.trusted = cache_trusted_ && view->head->generation == request_.generation;
     }
   }
   const BlockHead* head = node.known.head;
@@ -1649,7 +1652,7 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
   return counts;
 }
 
-Status Scan::SaveCache() {
+Status Scan::SaveCache(const BatchPlace& place) {
   if (request_.cache_dir == nullptr) return Ok();
   const bool any = std::any_of(order_.begin(), order_.end(), [](const Node* node) {
     return node->draft != nullptr && !node->gone && node->why == Skip::kNone;
@@ -1670,7 +1673,8 @@ Status Scan::SaveCache() {
                       .generation = request_.generation,
                       .config_key = config_key_,
                       .tree = summary_.tree,
-                      .key = key_},
+                      .key = key_,
+                      .place = place},
                      dirs);
 }
 

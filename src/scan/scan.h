@@ -67,6 +67,9 @@ struct ScanRequest {
   // are looked up.
   uint64_t generation = 0;
   const Fd* cache_dir = nullptr;  // none: no cache
+  // Whether the store still has what it had at a batch; otherwise too ids are looked
+  // up. None: it has.
+  std::function<bool(const BatchPlace&)> still_has = {};
   // When whoever waited for this scan was let go (wall clock, ns); 0: not yet. What has
   // changed since is not the state they wait for: it is left out (kChangedLate).
   const std::atomic<int64_t>* released_ns = nullptr;
@@ -126,7 +129,8 @@ class Scan {
   Result<ChangeCounts> ChangesSince(const ObjectId& base, const TreeReader& read,
                                     const ChangeVisitor& visit = {}) const;
   // After the batch was acknowledged; failing costs the next scan time only.
-  Status SaveCache();
+  // `place`: of that batch.
+  Status SaveCache(const BatchPlace& place = {});
 
  private:
   struct Node;
@@ -185,6 +189,7 @@ class Scan {
   ScanSink& sink_;
 
   StatCache cache_;
+  bool cache_trusted_ = false;  // the store has what it names
   uint64_t key_ = 0;
   uint64_t config_key_ = 0;
   Fd root_fd_;

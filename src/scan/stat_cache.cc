@@ -135,6 +135,16 @@ Name StatCache::FileName(const RootId& root) {
   return Name::Literal(root.text() + ".scan");
 }
 
+BatchPlace StatCache::place() const {
+  return {PackId(Id128{head_.pack}), head_.batch, head_.body_hash};
+}
+
+void StatCache::Put(const BatchPlace& place, Head& head) {
+  head.pack = place.pack.bytes;
+  head.batch = place.offset;
+  head.body_hash = place.body_hash;
+}
+
 void StatCache::Seal(Head& head) const {
   head.check = FastHash(std::as_bytes(std::span(&head, 1)).first(offsetof(Head, check)),
                         head.key);
@@ -256,6 +266,7 @@ Status StatCache::SaveInPlace(Fs& fs, const Fd& dir, const About& about,
   }
   head.config_key = about.config_key;
   head.tree = about.tree;
+  Put(about.place, head);
   Seal(head);
   return WriteFull(fs, file, 0, std::as_bytes(std::span(&head, 1)));
 }
@@ -283,6 +294,7 @@ Status StatCache::SaveWhole(Fs& fs, const Fd& dir, const About& about,
   head.key = about.key;
   head.config_key = about.config_key;
   head.tree = about.tree;
+  Put(about.place, head);
   head.root_block = dirs.empty() ? 0 : place[0];
   head.live = end;
   Seal(head);

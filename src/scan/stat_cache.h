@@ -32,6 +32,7 @@
 #include "base/fs.h"
 #include "base/ids.h"
 #include "base/sha256.h"
+#include "store/batch_place.h"
 
 namespace belay {
 
@@ -154,6 +155,7 @@ class StatCache {
   uint64_t config_key() const { return head_.config_key; }
   uint64_t key() const { return head_.key; }  // for fingerprints
   const ObjectId& tree() const { return head_.tree; }
+  BatchPlace place() const;
   uint64_t size() const { return size_; }
   // Nothing when there is no whole block at `offset`.
   std::optional<DirView> Find(uint64_t offset) const;
@@ -170,7 +172,8 @@ class StatCache {
     uint64_t generation = 0;
     uint64_t config_key = 0;
     ObjectId tree;
-    uint64_t key = 0;  // fingerprints were made with it
+    uint64_t key = 0;       // fingerprints were made with it
+    BatchPlace place = {};  // the ids are in the store while this batch is
   };
   // Brings the file up to date. A failure leaves blocks that are old or not whole,
   // which costs the next scan time and nothing else.
@@ -178,7 +181,7 @@ class StatCache {
 
  private:
   struct Head {
-    char magic[8] = {'B', 'E', 'L', 'A', 'Y', 'S', 'C', '1'};
+    char magic[8] = {'B', 'E', 'L', 'A', 'Y', 'S', 'C', '2'};
     uint32_t order = 0x01020304;
     uint32_t unused = 0;
     std::array<std::byte, 16> root{};
@@ -187,9 +190,13 @@ class StatCache {
     uint64_t config_key = 0;
     uint64_t live = 0;  // bytes of blocks in use, about
     ObjectId tree;
+    std::array<std::byte, 16> pack{};
+    uint64_t batch = 0;
+    Hash256 body_hash{};
     uint64_t check = 0;
   };
-  static_assert(sizeof(Head) == 104);
+  static_assert(sizeof(Head) == 160);
+  static void Put(const BatchPlace& place, Head& head);
 
   Status SaveInPlace(Fs& fs, const Fd& dir, const About& about, std::vector<Dir>& dirs);
   Status SaveWhole(Fs& fs, const Fd& dir, const About& about, std::vector<Dir>& dirs);

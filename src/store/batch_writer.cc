@@ -35,6 +35,7 @@ Result<bool> BatchWriter::Known(const ObjectKey& key) {
   {
     std::lock_guard guard(mutex_);
     if (mine_.contains(key)) return true;
+    if (anew_ && !BELAY_MUTANT("trust-damaged-copy")) return false;
   }
   BELAY_TRY(auto found, store_.Find(key));
   return found && found->record.offset < found->pack->flushed;
@@ -49,6 +50,22 @@ Result<bool> BatchWriter::HasContent(const ObjectId& id) {
   BELAY_TRY(bool blob, Known({ObjectType::kBlob, id}));
   if (blob) return true;
   return Known({ObjectType::kChunks, id});
+}
+
+bool BatchWriter::IsMine(const ObjectId& content) {
+  std::lock_guard guard(mutex_);
+  return mine_.contains({ObjectType::kBlob, content}) ||
+         mine_.contains({ObjectType::kChunks, content});
+}
+
+bool BatchWriter::IsAnew() {
+  std::lock_guard guard(mutex_);
+  return anew_;
+}
+
+void BatchWriter::StoreAnew(bool on) {
+  std::lock_guard guard(mutex_);
+  anew_ = on;
 }
 
 bool BatchWriter::EncodeDelta(Codec& codec, ByteSpan raw, const Base& base,
@@ -111,7 +128,8 @@ Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw,
     ++stats_.objects_known;
     return key.id;
   }
-  Encoded encoded = Encode(key, raw, base);
+  const bool whole = IsAnew();  // what it would be a delta of may be what is damaged
+  Encoded encoded = Encode(key, raw, whole ? Base() : base);
   std::optional<PreparedBatch> full;
   for (bool added = false; !added;) {
     {
@@ -232,11 +250,13 @@ Result<BatchWriter::Published> BatchWriter::Commit() {
     pending_.Seal();
     BELAY_TRY(Appended done, Appender(store_).Append(pending_, true, ahead_));
     published.first_seq = done.first_seq;
+    published.place = {done.pack, done.offset, done.body_hash};
     stats_.bytes_stored += done.end - done.offset;
   } else if (stats_.bytes_stored > 0) {
     // Everything went ahead: one empty batch carries the flush.
     pending_.Seal();
     BELAY_TRY(Appended done, Appender(store_).Append(pending_, true, ahead_));
+    published.place = {done.pack, done.offset, done.body_hash};
     stats_.bytes_stored += done.end - done.offset;
   }
   published.stats = stats_;

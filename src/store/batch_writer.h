@@ -19,6 +19,7 @@
 #include <mutex>
 
 #include "store/appender.h"
+#include "store/batch_place.h"
 #include "store/key_set.h"
 
 namespace belay {
@@ -49,6 +50,13 @@ class BatchWriter {
   // Content that need not be put again: flushed already, or put by this writer.
   Result<bool> HasContent(const ObjectId& id);
 
+  // Put by this writer: not taken for granted because the store has one already.
+  bool IsMine(const ObjectId& content);
+  // While it is on, nothing counts as stored already, because what the store has of it
+  // cannot be read: it is stored again, and whoever reads finds the good copy.
+  void StoreAnew(bool on);
+  bool IsAnew();
+
   // What the packs will have grown by, so far.
   uint64_t bytes_so_far();
 
@@ -57,6 +65,7 @@ class BatchWriter {
   struct Published {
     uint64_t first_seq = 0;  // of the records, in the order they were added
     BatchStats stats;
+    BatchPlace place;  // of the batch that carried the flush
   };
   // Once. With neither objects nor records there is nothing to do. Fails when any Put
   // failed to write: what that batch held is missing.
@@ -87,7 +96,8 @@ class BatchWriter {
 
   std::mutex mutex_;  // guards what follows; never held over IO
   PreparedBatch pending_;
-  KeySet mine_;                  // put by this writer, published or pending
+  KeySet mine_;  // put by this writer, published or pending
+  bool anew_ = false;
   std::vector<Appended> ahead_;  // batches the last one relies on
   std::optional<Error> failed_;  // one of them was not written: no Commit()
   BatchStats stats_;

@@ -633,7 +633,18 @@ Result<std::vector<RootEntry>> Catalog::Roots() {
 }
 
 Result<bool> Catalog::LogIsWhole() {
-  return impl_->Read<bool>([](CatalogDb& db) { return db.LogIsWhole(); });
+  auto ask = [](CatalogDb& db) { return db.LogIsWhole(); };
+  BELAY_TRY(bool whole, impl_->Read<bool>(ask));
+  if (whole || BELAY_MUTANT("doubt-for-ever")) return whole;
+  // What could not be read then may be back: a pack that was away, a mode put right.
+  {
+    BELAY_TRY(HeldLock held, impl_->log->Hold());
+    BELAY_TRY(LogPosition end,
+              impl_->log->Read(std::nullopt, [](const LogRecord&) { return Ok(); }));
+    if (!end.whole) return false;
+  }
+  if (!Rebuild().ok()) return false;
+  return impl_->Read<bool>(ask);
 }
 
 Result<std::optional<RootEntry>> Catalog::InnermostRoot(const AbsPath& path) {

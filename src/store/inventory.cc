@@ -101,6 +101,25 @@ Result<std::vector<std::string>> GlanceAtPacks(Store& store) {
   return problems;
 }
 
+Result<bool> StillHas(Store& store, const BatchPlace& place) {
+  const Manifest manifest = store.manifest();
+  const Manifest::Pack* listed = manifest.Find(place.pack);
+  if (!listed) return false;
+  uint64_t size = 0;
+  for (const Manifest::Pack& p : manifest.packs) {
+    const bool asked = p.id == place.pack;
+    if (!p.sealed && !asked) continue;
+    auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(p.id));
+    if (!stat.ok() || stat->type != FileType::kRegular) return false;
+    if (p.sealed && stat->size < *p.sealed) return false;
+    if (asked) size = std::min(stat->size, p.sealed.value_or(UINT64_MAX));
+  }
+  auto pack = store.Pack(place.pack);
+  if (!pack.ok()) return false;
+  auto header = (*pack)->file->BatchAt(place.offset, size);
+  return header.ok() && *header && (*header)->body_hash == place.body_hash;
+}
+
 bool LogView::IsWanted(const LogRecord& record) const {
   if (dropped.contains(record.id)) return false;
   auto target = AnnotationTarget(record);

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "store/batch_place.h"
 #include "store/store.h"
 
 namespace belay {
@@ -55,6 +56,9 @@ Result<std::vector<PackId>> UnlistedPacks(Store& store);
 // What a glance at the files shows, in words: packs that are missing, too short, no
 // files, or in which not even the first bytes are a pack's.
 Result<std::vector<std::string>> GlanceAtPacks(Store& store);
+// Whether a batch is where it was and no sealed pack has become shorter: then whoever
+// remembers what the store had at that batch may rely on it. No content is read.
+Result<bool> StillHas(Store& store, const BatchPlace& place);
 
 // The log, sorted by sequence number, each record once.
 struct LogView {

@@ -249,6 +249,7 @@ class Verifier {
     marker.KeepEdges();
     BELAY_OK(marker.Mark(log));
     report_.lost_records = LostRecords(store_, log, options_.remembered);
+    NoteForgotten(log);
     for (const LogRecord& r : report_.lost_records)
       BELAY_OK(marker.MarkFrom(r, log.purged));
     CountUnknown(log);
@@ -290,6 +291,24 @@ class Verifier {
       if (log.IsWanted(r)) CheckHit(r, tainted, false);
     for (const LogRecord& r : report_.lost_records) CheckHit(r, tainted, true);
     return Ok();
+  }
+
+  // No damage: every byte there is can be read. But whoever put an older copy of the
+  // packs back should know what it lacks.
+  void NoteForgotten(const LogView& log) {
+    if (!log.whole) return;
+    std::unordered_set<RecordId> there;
+    for (const LogRecord& r : log.records) there.insert(r.id);
+    std::vector<std::string> gone;
+    for (const auto& [record, sure] : options_.remembered)
+      if (sure && record.kind == RecordKind::kCheckpoint &&
+          !there.contains(record.id) && !log.dropped.contains(record.id))
+        gone.push_back(RecordTitle(record));
+    if (gone.empty()) return;
+    report_.notes.push_back(
+        "the catalogue remembers " + Count(gone.size(), "checkpoint") +
+        " that the packs do not have, the newest " + gone.back() +
+        ": a copy from before was put back, or they were never acknowledged");
   }
 
   void CheckHit(const LogRecord& r, const std::unordered_set<ObjectKey>& tainted,

@@ -69,4 +69,17 @@ damaged status roots
 run list; expect_in_err "the store is damaged"
 run checkpoint -m three; expect_rc 0
 run list; expect_in_err "the store is damaged"; expect_in_out "three"
+restore
+
+# A pack that was away and is back leaves no doubt behind, whoever asked meanwhile.
+mv "$pack" "$scratch/away"; damaged status roots; mv "$scratch/away" "$pack"
+run status; expect_rc 0; expect_silent_err; expect_in_out "two"
+run roots; expect_rc 0; expect_silent_err
+restore
+
+# An older copy of the packs, put back by hand: whole, and it is said what it lacks.
+cp -a "$BELAY_HOME" "$scratch/older"
+run checkpoint -m later; expect_rc 0; run list; expect_in_out "later"
+for part in packs tail manifest; do rm -r "$BELAY_HOME/$part"; cp -a "$scratch/older/$part" "$BELAY_HOME/"; done
+run verify --read-data; expect_rc 0; expect_in_out "the packs do not have, the newest checkpoint 'later'"
 finish

@@ -193,5 +193,102 @@ TEST_F(DamagedTargetTest, AnUndoThatCannotGiveBackIsRefused) {
   EXPECT_EQ(Tree(), after);
 }
 
+// --- what the store only seems to have -----------------------------------------------
+
+// What a rollback takes away must be there to be brought back, not only be named.
+TEST_F(DamagedTargetTest, WhatGoesIsStoredAgainWhenTheStoreCannotGiveItBack) {
+  Put("mine", Noise(8, 3000));
+  Put("large", Noise(9, 3 << 20));
+  Put("over", Noise(10, 3000));
+  Must(world.Capture("with mine"));
+  Remove("over");
+  Must(world.Capture("without"));
+  Put("over", Noise(10, 3000));
+  for (int round = 0; round < 2; ++round) {
+    SCOPED_TRACE(round);
+    Must(world.Capture("now " + std::to_string(round)));
+    const std::string before = Tree();
+    if (round == 0)
+      for (const std::string& content :
+           {Noise(8, 3000), Noise(9, 3 << 20), Noise(10, 3000)})
+        Damage(content);
+    Outcome done = Must(world.Rollback("start"));
+    EXPECT_FALSE(Exists("mine"));
+    EXPECT_EQ(done.warnings.size(), round == 0 ? 1u : 0u);
+    for (const std::string& warning : done.warnings)
+      EXPECT_NE(warning.find("stored again"), std::string::npos);
+    Must(world.Undo());
+    EXPECT_EQ(Tree(), before);
+  }
+  // And from now on for every checkpoint that has it.
+  Must(world.Rollback("with mine"));
+  EXPECT_EQ(Read("mine"), Noise(8, 3000));
+  EXPECT_EQ(Read("over"), Noise(10, 3000));
+}
+
+class LostPacksTest : public RestoreTest {
+ protected:
+  LostPacksTest() {
+    Put("kept", Noise(1, 3000));
+    Put("dir/kept", Noise(2, 3000));
+    Must(world.Capture("first"));
+    older = CopyOf("");
+    Put("later", Noise(3, 3000));
+    Must(world.Capture("second"));
+    Must(world.Capture("third"));
+  }
+  AbsPath StorePath(const std::string& below) {
+    return AbsPath::Literal("/m/store" + (below.empty() ? "" : "/" + below));
+  }
+  // Files of the store and of its packs, by path.
+  std::map<std::string, Bytes> CopyOf(const std::string& dir) {
+    std::map<std::string, Bytes> out;
+    Fd at = Must(disk.OpenDir(StorePath(dir)));
+    for (const DirEntry& entry : Must(disk.List(at))) {
+      const std::string path = dir.empty() ? entry.name : dir + "/" + entry.name;
+      if (path == "packs") out.merge(CopyOf(path));
+      if (entry.type == FileType::kRegular)
+        out[path] = Must(ReadSmallFile(disk, at, N(entry.name), 64 << 20));
+    }
+    return out;
+  }
+  void PutBack(const std::map<std::string, Bytes>& files) {
+    for (const auto& [path, bytes] : files) {
+      const size_t slash = path.rfind('/');
+      Fd at = Must(disk.OpenDir(
+          StorePath(slash == std::string::npos ? "" : path.substr(0, slash))));
+      Must(ReplaceFile(disk, at, N(path.substr(slash + 1)), bytes));
+    }
+  }
+  // The newest checkpoint gives back everything there is.
+  void ExpectNewestIsWhole() {
+    const std::string now = Tree();
+    Captured made = Must(world.Capture("newest"));
+    for (const char* path : {"kept", "dir/kept", "later"}) Remove(path);
+    Must(world.Rollback("newest"));
+    EXPECT_EQ(Tree(), now);
+  }
+  std::map<std::string, Bytes> older;
+};
+
+TEST_F(LostPacksTest, ACheckpointAfterAPackWasCutHoldsEverything) {
+  // What the first checkpoint wrote stays, and with it the record of the root.
+  for (const auto& [path, bytes] : older) {
+    if (!path.ends_with(".pack")) continue;
+    Fd packs = Must(disk.OpenDir(StorePath("packs")));
+    Fd file = Must(disk.Open(packs, N(path.substr(6)), OpenMode::ReadWrite()));
+    Must(disk.Truncate(file, bytes.size()));
+  }
+  Captured made = Must(world.Capture("said"));
+  ASSERT_FALSE(made.warnings.empty());
+  EXPECT_NE(made.warnings.back().find("shorter than it was"), std::string::npos);
+  ExpectNewestIsWhole();
+}
+
+TEST_F(LostPacksTest, ACheckpointAfterAnOlderCopyWasPutBackHoldsEverything) {
+  PutBack(older);
+  ExpectNewestIsWhole();
+}
+
 }  // namespace
 }  // namespace belay::test

@@ -342,6 +342,26 @@ TEST(Mend, TheCatalogueRemembersThoughItIsBuiltAnew) {
   }
 }
 
+TEST(Mend, DoubtGoesWhenTheLogCanBeReadAgain) {
+  for (const std::string& pack : TheSample().packs) {
+    SCOPED_TRACE(pack);
+    Patient patient;
+    const Bytes bytes = Need(
+        ReadSmallFile(patient.disk(), patient.Packs(), Name::Literal(pack), 1 << 20));
+    patient.Delete(pack);
+    auto whole = [&](bool built_anew = false) {
+      auto store = patient.Open();
+      auto catalog = Need(Catalog::Open(*store));
+      if (built_anew) Need(catalog->Rebuild());
+      return Need(catalog->LogIsWhole());
+    };
+    EXPECT_FALSE(whole(true));
+    EXPECT_FALSE(whole());
+    Need(ReplaceFile(patient.disk(), patient.Packs(), Name::Literal(pack), bytes));
+    EXPECT_TRUE(whole());
+  }
+}
+
 // Then nobody can tell what stood there: said, and given up only on demand.
 TEST(Mend, WithoutACatalogueTheLossIsNotHidden) {
   Patient patient;

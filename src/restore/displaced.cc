@@ -1,0 +1,70 @@
+#include "restore/displaced.h"
+
+#include <unordered_set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "restore/both.h"
+#include "restore/look.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+
+// Its content, or its attributes, are in the way of what comes.
+struct Displaced {
+  const PathChange* change = nullptr;
+  ObjectId id;
+};
+
+std::vector<Displaced> NotStoredNow(const Plan& plan, BatchWriter& writer) {
+  std::vector<Displaced> out;
+  std::unordered_set<ObjectId> seen;
+  auto add = [&](const PathChange& change, const ObjectId& id) {
+    if (!id.is_zero() && seen.insert(id).second && !writer.IsMine(id))
+      out.push_back({&change, id});
+  };
+  for (const PathChange& change : plan.changes) {
+    if (!change.before) continue;
+    const bool moves = !change.after || !SameContent(*change.before, *change.after);
+    if (moves && change.before->kind == EntryKind::kFile)
+      add(change, change.before->id);
+    if (moves || change.before->xattrs != change.after->xattrs)
+      add(change, change.before->xattrs);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> SecureDisplaced(Store& store, const Fd& root,
+                                                 const Plan& plan, Draft& draft) {
+  std::vector<std::string> again;
+  if (BELAY_MUTANT("displace-unread")) return again;
+  const std::vector<Displaced> displaced = NotStoredNow(plan, draft.writer);
+  std::vector<std::optional<Error>> trouble(displaced.size());
+  OnBothThreads(displaced.size(), [&](size_t, size_t i) {
+    Status read = store.ReadContent(displaced[i].id, [](ByteSpan) { return Ok(); });
+    if (!read.ok()) trouble[i] = std::move(read).error();
+    return true;
+  });
+  Looker looker(store.fs(), root);
+  for (size_t i = 0; i < displaced.size(); ++i) {
+    if (!trouble[i]) continue;
+    const PathChange& change = *displaced[i].change;
+    draft.writer.StoreAnew(true);
+    auto looked = looker.Look(change.path, draft.sink);
+    draft.writer.StoreAnew(false);
+    if (!looked.ok()) return std::move(looked).error();
+    if (!*looked || (*looked)->special ||
+        !SameState(StateOf((*looked)->state), *change.before))
+      return Error(Errc::kConflict,
+                   EscapeForDisplay(change.path) + " changes meanwhile");
+    if (!draft.writer.IsMine(displaced[i].id)) return std::move(*trouble[i]);
+    again.push_back(change.path);
+  }
+  return again;
+}
+
+}  // namespace belay

@@ -1,0 +1,17 @@
+#pragma once
+
+// What a rollback is about to overwrite or delete can be given back: the last look
+// before the safety checkpoint is published.
+
+#include "core/capture.h"
+#include "restore/plan.h"
+
+namespace belay {
+
+// Content that the safety checkpoint refers to and did not store itself is read, every
+// byte of it. What the store cannot give back is stored again from the directory, which
+// has it still; their paths are returned. Fails when that is not possible any more.
+Result<std::vector<std::string>> SecureDisplaced(Store& store, const Fd& root,
+                                                 const Plan& plan, Draft& draft);
+
+}  // namespace belay
