@@ -6,6 +6,7 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/capture.h"
+#include "core/interrupted.h"
 #include "core/last_failure.h"
 #include "core/roots.h"
 #include "core/state_view.h"
@@ -60,7 +61,8 @@ class Obstacles {
     auto last = (*catalog)->LastCheckpoint((*root)->root.id);
     if (!last.ok()) return;
     if (settings_) LookAtLimits(store, *last);
-    LookAtFailure(store, (*root)->root.id, *last);
+    LookForStages(store, **catalog, (*root)->root.id);
+    LookAtFailures(store, **catalog, (*root)->root.id);
     LookAtDoubts(store, *last);
   }
 
@@ -104,17 +106,41 @@ class Obstacles {
       Add(StrCat("the last checkpoint has ", CountText(last->checkpoint.files, "file"),
                  ", more than max_files (", std::to_string(most), ")"));
   }
-  void LookAtFailure(Store& store, const RootId& root,
-                     const std::optional<CatalogEntry>& last) {
-    auto failure = ReadFailure(store, root);
-    if (!failure || failure->after != (last ? last->checkpoint.id : RecordId())) return;
-    // What still holds was said.
-    for (const RootStatus::Failure& said : status_.failures)
-      if (said.what.starts_with(failure->what)) return;
-    status_.failures.push_back({FormatUtcMillis(failure->at_ms),
-                                failure->what.starts_with(kJournalLost)
-                                    ? failure->what
-                                    : StrCat("no checkpoint: ", failure->what)});
+  void LookAtFailures(Store& store, Catalog& catalog, const RootId& root) {
+    for (FailureOf of : {FailureOf::kRollback, FailureOf::kCheckpoint}) {
+      auto failure = ReadFailure(store, catalog, root, of);
+      if (!failure.ok() || !*failure) continue;
+      const std::string& what = (*failure)->what;
+      // What still holds was said.
+      if (std::ranges::any_of(status_.failures, [&](const RootStatus::Failure& said) {
+            return said.what.starts_with(what);
+          }))
+        continue;
+      status_.failures.push_back(
+          {FormatUtcMillis((*failure)->at_ms),
+           of == FailureOf::kRollback ? what : StrCat("no checkpoint: ", what)});
+    }
+  }
+  // What a rollback displaced, and no journal that leads to it.
+  void LookForStages(Store& store, Catalog& catalog, const RootId& root) {
+    auto pending = HasJournal(store, root);
+    auto dir = ctx_.fs.OpenDir(status_.root);
+    if (!pending.ok() || *pending || !dir.ok()) return;
+    auto names = ctx_.fs.List(*dir);
+    if (!names.ok()) return;
+    for (const DirEntry& entry : *names) {
+      if (!entry.name.starts_with(kStagePrefix)) continue;
+      std::string text =
+          StrCat(entry.name, " is left of a rollback whose journal is gone: the ",
+                 "directory may be a mix, and what was displaced is in there");
+      auto safety = catalog.ListCheckpoints(
+          {.root = root, .kind = CheckpointKind::kSafety, .limit = 1});
+      if (safety.ok() && !safety->empty())
+        text +=
+            StrCat("; to go back to before it: belay rollback ",
+                   (*safety)[0].checkpoint.id.text().substr(0, 7), "; then remove it");
+      Add(std::move(text));
+    }
   }
   void LookAtDoubts(Store& store, const std::optional<CatalogEntry>& last) {
     if (!last) return;

@@ -1,22 +1,27 @@
 #pragma once
 
-// The last checkpoint of a root that could not be made, for `belay status`: a hook that
-// fails says so where nobody looks.
+// The last checkpoint of a root that could not be made, and the last rollback that left
+// the directory neither here nor there, for `belay status`: a hook that fails says so
+// where nobody looks.
 //
-// A hint, never flushed: on a full disk it may not be there. It counts until the root
-// has a newer checkpoint, so that one that is made costs nothing more. Layout:
-// docs/format.md, "cache/".
+// Hints, never flushed: on a full disk they may not be there. The one counts until the
+// root has a newer checkpoint, so that one that is made costs nothing more. The other
+// counts until a person has gone on from there: a checkpoint that was made by itself
+// does not make a mix a state that anybody wants. Layout: docs/format.md, "cache/".
 
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/ids.h"
-#include "store/store.h"
+#include "store/catalog.h"
 
 namespace belay {
 
+enum class FailureOf : uint8_t { kCheckpoint, kRollback };
+
 struct LastFailure {
+  FailureOf of = FailureOf::kCheckpoint;
   int64_t at_ms = 0;
   RecordId after;  // the root's last checkpoint then; zero: there was none
   std::string what;
@@ -28,7 +33,10 @@ inline constexpr std::string_view kJournalLost =
     "a rollback was interrupted and its journal is damaged";
 
 void RememberFailure(Store& store, const RootId& root, const LastFailure& failure);
-std::optional<LastFailure> ReadFailure(Store& store, const RootId& root);
-void ForgetFailure(Store& store, const RootId& root);
+// Nothing when there was none, or it does not count any more.
+Result<std::optional<LastFailure>> ReadFailure(Store& store, Catalog& catalog,
+                                               const RootId& root, FailureOf of);
+// Both.
+void ForgetFailures(Store& store, const RootId& root);
 
 }  // namespace belay

@@ -179,7 +179,7 @@ Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
   auto cache =
       store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (cache.ok()) (void)store.fs().Unlink(*cache, StatCache::FileName(root.id));
-  ForgetFailure(store, root.id);
+  ForgetFailures(store, root.id);
   return checkpoints;
 }
 

@@ -15,7 +15,6 @@ constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes
                    kRootIno = 6;
 constexpr uint64_t kLockedPath = 1, kLockedMode = 2;
 constexpr size_t kLimit = size_t{1} << 30;
-constexpr std::string_view kStagePrefix = ".belay-stage-";
 
 Name DirName() { return Name::Literal("journal"); }
 Name FileName(const RootId& root) { return Name::Literal(root.text()); }

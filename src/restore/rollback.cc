@@ -291,9 +291,10 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
     if (!safety.empty())
       text += "; to go back to before it: belay rollback " +
               safety[0].checkpoint.id.text().substr(0, 7);
-    // `belay status` says so until there is a newer checkpoint.
+    // `belay status` says so until a person has gone on.
     RememberFailure(store, root.id,
-                    {.at_ms = store.clock().WallMillis(),
+                    {.of = FailureOf::kRollback,
+                     .at_ms = store.clock().WallMillis(),
                      .after = last ? last->checkpoint.id : RecordId(),
                      .what = text});
     return std::optional(
@@ -361,7 +362,8 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
     BELAY_TRY(auto catalog, Catalog::Open(store));
     BELAY_TRY(auto last, catalog->LastCheckpoint(root.id));
     RememberFailure(store, root.id,
-                    {.at_ms = store.clock().WallMillis(),
+                    {.of = FailureOf::kRollback,
+                     .at_ms = store.clock().WallMillis(),
                      .after = last ? last->checkpoint.id : RecordId(),
                      .what = out.text});
   }

@@ -41,10 +41,24 @@ for time in first second; do
   [[ $out == *Recovered* ]] && fail "$time: nothing was recovered: '$out'"
 done
 run status --json; expect_py 'd["recovered"] is None and len(d["failures"]) == 1'
+# A checkpoint that makes itself does not end it; a person who goes on does.
+cp -a "$BELAY_HOME" "$scratch/mixed"
+run run -- true; expect_rc 0
+run status; expect_rc 1; expect_in_err "mix of before and after"
+run checkpoint -m "it is fine so"; expect_rc 0
+run status; expect_rc 0; expect_silent_err
+rm -rf "$BELAY_HOME"; mv "$scratch/mixed" "$BELAY_HOME"
+run status; expect_rc 1
 run rollback "${safety:0:7}" --yes; expect_rc 0
 [ "$(cat file)" = 2 ] || fail "file is '$(cat file)'"
 run status; expect_rc 0; expect_silent_err
 run verify; expect_rc 0
+
+# A journal that is gone, and what was displaced is left.
+mkdir .belay-stage-abc; echo mine >.belay-stage-abc/0.0
+run status; expect_rc 1; expect_in_err ".belay-stage-abc is left of a rollback"
+expect_in_err "belay rollback "
+rm -r .belay-stage-abc; run status; expect_rc 0
 
 # What a checkpoint needs and the store lost is damage to who asks for it.
 pack=$(ls "$BELAY_HOME"/packs/*.pack)
