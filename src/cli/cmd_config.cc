@@ -84,20 +84,19 @@ void ShowList(Terminal& term, const Settings& settings, const std::vector<Row>& 
 
 ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
              std::string_view value) {
-  auto target = FindSettingsFile(ctx, root, ctx.args.has("--project"));
-  if (!target.ok()) return ctx.term.Fail(target.error());
-  auto changed =
-      SetInText(target->text, target->shown, key, value, ctx.args.has("--project"));
-  if (!changed.ok()) return ctx.term.Fail(changed.error());
-  // Something else wrong in the file is said before anything is written.
   const bool project = ctx.args.has("--project");
-  auto valid = project ? ParseSettings("", "", *changed, target->shown)
-                       : ParseSettings(*changed, target->shown, "", "");
-  if (!valid.ok()) return ctx.term.Fail(valid.error());
-  if (*changed != target->text) {
-    Status written = WriteSettingsFile(ctx, *target, *changed);
-    if (!written.ok()) return ctx.term.Fail(written.error());
-  }
+  auto edit = [&](const SettingsFile& file) -> Result<std::string> {
+    BELAY_TRY(std::string changed,
+              SetInText(file.text, file.shown, key, value, project));
+    // Something else wrong in the file is said before anything is written.
+    BELAY_TRY(Settings valid, project ? ParseSettings("", "", changed, file.shown)
+                                      : ParseSettings(changed, file.shown, "", ""));
+    (void)valid;
+    return changed;
+  };
+  auto target = EditSettingsFile(ctx, root, project, edit);
+  if (!target.ok()) return ctx.term.Fail(target.error());
+  ctx.term.WorkIsDone();
   auto settings = LoadSettingsFor(ctx, root);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   auto row = FindRow(*settings, key);
@@ -107,7 +106,11 @@ ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
     return ExitCode::kOk;
   }
   ctx.term.Say(StrCat("Set ", key, " in ", target->shown));
-  if (row->source == SettingSource::kProject && !ctx.args.has("--project"))
+  // Lists of patterns add up; of everything else the project's counts.
+  const bool adds_up =
+      row->info != nullptr &&
+      std::holds_alternative<std::vector<std::string> Settings::*>(row->info->field);
+  if (row->source == SettingSource::kProject && !project && !adds_up)
     ctx.term.Warn(
         StrCat("the project's .belay.toml sets ", key, " too, and comes first"));
   return ExitCode::kOk;

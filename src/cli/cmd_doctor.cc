@@ -128,11 +128,13 @@ class Doctor {
   }
 
   Status Repair(const AbsPath& root) {
-    BELAY_TRY(SettingsFile file, FindSettingsFile(ctx_, root, false));
-    BELAY_TRY(RepairedSettings repaired,
-              RepairSettings(file.text, file.shown, /*of_project=*/false));
-    if (repaired.repaired.empty()) return Ok();
-    BELAY_OK(WriteSettingsFile(ctx_, file, repaired.text));
+    RepairedSettings repaired;
+    auto edit = [&](const SettingsFile& file) -> Result<std::string> {
+      BELAY_TRY(repaired, RepairSettings(file.text, file.shown, /*of_project=*/false));
+      return repaired.repaired.empty() ? file.text : repaired.text;
+    };
+    BELAY_TRY(SettingsFile file, EditSettingsFile(ctx_, root, false, edit));
+    (void)file;
     f_.repaired = std::move(repaired.repaired);
     return Ok();
   }

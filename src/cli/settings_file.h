@@ -1,7 +1,14 @@
 #pragma once
 
 // The settings files as commands change them: the user's, or a project's.
+//
+// Guarantees
+//   * A file is replaced whole; its mode stays, and so does a symlink to it.
+//   * Two commands that change one file at once both count: the second reads what the
+//     first wrote. They exclude each other by "<name>.lock" beside the file, which is
+//     there only meanwhile. (Where locks do not work, the last one wins.)
 
+#include <functional>
 #include <string>
 
 #include "cli/context.h"
@@ -18,10 +25,12 @@ struct SettingsFile {
   uint32_t file_mode;
 };
 
-Result<SettingsFile> FindSettingsFile(CommandContext& ctx, const AbsPath& root,
-                                      bool project);
-// Replaces it whole; its mode stays, and so does a symlink to it.
-Status WriteSettingsFile(CommandContext& ctx, const SettingsFile& file,
-                         const std::string& text);
+// The text that is to take the place of `file.text`; the same text: nothing to do.
+using SettingsEdit = std::function<Result<std::string>(const SettingsFile& file)>;
+
+// Changes the file by `edit`, which may be called twice: what it refuses creates
+// nothing. The file as it was found, with its new text.
+Result<SettingsFile> EditSettingsFile(CommandContext& ctx, const AbsPath& root,
+                                      bool project, const SettingsEdit& edit);
 
 }  // namespace belay

@@ -15,7 +15,8 @@ namespace belay {
 
 struct TomlValue {
   enum class Type { kBool, kInt, kString, kArray, kOther };
-  Type type = Type::kOther;  // kOther: a float, a date, a table in an array
+  // kOther: a float (`text` is how to show it), a date, a table in an array
+  Type type = Type::kOther;
   bool boolean = false;
   int64_t integer = 0;
   std::string text;

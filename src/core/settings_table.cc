@@ -156,6 +156,28 @@ constexpr Unit1024 kUnits[] = {
     {"", 1},
 };
 
+std::string SizeForm(bool allow_percent) {
+  return allow_percent ? "must be a size like \"512MiB\" or \"5%\""
+                       : "must be a size like \"512MiB\"";
+}
+
+// What was given, for a message that says what would have been right.
+std::string Given(const TomlValue& value) {
+  switch (value.type) {
+    case TomlValue::Type::kBool:
+      return value.boolean ? "true" : "false";
+    case TomlValue::Type::kInt:
+      return std::to_string(value.integer);
+    case TomlValue::Type::kString:
+      return '"' + EscapeForDisplay(std::string_view(value.text).substr(0, 40)) + '"';
+    case TomlValue::Type::kArray:
+      return "a list";
+    case TomlValue::Type::kOther:
+      break;
+  }
+  return value.text.empty() ? "a date or a table" : value.text;
+}
+
 }  // namespace
 
 std::span<const SettingInfo> SettingTable() { return kTable; }
@@ -252,8 +274,7 @@ Result<SizeSetting> ParseSize(std::string_view text, bool allow_percent) {
     what += '"';
     return Error(Errc::kInvalid, std::move(what));
   };
-  std::string_view form = allow_percent ? "must be a size like \"512MiB\" or \"5%\""
-                                        : "must be a size like \"512MiB\"";
+  const std::string form = SizeForm(allow_percent);
   if (problem == std::errc::result_out_of_range) return bad("must be a smaller size");
   if (problem != std::errc()) return bad(form);
   if (unit == "%") {
@@ -343,8 +364,10 @@ Status AssignSetting(const SettingInfo& info, const TomlValue& value, bool appen
           SizeSetting size;
           if (value.type == Type::kInt && value.integer >= 0) {
             size.bytes = static_cast<uint64_t>(value.integer);
-          } else {
+          } else if (value.type == Type::kString) {
             BELAY_TRY(size, ParseSize(value.text, info.percent));
+          } else {
+            return bad(SizeForm(info.percent) + ", not " + Given(value));
           }
           if (size.percent == 0 && size.bytes < static_cast<uint64_t>(info.min))
             return bad("must be more than 0");

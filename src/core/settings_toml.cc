@@ -4,6 +4,7 @@
 // and in a build with NDEBUG goes on into undefined behaviour. Its assertions therefore
 // stay on and throw; everything it throws ends in FlattenToml as a plain error.
 #undef NDEBUG
+#include <cstdio>
 #include <exception>
 
 namespace belay {
@@ -41,6 +42,10 @@ TomlValue Convert(const toml::node& node) {
   } else if (const auto* text = node.as_string()) {
     value.type = TomlValue::Type::kString;
     value.text = text->get();
+  } else if (const auto* number = node.as_floating_point()) {
+    char shown[40];  // for messages alone: no setting takes one
+    std::snprintf(shown, sizeof shown, "%.15g", number->get());
+    value.text = shown;
   } else if (const auto* array = node.as_array()) {
     value.type = TomlValue::Type::kArray;
     for (const toml::node& item : *array) value.items.push_back(Convert(item));

@@ -41,6 +41,18 @@ run config auto false; expect_rc 0
 [ -L "$file" ] || fail "the link was replaced"
 [ "$(cat "$file")" = "# mine${nl}auto = false  # why${nl}${nl}[git]${nl}refs = true" ] || fail "$(cat "$file")"
 [ "$(stat -Lc %a "$file")" = 640 ] || fail "mode $(stat -Lc %a "$file")"
+[ "$(ls -A "$HOME/dotfiles")" = belay.toml ] || fail "left: $(ls -A "$HOME/dotfiles")"
+# A link whose file is not there yet: that file is made.
+rm "$HOME/dotfiles/belay.toml"
+run config max_files; expect_rc 0; expect_out "2000000$nl"
+run config max_files 7; expect_rc 0
+[ -L "$file" ] || fail "the link was replaced"
+[ "$(cat "$HOME/dotfiles/belay.toml")" = "max_files = 7" ] || fail "$(cat "$HOME/dotfiles/belay.toml")"
+# Many at once: each counts.
+for i in $(seq 1 25); do "$BELAY_BIN" config -q tools.T$i false & done; wait
+[ "$(grep -c 'T[0-9]* = false' "$HOME/dotfiles/belay.toml")" = 25 ] ||
+  fail "settings were lost: $(cat "$HOME/dotfiles/belay.toml")"
+[ "$(ls -A "$HOME/dotfiles")" = belay.toml ] || fail "left: $(ls -A "$HOME/dotfiles")"
 rm "$file"
 
 # --- refused, and nothing written ---
@@ -55,6 +67,12 @@ echo 'notice = maybe' >"$file"
 run config; expect_rc 1; expect_in_err "$file:1:"
 run config notice true; expect_rc 1
 [ "$(cat "$file")" = "notice = maybe" ] || fail "a broken file was changed"
+# What was given is shown, whatever it was.
+for line in 'max_file_size = 1e9|1000000000' 'store.cap = -1|-1' 'store.cap = true|true' \
+    'store.cap = [1]|a list' 'store.floor = "x"|"x"'; do
+  echo "${line%|*}" >"$file"
+  run config; expect_rc 1; expect_in_err "must be a size like"; expect_in_err ", not ${line#*|}"
+done
 echo 'enabeld = false' >"$file"
 run config enabled; expect_rc 0; expect_out "true$nl"
 expect_in_err "$file:1: enabeld is not a setting; did you mean enabled?"
@@ -68,6 +86,11 @@ run config granularity --json
 expect_out '{"settings":[{"key":"granularity","value":"session","source":"project"}]}'"$nl"
 run config granularity turn; expect_rc 0; expect_in_err "comes first"
 run config granularity; expect_out "session$nl"
+# Lists add up: nothing comes first.
+run config exclude '["a"]' --project; expect_rc 0
+run config exclude '["b"]'; expect_rc 0; expect_silent_err
+run config exclude; expect_out "[\"b\", \"a\"]$nl"
+run config exclude '[]'; sed -i /exclude/d .belay.toml
 mkdir elsewhere
 run config granularity --root elsewhere; expect_out "turn$nl"
 for words in "secrets skip" "hooks.after_rollback evil" "store.cap 1"; do
