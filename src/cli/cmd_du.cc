@@ -52,7 +52,8 @@ ExitCode CmdDu(CommandContext& ctx) {
     if (!measured.ok()) return FailOnStore(ctx, measured.error());
     usage = std::move(*measured);
     for (const std::string& d : usage.damage)
-      ctx.term.Warn(StrCat("the store is damaged: ", d, "; run: belay verify"));
+      ctx.term.Warn(
+          StrCat("the store is damaged: ", d, "; run: belay verify --read-data"));
     if (!usage.damage.empty()) code = ExitCode::kDamaged;
   } else if (opened.error().code != Errc::kNotFound) {
     return FailOnStore(ctx, opened.error());
@@ -84,9 +85,11 @@ ExitCode CmdDu(CommandContext& ctx) {
       Line(usage.allocated, StrCat("on disk at ", EscapeForDisplay(dir->bytes()))));
   term.Out(Line(usage.packs, "packs"));
   term.Out(Line(usage.indexes + usage.catalog + usage.other, "indexes and catalogue"));
-  term.Out(Line(usage.reclaimable, usage.reclaimable > 0
-                                       ? "of the packs could be given back: belay gc"
-                                       : "of the packs could be given back"));
+  // What is not wanted cannot be known while something is damaged, and gc refuses.
+  if (usage.damage.empty())
+    term.Out(Line(usage.reclaimable, usage.reclaimable > 0
+                                         ? "of the packs could be given back: belay gc"
+                                         : "of the packs could be given back"));
   for (const RootUsage& root : usage.roots) {
     std::string name = root.path.empty()
                            ? StrCat("root ", root.root.text().substr(0, 7))

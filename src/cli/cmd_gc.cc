@@ -18,6 +18,7 @@ ExitCode CmdGc(CommandContext& ctx) {
     auto collected = CollectGarbage(*(*opened)->store, options);
     if (!collected.ok()) return FailOnStore(ctx, collected.error());
     report = *collected;
+    ctx.term.WorkIsDone();
     // Also the catalogue's: the older it is, the less it can say when something is
     // damaged. It is built when it is next asked in any case.
     if (auto catalog = Catalog::Open(*(*opened)->store);

@@ -95,6 +95,7 @@ ExitCode CmdOff(CommandContext& ctx) {
     Status done = SwitchOff(store, target->root);
     if (!done.ok()) return FailOnStore(ctx, done.error());
   }
+  ctx.term.WorkIsDone();
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();

@@ -102,6 +102,7 @@ ExitCode CmdOn(CommandContext& ctx) {
   }
   auto done = RegisterRoot(store, **catalog, *real, *stat, moved_from);
   if (!done.ok()) return FailOnStore(ctx, done.error());
+  ctx.term.WorkIsDone();
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();

@@ -121,6 +121,7 @@ ExitCode CmdPrune(CommandContext& ctx) {
     if (!pruned.ok()) return FailOnStore(ctx, pruned.error());
     report = std::move(*pruned);
     if (!dry_run) {
+      ctx.term.WorkIsDone();
       store.LimitPacks(Space::PackTarget(settings->store_cap.bytes));
       auto collected = CollectGarbage(store, {});
       // What went is gone either way; its room comes back when it can.

@@ -100,6 +100,7 @@ ExitCode CmdRepair(CommandContext& ctx) {
     return FailOnStore(ctx, repaired.error());
   }
   Terminal& term = ctx.term;
+  term.WorkIsDone();
   if (term.json()) {
     JsonWriter json;
     WriteJson(*repaired, json);

@@ -27,7 +27,7 @@ ExitCode FailOnStore(CommandContext& ctx, Error error) {
     if (IsUnreadable(error))
       error.hint =
           "the disk reports errors (see dmesg): copy the store to another one soon; "
-          "belay verify names what is hit";
+          "belay verify --read-data names what is hit";
     else if (error.sys == EROFS)
       error.hint = "the disk is read-only; verify, du and status work as they are";
     else if (error.sys == EFBIG)

@@ -106,7 +106,7 @@ constexpr CommandSpec kUpkeep[] = {
          "Rebuilds indexes, catalogue and a lost manifest from the packs, brings back "
          "from the catalogue what the packs lost, and replaces damaged packs by whole "
          "copies when nothing is lost by it. Nothing stored is thrown away; what "
-         "stays damaged is counted (exit 3), and named by belay verify.\n\n"
+         "stays damaged is counted (exit 3), and named by belay verify --read-data.\n\n"
          "With --accept-loss what still cannot be read is given up: it is named once "
          "more, no longer counts as damage, and belay gc goes on. The damaged files "
          "are kept aside.",

@@ -40,7 +40,7 @@ class TreeSink final : public ScanSink {
 Error AsDamage(Error error) {
   if (error.code != Errc::kNotFound) return error;
   error.code = Errc::kCorrupt;
-  if (error.hint.empty()) error.hint = "see what is hit: belay verify";
+  if (error.hint.empty()) error.hint = "see what is hit: belay verify --read-data";
   return error;
 }
 

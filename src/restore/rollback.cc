@@ -516,7 +516,7 @@ Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
   if (error.code == Errc::kNotFound || error.code == Errc::kCorrupt) {
     error.code = Errc::kCorrupt;
     error.what = "the checkpoint cannot be read: " + error.what;
-    error.hint = "see what is damaged with: belay verify";
+    error.hint = "see what is damaged with: belay verify --read-data";
   }
   return error;
 }

@@ -256,8 +256,8 @@ class Collector {
     if (why.empty()) return Ok();
     return Error(Errc::kCorrupt, "the store is damaged (" + why + ")")
         .WithHint(
-            "nothing was removed; belay verify names the checkpoints, belay "
-            "repair puts right what it can");
+            "nothing was removed; belay verify --read-data names the checkpoints, "
+            "belay repair puts right what it can");
   }
 
   // For SalvagePacks(): what is wanted must be readable somewhere.
@@ -446,7 +446,8 @@ class Collector {
     auto read = store_.Get(key);
     if (!read.ok())
       return Error(Errc::kCorrupt, read.error().what)
-          .WithHint("belay verify names the checkpoints; nothing was removed");
+          .WithHint(
+              "belay verify --read-data names the checkpoints; nothing was removed");
     return CopyWhole(target, key, *read);
   }
 

@@ -62,6 +62,21 @@ if [ -w /dev/full ]; then
   done
 fi
 "$BELAY_BIN" status >&- 2>"$scratch/err" && fail "a closed output: exit 0"
+# What was changed is done, whoever can be told of it.
+mkdir "$scratch/kept"
+for words in "on $scratch/kept" "config notice true" gc repair prune "off $scratch/kept"; do
+  for json in "" --json; do
+    if [ -w /dev/full ]; then
+      BELAY_HOME=$scratch/kept-store "$BELAY_BIN" $words $json >/dev/full 2>"$scratch/err"; rc=$?
+      [ $rc = 0 ] || fail "$words $json on a full device: exit $rc"
+      grep -q "(all was done)" "$scratch/err" || fail "$words $json: $(cat "$scratch/err")"
+    fi
+    [ "${words%% *}" = off ] && BELAY_HOME=$scratch/kept-store "$BELAY_BIN" on -q "$scratch/kept" >/dev/null
+    BELAY_HOME=$scratch/kept-store "$BELAY_BIN" $words $json >&- 2>"$scratch/err" ||
+      fail "$words $json with a closed output"
+    [ "${words%% *}" = off ] && BELAY_HOME=$scratch/kept-store "$BELAY_BIN" on -q "$scratch/kept" >/dev/null
+  done
+done
 "$BELAY_BIN" status 2>&- >"$scratch/out" || fail "a closed standard error"
 "$BELAY_BIN" status <&- >"$scratch/out" || fail "a closed standard input"
 # All three closed, and a file written: no message may land in it.

@@ -40,6 +40,10 @@ for how in blob chunk garbage gone; do
     gone) rm "$pack" ;;
   esac
   run verify --read-data; expect_rc 3
+  run gc   # sees what it has to read
+  case $how in garbage | gone) expect_rc 3; expect_in_err "belay verify --read-data names" ;; esac
+  run du
+  [ "$rc" = 0 ] || [[ $out != *"belay gc"* ]] || fail "$how: du sends to gc: '$out'"
   run repair; expect_rc 3; expect_in_out "2 checkpoints hit"; expect_in_out "next belay checkpoint"
   run checkpoint -m three; expect_rc 0
   for ref in one two three; do holds_all $ref "$how"; done
