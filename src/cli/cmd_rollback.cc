@@ -6,6 +6,7 @@
 #include "cli/rollback_view.h"
 #include "cli/text.h"
 #include "core/failures.h"
+#include "core/settings_table.h"
 
 namespace belay {
 
@@ -79,6 +80,8 @@ ExitCode CmdRollback(CommandContext& ctx) {
   // A file of settings that makes no sense does not stand between a user and a rescue;
   // but then nothing is deleted, which such a line may have excluded.
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  for (const std::string& idle : WithoutEffect(settings.settings, /*guards_only=*/true))
+    ctx.term.Warn(idle);
   auto selected = SelectedPaths(ctx, root->path);
   if (!selected.ok())
     return ctx.term.FailUsage(selected.error().what, selected.error().hint);

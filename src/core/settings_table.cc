@@ -17,18 +17,22 @@ constexpr SettingInfo kTable[] = {
     {.key = "enabled", .field = &Settings::enabled, .help = "make checkpoints at all"},
     {.key = "auto",
      .field = &Settings::auto_protect,
-     .help = "agents' hooks protect a new directory at first sight"},
+     .help = "agents' hooks protect a new directory at first sight",
+     .effect = Effect::kLater},
     {.key = "granularity",
      .field = &Settings::granularity,
      .help = "how often a checkpoint is made",
-     .choices = "tool|turn|session"},
+     .choices = "tool|turn|session",
+     .effect = Effect::kLater},
     {.key = "strict",
      .field = &Settings::strict,
-     .help = "a hook may stop the agent when no checkpoint could be made"},
+     .help = "a hook may stop the agent when no checkpoint could be made",
+     .effect = Effect::kLater},
     {.key = "deadline_ms",
      .field = &Settings::deadline_ms,
      .help = "how long a hook waits for its checkpoint, in milliseconds",
-     .max = kTenMinutes},
+     .max = kTenMinutes,
+     .effect = Effect::kLater},
     {.key = "run_wait_ms",
      .field = &Settings::run_wait_ms,
      .help = "how long `belay run` waits for its first checkpoint",
@@ -89,36 +93,45 @@ constexpr SettingInfo kTable[] = {
     {.key = "on_outside",
      .field = &Settings::on_outside,
      .help = "what a rollback does with changes made by others",
-     .choices = "ask|keep|exact"},
+     .choices = "ask|keep|exact",
+     .effect = Effect::kLater},
     {.key = "git.action",
      .field = &Settings::git_action,
      .help = "what a rollback does with commits made since",
-     .choices = "auto|reset|revert|keep"},
+     .choices = "auto|reset|revert|keep",
+     .effect = Effect::kLater},
     {.key = "git.refs",
      .field = &Settings::git_refs,
-     .help = "anchor checkpoints as refs in the git repository"},
+     .help = "anchor checkpoints as refs in the git repository",
+     .effect = Effect::kLater},
     {.key = "git.protect",
      .field = &Settings::git_protect,
-     .help = "cover the objects in .git too"},
+     .help = "cover the objects in .git too",
+     .effect = Effect::kLater},
     {.key = "transcripts",
      .field = &Settings::transcripts,
      .help = "what is kept of conversations",
-     .choices = "keep|anchors|off"},
+     .choices = "keep|anchors|off",
+     .effect = Effect::kLater},
     {.key = "notice",
      .field = &Settings::notice,
-     .help = "tell the model about a rollback"},
+     .help = "tell the model about a rollback",
+     .effect = Effect::kLater},
     {.key = "hooks.before_rollback",
      .field = &Settings::before_rollback,
      .help = "a command that may stop a rollback; the plan is on its input",
-     .user_only = true},
+     .user_only = true,
+     .effect = Effect::kGuardsLater},
     {.key = "hooks.after_rollback",
      .field = &Settings::after_rollback,
      .help = "a command run after a rollback",
-     .user_only = true},
+     .user_only = true,
+     .effect = Effect::kGuardsLater},
     {.key = "hooks.on_session_end",
      .field = &Settings::on_session_end,
      .help = "a command run when a session ends",
-     .user_only = true},
+     .user_only = true,
+     .effect = Effect::kLater},
 };
 static_assert(std::size(kTable) == kSettingCount);
 
@@ -186,6 +199,27 @@ const SettingInfo* FindSetting(std::string_view key) {
   for (const SettingInfo& info : kTable)
     if (info.key == key) return &info;
   return nullptr;
+}
+
+std::string NoEffectYet(std::string_view key) {
+  return std::string(key) + " has no effect in this version yet";
+}
+
+std::vector<std::string> WithoutEffect(const Settings& settings, bool guards_only) {
+  const Settings untouched;
+  std::vector<std::string> out;
+  for (size_t i = 0; i < kSettingCount; ++i) {
+    const SettingInfo& info = kTable[i];
+    const bool set = settings.sources[i] != SettingSource::kDefault &&
+                     SettingText(settings, info) != SettingText(untouched, info);
+    if (set && (info.effect == Effect::kGuardsLater ||
+                (info.effect == Effect::kLater && !guards_only)))
+      out.push_back(NoEffectYet(info.key));
+  }
+  if (kToolEffect != Effect::kNow && !guards_only)
+    for (const auto& [name, tool] : settings.tools)
+      if (!tool.enabled) out.push_back(NoEffectYet("tools." + name));
+  return out;
 }
 
 std::string_view NearestSetting(std::string_view key) {

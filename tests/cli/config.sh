@@ -17,7 +17,7 @@ run config granularity; expect_out "tool$nl"
 run config granularty; expect_rc 1; expect_in_err "did you mean granularity?"
 
 # --- writing, with private modes whatever the umask ---
-(umask 0; "$BELAY_BIN" config granularity turn >/dev/null) || fail "cannot write"
+(umask 0; "$BELAY_BIN" config granularity turn >/dev/null 2>&1) || fail "cannot write"
 [ "$(cat "$file")" = 'granularity = "turn"' ] || fail "wrote $(cat "$file")"
 [ "$(stat -c %a "$file")" = 600 ] || fail "mode $(stat -c %a "$file")"
 [ "$(stat -c %a "$HOME/.config/belay")" = 700 ] || fail "directory mode"
@@ -49,10 +49,30 @@ run config max_files 7; expect_rc 0
 [ -L "$file" ] || fail "the link was replaced"
 [ "$(cat "$HOME/dotfiles/belay.toml")" = "max_files = 7" ] || fail "$(cat "$HOME/dotfiles/belay.toml")"
 # Many at once: each counts.
-for i in $(seq 1 25); do "$BELAY_BIN" config -q tools.T$i false & done; wait
+for i in $(seq 1 25); do "$BELAY_BIN" config -q tools.T$i false 2>/dev/null & done; wait
 [ "$(grep -c 'T[0-9]* = false' "$HOME/dotfiles/belay.toml")" = 25 ] ||
   fail "settings were lost: $(cat "$HOME/dotfiles/belay.toml")"
 [ "$(ls -A "$HOME/dotfiles")" = belay.toml ] || fail "left: $(ls -A "$HOME/dotfiles")"
+rm "$file"
+
+# --- what does nothing yet says so; what does is silent ---
+run config max_files 9; expect_rc 0; expect_silent_err
+for words in "granularity turn" "git.action reset" "tools.Bash false" "strict true" \
+    "hooks.before_rollback /bin/false" "hooks.on_session_end /bin/true"; do
+  run config $words; expect_rc 0; expect_in_err "${words% *} has no effect in this version yet"
+  run config $words --json; expect_rc 0; expect_json
+done
+run config -v; expect_in_out "(no effect yet)"
+run doctor --json; expect_py "any('hooks.before_rollback has no effect' in n for n in d['notes'])"
+expect_py "any('tools.Bash has no effect' in n for n in d['notes'])"
+expect_py "not any('max_files' in n for n in d['notes'])"
+mkdir "$scratch/hooked"; echo 1 >"$scratch/hooked/f"
+run on "$scratch/hooked"; run checkpoint --root "$scratch/hooked" -m one; expect_silent_err
+echo 2 >"$scratch/hooked/f"
+run rollback one --yes --root "$scratch/hooked"; expect_rc 0
+expect_in_err "hooks.before_rollback has no effect in this version yet"
+[[ $err == *strict* ]] && fail "rollback: '$err'"
+run off "$scratch/hooked" --forget --yes; expect_rc 0
 rm "$file"
 
 # --- refused, and nothing written ---
