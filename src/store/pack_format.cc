@@ -231,19 +231,20 @@ Result<Manifest> DecodeManifest(ByteSpan bytes) {
   uint64_t version = 0;
   if (!TakeLine(rest, "belay store ", value) || !ParseNumber(value, version))
     return bad("not a Belay manifest");
-  if (version > kFormatVersion)
-    return Error(Errc::kUnsupported, "the store was written by a newer Belay (format " +
-                                         std::to_string(version) +
-                                         ", this program reads " +
-                                         std::to_string(kFormatVersion) + ")")
-        .WithHint("update belay; nothing was changed");
-  // The check line is the last and has a fixed length.
+  // The check line is the last and has a fixed length, in every version: so a flipped
+  // bit in the number is damage, and not a newer Belay that nobody can get.
   constexpr size_t kCheckLine = 6 + 64 + 1;
   if (bytes.size() < kCheckLine) return bad("cut short");
   std::string_view check = AsText(bytes.last(kCheckLine));
   if (!check.starts_with("check ") || check.back() != '\n' ||
       check.substr(6, 64) != Sha256::Of(bytes.first(bytes.size() - kCheckLine)).hex())
     return bad("check does not match");
+  if (version > kFormatVersion)
+    return Error(Errc::kUnsupported, "the store was written by a newer Belay (format " +
+                                         std::to_string(version) +
+                                         ", this program reads " +
+                                         std::to_string(kFormatVersion) + ")")
+        .WithHint("update belay; nothing was changed");
 
   Manifest m;
   rest.remove_suffix(kCheckLine);

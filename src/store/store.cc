@@ -5,6 +5,7 @@
 
 #include "base/mutant.h"
 #include "store/batch_writer.h"
+#include "store/repair.h"
 
 namespace belay {
 
@@ -28,6 +29,27 @@ constexpr size_t kMaxInMemory = 16'384;
 bool SameFile(const FileStat& a, const FileStat& b) {
   return a.dev == b.dev && a.ino == b.ino && a.size == b.size &&
          a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns;
+}
+
+// The file `tail`; empty when there is none, or when what has its name is no file. A
+// writer (`mode.create`) moves that aside: it would stand in the way of every batch.
+Result<std::optional<Fd>> OpenTail(Fs& fs, const Fd& dir, const OpenMode& mode) {
+  for (bool cleared = false;; cleared = true) {
+    auto opened = fs.Open(dir, TailName(), mode);
+    if (opened.ok()) {
+      BELAY_TRY(FileStat stat, fs.Stat(*opened));
+      if (stat.type == FileType::kRegular) return std::optional(std::move(*opened));
+    } else {
+      const Error& error = opened.error();
+      if (error.code == Errc::kNotFound && !mode.create) return std::optional<Fd>();
+      if (error.sys != EISDIR && error.sys != ELOOP && error.sys != ENXIO)
+        return std::move(opened).error();
+    }
+    if (!mode.create || cleared || BELAY_MUTANT("stop-at-strange-tail"))
+      return std::optional<Fd>();
+    BELAY_TRY(Name to, MoveAside(fs, dir, TailName()));
+    (void)to;
+  }
 }
 
 // f_type of file systems whose locks are known to work between processes.
@@ -202,6 +224,9 @@ bool Store::HasRemains(const std::vector<DirEntry>& packs) {
 Status Store::Create() {
   // Two first users at once: the second finds what the first made.
   BELAY_TRY(HeldLock lock, locks_.Acquire(StoreLock::kAppend, LockMode::kExclusive));
+  // Once, wherever it is: what the file system is called says nothing of how it was
+  // mounted, or of what stands between it and us.
+  if (!BELAY_MUTANT("believe-in-locks")) BELAY_OK(locks_.Probe());
   Status ready = OpenExisting();
   if (ready.ok() || ready.error().code != Errc::kNotFound) return ready;
   Status made = fs_.MakeDir(dir_, PacksName(), 0700);
@@ -284,8 +309,9 @@ PackId Store::open_pack() {
 Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
   if (create && mode_ == Mode::kRead) {
     // GC and repair write too, though they make no store: not with what readers hold.
-    BELAY_TRY(Fd file, fs_.Open(dir_, TailName(), OpenMode::OpenOrCreate()));
-    return std::make_shared<const Fd>(std::move(file));
+    BELAY_TRY(auto file, OpenTail(fs_, dir_, OpenMode::OpenOrCreate()));
+    if (!file) return std::shared_ptr<const Fd>();
+    return std::make_shared<const Fd>(std::move(*file));
   }
   {
     std::lock_guard guard(mutex_);
@@ -294,22 +320,21 @@ Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
   // Whoever writes says so by `create`: a store that was opened to read may be written
   // all the same (`mode` says whether it is made when it is absent).
   bool writable = create || mode_ == Mode::kWrite;
-  auto opened = create     ? fs_.Open(dir_, TailName(), OpenMode::OpenOrCreate())
-                : writable ? fs_.Open(dir_, TailName(), OpenMode::ReadWrite())
-                           : fs_.Open(dir_, TailName(), OpenMode::Read());
+  auto opened = OpenTail(fs_, dir_,
+                         create     ? OpenMode::OpenOrCreate()
+                         : writable ? OpenMode::ReadWrite()
+                                    : OpenMode::Read());
   // A disk that may not be written can still be read.
   if (!opened.ok() && opened.error().code == Errc::kRefused && !create) {
     writable = false;
-    opened = fs_.Open(dir_, TailName(), OpenMode::Read());
+    opened = OpenTail(fs_, dir_, OpenMode::Read());
   }
   if (!opened.ok()) {
-    const Error& error = opened.error();
-    if (error.code == Errc::kNotFound || error.code == Errc::kInvalid ||
-        error.sys == EISDIR)
-      return std::shared_ptr<const Fd>();
+    if (opened.error().code == Errc::kInvalid) return std::shared_ptr<const Fd>();
     return std::move(opened).error();
   }
-  auto file = std::make_shared<const Fd>(std::move(*opened));
+  if (!*opened) return std::shared_ptr<const Fd>();
+  auto file = std::make_shared<const Fd>(std::move(**opened));
   std::lock_guard guard(mutex_);
   tail_ = file;
   tail_writable_ = writable;

@@ -221,6 +221,29 @@ BELAY_HOME=$mine
 
 # A newer format: refused, nothing changed.
 sed -i 's/^belay store 2$/belay store 3/' "$BELAY_HOME/manifest"
+# Without a check that matches it is a flipped bit, and the packs say what it was.
+run verify; expect_rc 3; expect_in_err "check does not match"; expect_in_err "belay repair"
+run repair; expect_rc 0; expect_in_out "made a new manifest"
+run verify --read-data; expect_rc 0
+# But not where a pack is of a newer version.
+sed -i 's/^belay store 2$/belay store 3/' "$BELAY_HOME/manifest"
+before=$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)
+pack=$(ls "$BELAY_HOME"/packs/*.pack | head -n 1); cp "$pack" "$scratch/pack"
+python3 - "$pack" <<'PY'
+import hashlib, sys
+with open(sys.argv[1], "r+b") as f:
+    head = bytearray(f.read(56)); head[8] = 3
+    f.seek(0); f.write(head + hashlib.sha256(head).digest()[:8])
+PY
+run repair; expect_rc 1; expect_in_err "newer Belay"
+cp "$scratch/pack" "$pack"
+[ "$before" = "$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)" ] ||
+  fail "a store with a newer pack was changed"
+python3 - "$BELAY_HOME/manifest" <<'PY'
+import hashlib, sys
+body = open(sys.argv[1], "rb").read()[:-71]
+open(sys.argv[1], "wb").write(body + b"check " + hashlib.sha256(body).hexdigest().encode() + b"\n")
+PY
 before=$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)
 for command in verify du gc repair status; do
   run $command; expect_rc 1; expect_in_err "newer Belay"

@@ -11,6 +11,7 @@
 #include "store/inventory.h"
 #include "store/repair.h"
 #include "store/verify.h"
+#include "support/pass_fs.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -237,10 +238,71 @@ TEST_F(StoreTest, RefusesANewerFormat) {
   text.replace(text.find("store 2"), 7, "store 3");
   ASSERT_OK(
       ReplaceFile(disk_, store_->dir(), Name::Literal("manifest"), AsBytes(text)));
+  // Its check does not match: that is a flipped bit, which repair can put right.
+  auto flipped = world_.Open();
+  ASSERT_FALSE(flipped.ok());
+  EXPECT_EQ(flipped.error().code, Errc::kCorrupt) << flipped.error().what;
+  const size_t check = text.rfind("check ");
+  text.replace(check + 6, 64, Sha256::Of(AsBytes(text.substr(0, check))).hex());
+  ASSERT_OK(
+      ReplaceFile(disk_, store_->dir(), Name::Literal("manifest"), AsBytes(text)));
   auto opened = world_.Open();
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code, Errc::kUnsupported);
   EXPECT_NE(opened.error().what.find("newer Belay"), std::string::npos);
+}
+
+// Locks that are granted to everybody, as some network file systems do.
+class EverybodyLocks : public PassFs {
+ public:
+  using PassFs::PassFs;
+  Result<bool> TryLock(const Fd&, uint64_t, LockMode) override { return true; }
+};
+
+TEST(StoreLocksTest, NoStoreIsMadeWhereLocksDoNotExclude) {
+  MemFs disk;
+  EverybodyLocks fs(disk);
+  World world(fs);
+  auto made = world.Open();
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, Errc::kUnsupported);
+  EXPECT_NE(made.error().what.find("no working locks"), std::string::npos)
+      << made.error().what;
+  EXPECT_FALSE(made.error().hint.empty());
+  EXPECT_FALSE(world.Open(Store::Mode::kRead).ok());
+}
+
+TEST_F(StoreTest, WhatIsNoFileUnderTheNameOfTheTailIsMovedAside) {
+  const Name tail = Name::Literal("tail");
+  int aside = 0;
+  for (FileType type :
+       {FileType::kDirectory, FileType::kSymlink, FileType::kFifo, FileType::kSocket}) {
+    SCOPED_TRACE(FileTypeName(type));
+    const std::string name = "one" + std::to_string(aside);
+    ASSERT_OK(MakeCheckpoint(*store_, name, {{"a", "1"}}));
+    const Fd& dir = store_->dir();
+    ASSERT_OK(disk_.Unlink(dir, tail));
+    if (type == FileType::kDirectory)
+      ASSERT_OK(disk_.MakeDir(dir, tail, 0700));
+    else if (type == FileType::kSymlink)
+      ASSERT_OK(disk_.Symlink(dir, tail, "/elsewhere"));
+    else
+      ASSERT_OK(disk_.MakeSpecial(dir, tail, type, 0600));
+    Reopen();
+    ASSERT_OK(MakeCheckpoint(*store_, name + " more", {{"a", "2"}}));
+    auto now = disk_.StatAt(store_->dir(), tail);
+    ASSERT_OK(now);
+    EXPECT_EQ(now->type, FileType::kRegular);
+    ++aside;
+    const std::string kept =
+        aside == 1 ? "tail.aside" : "tail.aside" + std::to_string(aside);
+    auto moved = disk_.StatAt(store_->dir(), Name::Literal(kept));
+    ASSERT_OK(moved);
+    EXPECT_EQ(moved->type, type);
+    Reopen();
+    EXPECT_EQ(All().size(), 2U * static_cast<size_t>(aside));
+    ExpectClean();
+  }
 }
 
 TEST_F(StoreTest, MakesEverythingPrivateWhateverTheUmask) {
