@@ -1,6 +1,12 @@
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "restore/journal.h"
+#include "restore/rollback.h"
 #include "store/inventory.h"
 #include "store/mend.h"
 #include "store/repair.h"
@@ -42,6 +48,39 @@ std::vector<RememberedRecord> Recall(CommandContext& ctx, OpenedStore& at) {
   return (*catalog)->Remembered(0);
 }
 
+// Journals that nobody can read keep their roots from being used; what they were of
+// cannot be finished. As the next command on such a root would, with its words.
+Result<std::vector<std::string>> PutJournalsAside(Store& store, Catalog& catalog) {
+  std::vector<std::string> done;
+  Fs& fs = store.fs();
+  auto dir = fs.Open(store.dir(), Name::Literal("journal"), OpenMode::Directory());
+  if (!dir.ok() && dir.error().code == Errc::kNotFound) return done;
+  if (!dir.ok()) return std::move(dir).error();
+  BELAY_TRY(auto entries, fs.List(*dir));
+  BELAY_TRY(auto roots, catalog.Roots());
+  for (const DirEntry& e : entries) {
+    auto id = Id128::FromText(e.name);
+    if (!id) continue;
+    auto journal = JournalFile::Load(store, RootId(*id));
+    if (journal.ok() || journal.error().code != Errc::kCorrupt) continue;
+    auto root = std::find_if(roots.begin(), roots.end(), [&](const RootEntry& entry) {
+      return entry.root.id == RootId(*id);
+    });
+    if (root == roots.end()) {
+      BELAY_TRY(std::string aside, JournalFile::PutAside(store, RootId(*id)));
+      done.push_back(
+          StrCat("journal/", e.name, " is damaged, and of no root: now ", aside));
+      continue;
+    }
+    RollbackRequest request;
+    request.root = root->root;
+    request.pid = getpid();
+    BELAY_TRY(auto recovered, Recover(store, request));
+    if (recovered) done.push_back(StrCat(root->root.path, ": ", recovered->text));
+  }
+  return done;
+}
+
 struct Repaired {
   RepairReport report;
   MendReport mended;
@@ -66,6 +105,8 @@ Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
   BELAY_TRY(auto moved, catalog->ClearTheWay());
   add(moved);
   BELAY_OK(catalog->Rebuild());
+  BELAY_TRY(auto aside, PutJournalsAside(*store, *catalog));
+  add(aside);
   BELAY_TRY(all.checkpoints, catalog->Count(std::nullopt));
   add({"rebuilt the catalogue: " + CountText(all.checkpoints, "checkpoint")});
   return all;

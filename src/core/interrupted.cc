@@ -1,5 +1,7 @@
 #include "core/interrupted.h"
 
+#include <cerrno>
+
 namespace belay {
 
 RelPath JournalPath(const RootId& root) {
@@ -11,6 +13,7 @@ Result<bool> HasJournal(Store& store, const RootId& root) {
                                      {.access = OpenMode::Access::kPath});
   if (file.ok()) return true;
   if (file.error().code == Errc::kNotFound) return false;
+  if (file.error().sys == ELOOP) return true;  // a symlink: what it is, Load() says
   return std::move(file).error();
 }
 

@@ -130,6 +130,12 @@ Result<std::optional<Journal>> JournalFile::Load(Store& store, const RootId& roo
   auto bytes = ReadSmallFile(store.fs(), *dir, FileName(root), kLimit);
   if (!bytes.ok()) {
     if (bytes.error().code == Errc::kNotFound) return std::optional<Journal>();
+    // Whatever else has its name was not written by us, and is not read.
+    auto stat = store.fs().StatAt(*dir, FileName(root));
+    if (stat.ok() && stat->type != FileType::kRegular &&
+        !BELAY_MUTANT("stop-at-strange-journal"))
+      return Bad("is " + std::string(FileTypeName(stat->type)));
+    if (stat.ok() && stat->size > kLimit) return Bad("is longer than any");
     return std::move(bytes).error();
   }
   BELAY_TRY(Journal journal, DecodeJournal(*bytes));

@@ -48,6 +48,8 @@ class Repairer {
     BELAY_TRY(bool there, ReadManifest());
     BELAY_OK(MakeTailReadable());
     BELAY_OK(ClearCache());
+    BELAY_TRY(bool journals, KeepDirectory(Name::Literal("journal")));
+    (void)journals;
     BELAY_OK(there ? CheckListed() : ListFromPacks());
     if (there && take_in_) BELAY_OK(TakeIn());
     BELAY_OK(SealUnreadable());
@@ -172,17 +174,22 @@ class Repairer {
     return Ok();
   }
 
+  // False: there is no such directory (any more); what had its name was moved aside.
+  Result<bool> KeepDirectory(const Name& name) {
+    auto stat = fs_.StatAt(home_, name);
+    if (!stat.ok()) return false;
+    if (stat->type == FileType::kDirectory) return true;
+    BELAY_TRY(Name to, MoveAside(fs_, home_, name));
+    Done(name.bytes() + " was " + std::string(FileTypeName(stat->type)) +
+         ": moved aside, now " + to.bytes());
+    return false;
+  }
+
   // Everything in there is built anew when it is next needed.
   Status ClearCache() {
     const Name name = Name::Literal("cache");
-    auto stat = fs_.StatAt(home_, name);
-    if (!stat.ok()) return Ok();
-    if (stat->type != FileType::kDirectory) {
-      BELAY_TRY(Name to, MoveAside(fs_, home_, name));
-      Done("cache was " + std::string(FileTypeName(stat->type)) +
-           ": moved aside, now " + to.bytes());
-      return Ok();
-    }
+    BELAY_TRY(bool there, KeepDirectory(name));
+    if (!there) return Ok();
     BELAY_TRY(Fd cache, fs_.Open(home_, name, OpenMode::Directory()));
     BELAY_TRY(auto entries, fs_.List(cache));
     for (const DirEntry& e : entries)

@@ -60,6 +60,41 @@ run status; expect_rc 1; expect_in_err ".belay-stage-abc is left of a rollback"
 expect_in_err "belay rollback "
 rm -r .belay-stage-abc; run status; expect_rc 0
 
+# Not even a file: put aside by the next command on the directory, or by repair.
+journal=$BELAY_HOME/journal/$root
+rm -rf "$BELAY_HOME"/journal/*.aside
+for what in directory FIFO symlink; do
+  for how in status checkpoint repair; do
+    case $what in
+      directory) mkdir "$journal" ;;
+      FIFO) mkfifo "$journal" ;;
+      symlink) ln -s /etc/passwd "$journal" ;;
+    esac
+    run verify; expect_rc 3; expect_in_out "journal/$root: journal: is a $what"
+    case $how in
+      status) run status; expect_rc 1 ;;
+      checkpoint) run checkpoint -q; expect_rc 0 ;;
+      repair) run repair; expect_rc 0 ;;
+    esac
+    [[ $out$err == *"interrupted and its journal is damaged"* ]] || fail "$what, $how: '$out' '$err'"
+    [[ $out$err == *"put aside as journal/$root."* ]] || fail "$what, $how: '$out' '$err'"
+    [ ! -e "$journal" ] && [ ! -L "$journal" ] || fail "$what, $how: it is still there"
+    run verify; expect_rc 0
+    [ $how = checkpoint ] || { run status; expect_rc 1; expect_in_err "mix of before and after"; }
+    run checkpoint -q; expect_rc 0
+    run status; expect_rc 0
+  done
+done
+[ "$(ls "$BELAY_HOME/journal" | grep -c aside)" = 9 ] || fail "$(ls "$BELAY_HOME/journal")"
+# A damaged one, and one of no root, by repair; a journal that is not a directory.
+printf torn >"$journal"; printf torn >"$BELAY_HOME/journal/aaaaaaaaaaaaaaaaaaaaaaaaaa"
+run repair; expect_rc 0; expect_in_out "$PWD: a rollback was interrupted"; expect_in_out "of no root"
+run verify; expect_rc 0
+rm -r "$BELAY_HOME/journal"; : >"$BELAY_HOME/journal"
+run repair; expect_rc 0; expect_in_out "journal was a file: moved aside"
+run checkpoint -q; expect_rc 0
+run status; expect_rc 0
+
 # What a checkpoint needs and the store lost is damage to who asks for it.
 pack=$(ls "$BELAY_HOME"/packs/*.pack)
 run list; rm "$pack"; run repair; expect_rc 3

@@ -105,5 +105,31 @@ TEST_F(RecoverTest, ASpecialFileInTheWayKeepsNobodyOut) {
   EXPECT_EQ(Must(disk.StatAt(root, N("in-place"))).type, FileType::kFifo);
 }
 
+TEST_F(RecoverTest, WhatIsNoFileInTheJournalsPlaceIsPutAside) {
+  MakeMess();
+  const std::string name = Must(world.Open()).root.id.text();
+  Fd store = Must(disk.OpenDir(AbsPath::Literal("/m/store")));
+  Must(disk.MakeDir(store, N("journal"), 0700));
+  Fd journals = Must(disk.Open(store, N("journal"), OpenMode::Directory()));
+  for (FileType type : {FileType::kDirectory, FileType::kFifo, FileType::kSymlink}) {
+    SCOPED_TRACE(FileTypeName(type));
+    if (type == FileType::kDirectory)
+      Must(disk.MakeDir(journals, N(name), 0700));
+    else if (type == FileType::kSymlink)
+      Must(disk.Symlink(journals, N(name), "/m/project/swap"));
+    else
+      Must(disk.MakeSpecial(journals, N(name), type, 0600));
+    auto done = Must(world.Recover());
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->how, Recovered::How::kDropped) << done->text;
+    EXPECT_FALSE(disk.StatAt(journals, N(name)).ok());
+    EXPECT_FALSE(Must(world.Recover()));
+    EXPECT_EQ(Tree(), now);
+  }
+  EXPECT_EQ(Must(disk.List(journals)).size(), 3U);
+  Must(world.Rollback("start"));
+  EXPECT_EQ(Tree(), start);
+}
+
 }  // namespace
 }  // namespace belay::test
