@@ -1,5 +1,7 @@
 #include "base/escape.h"
 
+#include <algorithm>
+
 namespace belay {
 
 size_t DecodeUtf8(std::string_view bytes, char32_t& code_point) {
@@ -48,6 +50,14 @@ std::string EscapeForDisplay(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
   while (!bytes.empty()) {
+    // Most text is plain ASCII, and all of it at once is cheaper.
+    const auto stop = std::find_if(bytes.begin(), bytes.end(), [](char b) {
+      return b < ' ' || b == '\\' || b == 0x7f;  // what is not ASCII is negative
+    });
+    const auto ascii = static_cast<size_t>(stop - bytes.begin());
+    out += bytes.substr(0, ascii);
+    bytes.remove_prefix(ascii);
+    if (bytes.empty()) break;
     char32_t c = 0;
     size_t length = DecodeUtf8(bytes, c);
     bool plain = length > 0 && c != '\\' && !IsInvisible(c);

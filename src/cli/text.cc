@@ -47,6 +47,7 @@ namespace {
 
 // About as wcwidth(3), which asks the locale.
 size_t ColumnsOfCodePoint(char32_t c) {
+  if (c < 0x300) return 1;  // most of what there is
   auto in = [c](char32_t low, char32_t high) { return c >= low && c <= high; };
   if (in(0x300, 0x36f) || in(0x1ab0, 0x1aff) || in(0x20d0, 0x20ff) ||
       in(0xfe00, 0xfe0f) || in(0xfe20, 0xfe2f))
