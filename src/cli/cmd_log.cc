@@ -157,8 +157,20 @@ ExitCode CmdLog(CommandContext& ctx) {
     auto listed = root->catalog->ListCheckpoints({.root = root->root.id});
     if (!listed.ok()) return ctx.term.Fail(listed.error());
     checkpoints = std::move(*listed);
+    // A name that is there, or was when somebody looked last, is that name.
+    auto exists = [&](const RelPath& path) {
+      if (auto dir = ctx.fs.OpenDir(root->path);
+          dir.ok() &&
+          ctx.fs.OpenBeneath(*dir, path, {.access = OpenMode::Access::kPath}).ok())
+        return true;
+      if (checkpoints.empty()) return false;
+      auto newest = root->store().GetState(checkpoints.front().checkpoint.state);
+      if (!newest.ok()) return false;
+      auto found = FindInTree(newest->tree, path, TreesOf(root->store()));
+      return found.ok() && found->has_value();
+    };
     auto made = HistoryOf(root->store(), TreesOf(root->store()), checkpoints,
-                          *operations, asked);
+                          *operations, asked, exists);
     if (!made.ok()) return ctx.term.Fail(made.error());
     history = std::move(*made);
     for (const RecordId& id : history.unreadable)

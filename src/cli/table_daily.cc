@@ -180,6 +180,7 @@ constexpr std::string_view kLogUsage[] = {"log [-- PATH...]"};
 constexpr Example kLogExamples[] = {
     {"belay log", "what Belay did here"},
     {"belay log -- README.md", "who changed this file, and when"},
+    {"belay log -- 'src/*.ts'", "the same of all that the pattern matches"},
 };
 
 constexpr std::string_view kSearchUsage[] = {"search WORDS... [--session ID] [-n N]"};

@@ -5,6 +5,7 @@
 
 #include "base/mutant.h"
 #include "core/capture.h"
+#include "core/selection.h"
 #include "core/state_view.h"
 
 namespace belay {
@@ -43,15 +44,18 @@ void Note(Changes& changes, const std::string& path, Change change) {
 
 class Historian {
  public:
-  Historian(Store& store, const Scan::TreeReader& trees,
-            const std::vector<std::string>& asked)
-      : store_(store), trees_(trees), asked_(asked) {}
+  // `below`: directories that hold all that `selection` can have.
+  Historian(Store& store, const Scan::TreeReader& trees, Selection& selection,
+            std::vector<std::string> below)
+      : store_(store), trees_(trees), selection_(selection), below_(std::move(below)) {}
 
   Result<Changes> Of(const Checkpoint& checkpoint) {
     BELAY_TRY(State state, store_.GetState(checkpoint.state));
     Changes changes;
-    for (const std::string& path : asked_)
+    for (const std::string& path : below_)
       BELAY_OK(Compare(last_, state.tree, path, changes));
+    std::erase_if(changes,
+                  [&](const auto& change) { return !selection_.Has(change.first); });
     std::map<std::string, Maybe> held;
     for (auto& [path, was] : pending_) {
       BELAY_TRY(Maybe now, StateIn(state.tree, path));
@@ -73,7 +77,7 @@ class Historian {
     BELAY_TRY(auto changes, DecodeChanges(node));
     Changes out;
     for (PathChange& change : changes) {
-      if (!IsAsked(change.path)) continue;
+      if (!selection_.Has(change.path)) continue;
       out[change.path] = KindOf(change.before, change.after);
       pending_[change.path] = std::move(change.after);
     }
@@ -81,13 +85,6 @@ class Historian {
   }
 
  private:
-  bool IsAsked(const std::string& path) const {
-    return std::any_of(asked_.begin(), asked_.end(), [&](const std::string& asked) {
-      return asked.empty() || path == asked ||
-             (path.starts_with(asked) && path[asked.size()] == '/');
-    });
-  }
-
   Result<Tree> Read(const ObjectId& id) {
     if (id.is_zero()) return Tree();
     return trees_(id);
@@ -178,20 +175,33 @@ class Historian {
 
   Store& store_;
   const Scan::TreeReader& trees_;
-  const std::vector<std::string>& asked_;
+  Selection& selection_;
+  const std::vector<std::string> below_;
   ObjectId last_;  // tree of the checkpoint before
   // What is known better than by that tree.
   std::map<std::string, Maybe> pending_;
 };
+
+// The directory that holds whatever the glob can match.
+std::string FixedPart(const std::string& glob) {
+  const size_t slash = glob.rfind('/', glob.find_first_of("*?[\\"));
+  return slash == std::string::npos ? std::string() : glob.substr(0, slash);
+}
 
 }  // namespace
 
 Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
                               const std::vector<CatalogEntry>& newest_first,
                               const std::vector<Operation>& oldest_first,
-                              const std::vector<std::string>& asked) {
+                              const std::vector<std::string>& asked,
+                              const std::function<bool(const RelPath&)>& exists) {
   PathHistory out;
-  Historian historian(store, trees, asked);
+  Selection selection(asked);
+  selection.Resolve(exists ? exists : [](const RelPath&) { return false; });
+  std::vector<std::string> below;
+  for (const std::string& path : asked)
+    below.push_back(Selection::IsGlob(path) ? FixedPart(path) : path);
+  Historian historian(store, trees, selection, std::move(below));
   auto add = [&](PathHistoryRow row, Result<Changes> changes,
                  const RecordId& id) -> Status {
     if (!changes.ok()) {

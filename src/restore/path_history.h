@@ -9,6 +9,8 @@
 // not said to be. Of two trees only the subtrees on the way to the paths, and below
 // them where they differ, are read.
 
+#include <functional>
+
 #include "core/operations.h"
 #include "restore/change.h"
 #include "scan/scan.h"
@@ -32,11 +34,13 @@ struct PathHistory {
   std::vector<RecordId> unreadable;  // damaged, purged: what they would tell is missing
 };
 
-// `asked`: paths from the root; a directory means all below it, "" everything.
+// `asked`: paths and globs from the root (core/selection.h); a directory means all
+// below it, "" everything. `exists`: what is there under its literal name is no glob.
 Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
                               const std::vector<CatalogEntry>& newest_first,
                               const std::vector<Operation>& oldest_first,
-                              const std::vector<std::string>& asked);
+                              const std::vector<std::string>& asked,
+                              const std::function<bool(const RelPath&)>& exists = {});
 
 // Who made the changes that a checkpoint shows.
 struct Author {

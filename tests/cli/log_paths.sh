@@ -23,6 +23,16 @@ expect_py "len(d['operations']) == 1 and d['operations'][0]['changed_paths'] == 
 expect_py "d['changes'][0]['operation'] == d['operations'][0]['id'] and d['changes'][0]['checkpoint'] is None and d['changes'][1]['operation'] is None"
 cd src && run log -- ../b; expect_rc 0; expect_in_out "modified  b"; cd ..
 run log --json; expect_py "d['changes'] == [] and len(d['operations']) == 1"
+# A directory and a pattern; a name that exists is that name.
+run log --json -- src; expect_rc 0; expect_py "{c['path'] for c in d['changes']} == {'src/a'} and len(d['changes']) == 5"
+run log --json -- 'src/*'; expect_rc 0; expect_py "{c['path'] for c in d['changes']} == {'src/a'} and len(d['changes']) == 5"
+run log --json -- '?'; expect_rc 0; expect_py "{c['path'] for c in d['changes']} == {'b'}"
+run log --json -- 's*' b; expect_rc 0; expect_py "{c['path'] for c in d['changes']} == {'src/a', 'b'}"
+cd src && run log -- '[a-z]'; expect_rc 0; expect_in_out "src/a"; [[ $out == *" b"$'\n'* ]] && fail "another directory: $out"; cd ..
+echo 1 >'[ab]'; run checkpoint; expect_rc 0
+run log --json -- '[ab]'; expect_rc 0; expect_py "{c['path'] for c in d['changes']} == {'[ab]'}"
+rm '[ab]'; run checkpoint; expect_rc 0
+run log -- '*.nothing'; expect_rc 0; expect_in_out "No checkpoint and no operation"
 run log -- nowhere; expect_rc 0; expect_in_out "No checkpoint and no operation"
 run log -- /etc; expect_rc 2
 
