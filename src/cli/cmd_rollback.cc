@@ -18,14 +18,24 @@ std::string TargetText(const Checkpoint& target) {
                 LocalMinute(target.made_ms), ", ", target.id.text().substr(0, 7), ")");
 }
 
+// One rule, whatever else there was to do: what the target has and cannot be brought
+// back is a problem that was found.
+ExitCode CodeFor(const Plan& plan) {
+  return IsIncomplete(plan) ? ExitCode::kProblem : ExitCode::kOk;
+}
+
 // Nothing had to be done, or nothing could be.
-ExitCode NothingDone(CommandContext& ctx, const Plan& plan, const Checkpoint& target) {
-  if (WarnAboutMissing(ctx.term, plan) > 0) {
+ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
+                     const Checkpoint& target) {
+  const Plan& plan = outcome.plan;
+  if (IsIncomplete(plan))
     ctx.term.Say(StrCat("Nothing was changed; not all is as in ", TargetText(target)));
-    return ExitCode::kProblem;
-  }
-  ctx.term.Say(StrCat("Nothing to do: everything is as in ", TargetText(target)));
-  return ExitCode::kOk;
+  else
+    ctx.term.Say(StrCat("Nothing to do: everything ", plan.kept.empty() ? "" : "else ",
+                        "is as in ", TargetText(target)));
+  if (!plan.kept.empty() && !ctx.term.quiet())
+    ctx.term.Out(PlanText(plan, ctx.term.verbose()));
+  return CodeFor(plan);
 }
 
 ExitCode Show(CommandContext& ctx, const Outcome& outcome, const Checkpoint& target,
@@ -111,20 +121,16 @@ ExitCode CmdRollback(CommandContext& ctx) {
     if (!preview.ok()) return ctx.term.Fail(preview.error());
     const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
     if (ctx.term.json())
-      return Show(
-          ctx, *preview, checkpoint,
-          dry || preview->plan.changes.empty() ? ExitCode::kOk : ExitCode::kProblem);
+      return Show(ctx, *preview, checkpoint,
+                  dry || preview->plan.changes.empty() ? CodeFor(preview->plan)
+                                                       : ExitCode::kProblem);
     WarnAbout(ctx.term, *preview);
-    if (preview->plan.changes.empty()) {
-      const ExitCode code = NothingDone(ctx, preview->plan, checkpoint);
-      if (!preview->plan.kept.empty())
-        ctx.term.Out(PlanText(preview->plan, ctx.term.verbose()));
-      return code;
-    }
+    WarnAboutMissing(ctx.term, *preview);
+    if (preview->plan.changes.empty()) return NothingDone(ctx, *preview, checkpoint);
     ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
                         AffectedText(preview->plan), "\n",
                         PlanText(preview->plan, ctx.term.verbose())));
-    if (dry) return ExitCode::kOk;
+    if (dry) return CodeFor(preview->plan);
     if (!ask) {
       ctx.term.Warn("nothing was changed; to go ahead: --yes");
       return ExitCode::kProblem;
@@ -138,8 +144,11 @@ ExitCode CmdRollback(CommandContext& ctx) {
   Result<Outcome> done = Attempt(*root, request, checkpoint, agreed, progress);
   while (done.ok() && !done->unshown.empty()) {
     ctx.term.Say("The directory changed since you were asked. It would also:");
+    std::vector<std::string> steps;
     for (const std::string& step : done->unshown)
-      ctx.term.Say(StrCat("    ", EscapeForDisplay(step)));
+      steps.push_back(StrCat("    ", EscapeForDisplay(step)));
+    for (const std::string& line : FirstOf(std::move(steps), ctx.term.verbose()))
+      ctx.term.Say(line);
     if (!ctx.term.Confirm(
             StrCat("Roll back ", AffectedText(done->plan), " all the same?"))) {
       ctx.term.Say("Nothing was changed.");
@@ -153,10 +162,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
     return ctx.term.Fail(done.error());
   }
   if (done->operation) ctx.term.WorkIsDone();
-  if (ctx.term.json()) return Show(ctx, *done, checkpoint, ExitCode::kOk);
+  if (ctx.term.json()) return Show(ctx, *done, checkpoint, CodeFor(done->plan));
   WarnAbout(ctx.term, *done);
-  if (!done->operation) return NothingDone(ctx, done->plan, checkpoint);
-  (void)WarnAboutMissing(ctx.term, done->plan);
+  WarnAboutMissing(ctx.term, *done);
+  if (!done->operation) return NothingDone(ctx, *done, checkpoint);
   ctx.term.Say(StrCat("rolled back ", AffectedText(done->plan), " to ",
                       TargetText(checkpoint), "; undo with `belay undo`"));
   if (!agreed) SayDeleted(ctx.term, done->plan);
@@ -165,7 +174,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
                         " stayed: ", EscapeForDisplay(done->plan.kept[0].path), " (",
                         done->plan.kept[0].why, ")",
                         done->plan.kept.size() > 1 ? ", ..." : ""));
-  return ExitCode::kOk;
+  return CodeFor(done->plan);
 }
 
 }  // namespace belay

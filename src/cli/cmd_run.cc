@@ -149,6 +149,14 @@ ExitCode CmdRun(CommandContext& ctx) {
     if (first->checkpoint.partial)
       line += " (partial: the checkpoint before was not complete in time)";
     ctx.term.Note(line);
+  } else if (first.ok() && !ctx.term.quiet()) {
+    // Whatever it did to the directory itself, the state before is there.
+    std::string line = StrCat("take it back with: belay rollback ",
+                              first->checkpoint.id.text().substr(0, 7));
+    if (!ctx.fs.OpenDir(root->path).ok())
+      line = StrCat(EscapeForDisplay(root->root.path), " is gone; ", line, " --root ",
+                    ShellWord(root->root.path));
+    ctx.term.Note(line);
   }
   return static_cast<ExitCode>(*code);
 }

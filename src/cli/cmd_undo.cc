@@ -56,8 +56,12 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
   if (!done->conflicts.empty()) {
     ctx.term.Warn(StrCat("nothing was changed: ",
                          CountText(done->conflicts.size(), "path"), " changed since"));
+    std::vector<std::string> lines;
     for (const Conflict& conflict : done->conflicts)
-      ctx.term.Warn(StrCat("  ", EscapeForDisplay(conflict.path), " ", conflict.what));
+      lines.push_back(
+          StrCat("  ", EscapeForDisplay(conflict.path), " ", conflict.what));
+    for (const std::string& line : FirstOf(std::move(lines), ctx.term.verbose()))
+      ctx.term.Warn(line);
     if (!ctx.args.has("--exact"))
       ctx.term.Warn(
           StrCat(command == "undo" ? "take them back too" : "go forward over them",

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -14,6 +15,23 @@ namespace belay {
 namespace {
 
 constexpr size_t kShown = 8;
+constexpr size_t kListed = 10;
+
+std::string MissingText(const KeptPath& kept, bool dry_run) {
+  return StrCat(EscapeForDisplay(kept.path),
+                dry_run ? " would not be brought back (" : " was not brought back (",
+                kept.why, ")");
+}
+
+// "14 files", "1 file and 2 directories".
+std::string CountsText(uint64_t files, uint64_t dirs) {
+  std::string text;
+  if (files > 0 || dirs == 0) text = CountText(files, "file");
+  if (dirs == 0) return text;
+  const std::string directories =
+      dirs == 1 ? "1 directory" : StrCat(std::to_string(dirs), " directories");
+  return text.empty() ? directories : StrCat(text, " and ", directories);
+}
 
 // On every side it has: what becomes a file, or was one, counts as a file, so that a
 // rollback and its undo count the same.
@@ -40,12 +58,7 @@ std::array<struct sigaction, kStopSignals.size()> before_stop;
 std::string AffectedText(const Plan& plan) {
   uint64_t files = 0, dirs = 0;
   for (const PathChange& change : plan.changes) ++(IsDirectory(change) ? dirs : files);
-  std::string text;
-  if (files > 0 || dirs == 0) text = CountText(files, "file");
-  if (dirs == 0) return text;
-  const std::string directories =
-      dirs == 1 ? "1 directory" : StrCat(std::to_string(dirs), " directories");
-  return text.empty() ? directories : StrCat(text, " and ", directories);
+  return CountsText(files, dirs);
 }
 
 std::string PlanText(const Plan& plan, bool all) {
@@ -67,17 +80,20 @@ std::string PlanText(const Plan& plan, bool all) {
     auto found = groups.find(verb);
     if (found == groups.end()) continue;
     const Group& group = found->second;
-    const bool dirs = verb == "mkdir" || verb == "rmdir";
+    // Of what gives way to another kind of thing each step has its own kind.
+    const bool makes_dirs = verb == "mkdir" || verb == "rmdir";
+    auto is_dir = [&](const PathChange& change) {
+      return makes_dirs || (verb == "chmod" && IsDirectory(change));
+    };
     const uint64_t count = group.changes.size();
-    out += StrCat("  ", Pad(verb, 8),
-                  dirs ? (count == 1 ? std::string("1 directory")
-                                     : StrCat(std::to_string(count), " directories"))
-                       : CountText(count, "file"));
+    uint64_t dirs = 0;
+    for (const PathChange* change : group.changes) dirs += is_dir(*change) ? 1 : 0;
+    out += StrCat("  ", Pad(verb, 8), CountsText(count - dirs, dirs));
     if (group.bytes > 0) out += StrCat(", ", SizeText(group.bytes));
     out += "\n";
     for (size_t i = 0; i < count && (all || i < kShown); ++i)
-      out += StrCat("    ", EscapeForDisplay(group.changes[i]->path), dirs ? "/" : "",
-                    "\n");
+      out += StrCat("    ", EscapeForDisplay(group.changes[i]->path),
+                    is_dir(*group.changes[i]) ? "/" : "", "\n");
     if (!all && count > kShown)
       out += StrCat("    ... and ", std::to_string(count - kShown),
                     " more (all of them with -v)\n");
@@ -94,25 +110,38 @@ std::string PlanText(const Plan& plan, bool all) {
   return out;
 }
 
-size_t WarnAboutMissing(Terminal& term, const Plan& plan) {
+bool IsIncomplete(const Plan& plan) {
+  return std::any_of(plan.kept.begin(), plan.kept.end(),
+                     [](const KeptPath& kept) { return kept.wanted; });
+}
+
+void WarnAboutMissing(Terminal& term, const Outcome& outcome) {
   size_t count = 0;
-  for (const KeptPath& kept : plan.kept) {
-    if (!kept.wanted) continue;
-    if (++count <= kShown)
-      term.Warn(StrCat(EscapeForDisplay(kept.path), " was not brought back (", kept.why,
-                       ")"));
-  }
+  for (const KeptPath& kept : outcome.plan.kept)
+    if (kept.wanted && ++count <= kShown) term.Warn(MissingText(kept, outcome.dry_run));
   if (count > kShown)
-    term.Warn(StrCat("... and ", std::to_string(count - kShown), " more were not"));
-  return count;
+    term.Warn(StrCat("... and ", std::to_string(count - kShown), " more"));
+}
+
+std::vector<std::string> FirstOf(std::vector<std::string> lines, bool all) {
+  if (all || lines.size() <= kListed) return lines;
+  const size_t more = lines.size() - kListed;
+  lines.resize(kListed);
+  lines.push_back(
+      StrCat("  and ", std::to_string(more), " more (all of them with -v)"));
+  return lines;
 }
 
 void WarnAbout(Terminal& term, const Outcome& outcome) {
   for (const std::string& warning : outcome.plan.warnings) term.Warn(warning);
   for (const std::string& warning : outcome.warnings) term.Warn(warning);
+  std::vector<std::string> changed;
   for (const std::string& path : outcome.changed_by_others)
-    term.Warn(StrCat(EscapeForDisplay(path),
-                     " was changed by another program meanwhile, and left as it is"));
+    changed.push_back(
+        StrCat(EscapeForDisplay(path),
+               " was changed by another program meanwhile, and left as it is"));
+  for (const std::string& line : FirstOf(std::move(changed), term.verbose()))
+    term.Warn(line);
   if (outcome.raced)
     term.Warn(StrCat("what others wrote meanwhile is kept in ",
                      outcome.raced->id.text().substr(0, 7), ": ",
@@ -160,6 +189,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.BeginObject();
     json.Key("path").PathValue(kept.path);
     json.Key("why").String(kept.why);
+    json.Key("wanted").Bool(kept.wanted);
     json.EndObject();
   }
   json.EndArray();
@@ -183,6 +213,8 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   json.Key("warnings").BeginArray();
   for (const std::string& warning : outcome.plan.warnings) json.String(warning);
   for (const std::string& warning : outcome.warnings) json.String(warning);
+  for (const KeptPath& kept : outcome.plan.kept)
+    if (kept.wanted) json.String(MissingText(kept, outcome.dry_run));
   json.EndArray();
   json.Key("changed_by_others").BeginArray();
   for (const std::string& path : outcome.changed_by_others) json.PathValue(path);

@@ -4,6 +4,7 @@
 // as the JSON object of the command-line contract.
 
 #include <string>
+#include <vector>
 
 #include "cli/context.h"
 #include "cli/open_root.h"
@@ -16,8 +17,13 @@ std::string PlanText(const Plan& plan, bool all);
 // "14 files", "1 file and 2 directories".
 std::string AffectedText(const Plan& plan);
 
-// What the target has and could not be brought back, one warning each; how many.
-size_t WarnAboutMissing(Terminal& term, const Plan& plan);
+// The target has something that cannot be brought back: the command does, or did, the
+// rest, and exits 1.
+bool IsIncomplete(const Plan& plan);
+// One warning each, of the first few.
+void WarnAboutMissing(Terminal& term, const Outcome& outcome);
+// The first ten lines and how many more there are, or all.
+std::vector<std::string> FirstOf(std::vector<std::string> lines, bool all);
 
 // One line each, on standard error.
 void WarnAbout(Terminal& term, const Outcome& outcome);

@@ -23,6 +23,9 @@ std::string Scrub(std::string_view text);
 // that is too long stands alone. Blanks within [brackets] are not broken at.
 std::string Wrap(std::string_view text, size_t column, size_t indent, size_t width);
 
+// `text` as a shell reads it back as one word.
+std::string ShellWord(std::string_view text);
+
 // `text` and blanks up to `width` columns.
 std::string Pad(std::string_view text, size_t width);
 

@@ -253,9 +253,11 @@ class Planner {
     const uint32_t lost = then.mode & kSetId & ~had;
     if (lost == 0 || BELAY_MUTANT("give-setuid")) return then;
     then.mode &= ~lost;
-    plan_.warnings.push_back(EscapeForDisplay(path) +
-                             " comes back without setuid/setgid, which it does not "
-                             "have now");
+    if (!selection_.Has(path)) return then;
+    if (SameState(now, then)) Keep(path, "setid_not_given");
+    plan_.warnings.push_back(
+        EscapeForDisplay(path) + (SameState(now, then) ? " stays" : " comes back") +
+        " without setuid/setgid: a rollback gives no rights that it does not have now");
     return then;
   }
 
@@ -350,15 +352,15 @@ class Planner {
     return Ok();
   }
 
-  // New since the target, and not held by a checkpoint: too large, unreadable. What the
-  // target left out as well is nothing new to anybody.
+  // New since the target, and not held by a checkpoint: too large, a FIFO, a root of
+  // its own. What the target left out as well is nothing new to anybody.
   void NameSkipped() {
     if (!in_.target.rules) return;
     std::unordered_set<std::string> known;
     for (const Pair& pair : pairs_) known.insert(pair.path);
     for (const SkippedPath& skipped : in_.target.Skipped()) known.insert(skipped.path);
     for (const SkippedPath& skipped : in_.now.skipped)
-      if ((skipped.why == Skip::kTooLarge || skipped.why == Skip::kUnreadable) &&
+      if (!IsHeld(skipped.why) && skipped.why != Skip::kIgnored &&
           !known.contains(skipped.path) && !stays_.contains(skipped.path) &&
           !BehindBarrier(skipped.path) && selection_.Has(skipped.path))
         Keep(skipped.path, std::string(SkipName(skipped.why)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <unordered_set>
 
 #include "base/escape.h"
@@ -80,6 +81,27 @@ Result<Fd> OpenRootDir(Store& store, const Root& root) {
   return store.fs().OpenDir(path);
 }
 
+// An error about a file that is made ready beside the others is about the path that it
+// is to become: nobody else knows of a staging directory.
+Error InUsersWords(Error error, const Journal& journal) {
+  const size_t at = error.what.find("/" + journal.stage);
+  if (at == std::string::npos) return error;
+  size_t end = at + 1 + journal.stage.size();
+  std::string path;
+  if (end < error.what.size() && error.what[end] == '/') {
+    // "/<index of the change>.<number>"
+    size_t index = 0;
+    const char* last = error.what.data() + error.what.size();
+    auto [dot, bad] = std::from_chars(error.what.data() + end + 1, last, index);
+    end = std::min(error.what.size(), error.what.find(':', end));
+    if (bad == std::errc() && dot != last && *dot == '.' &&
+        index < journal.changes.size())
+      path = "/" + journal.changes[index].path;
+  }
+  error.what.replace(at, end - at, path);
+  return error;
+}
+
 // Neither done nor taken back: the journal is there, or may be.
 Error Interrupted(const Error& why, const Error& back) {
   Error error(Errc::kIo, why.what + "; taking it back is interrupted: " + back.what);
@@ -131,7 +153,8 @@ class Runner {
     }
     if (back.ok()) back = StoreFound(out);
     if (back.ok()) back = Tidy();
-    if (!back.ok()) return Interrupted(why, back.error());
+    why = InUsersWords(std::move(why), journal_);
+    if (!back.ok()) return Interrupted(why, InUsersWords(back.error(), journal_));
     if (!mover_.theirs().empty()) {
       why.hint = std::string(kOthersChanged) +
                  EscapeForDisplay(mover_.theirs().front()) +
@@ -329,7 +352,8 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   journal.operation.recovered = true;
   Runner runner(store, *dir, std::move(journal));
   if (recorded) {
-    BELAY_OK(runner.Tidy());
+    if (Status tidied = runner.Tidy(); !tidied.ok())
+      return InUsersWords(std::move(tidied).error(), runner.journal());
     out.how = Recovered::How::kTidied;
     out.text = name + " was complete; its traces were removed";
     return std::optional(std::move(out));
