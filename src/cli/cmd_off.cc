@@ -46,7 +46,7 @@ Result<Target> FindTarget(CommandContext& ctx) {
     target.root = at->root;
     // What an interrupted rollback needs must not go, nor half of it be all there is.
     BELAY_TRY(auto recovered, RecoverFirst(ctx, target.opened, target.root));
-    if (recovered) ctx.term.Warn(*recovered);
+    if (recovered) ctx.term.Warn(recovered->text);
     BELAY_TRY(bool waits, JournalFile::Exists(*target.opened->store, target.root.id));
     if (waits)
       return Error(Errc::kRefused,

@@ -13,19 +13,17 @@
 
 namespace belay {
 
-Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
-                                                std::unique_ptr<OpenedStore>& opened,
-                                                const Root& root, int64_t wait_ms) {
+Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,
+                                              std::unique_ptr<OpenedStore>& opened,
+                                              const Root& root, int64_t wait_ms) {
   auto pending = JournalFile::Exists(*opened->store, root.id);
-  if (pending.ok() && !*pending) return std::optional<std::string>();
+  if (pending.ok() && !*pending) return std::optional<Recovered>();
   BELAY_TRY(opened, OpenStore(ctx, Store::Mode::kWriteExisting));
   RollbackRequest request;
   request.root = root;
   request.pid = getpid();
   request.lock_wait_ms = wait_ms;
-  BELAY_TRY(auto recovered, Recover(*opened->store, request));
-  if (!recovered) return std::optional<std::string>();
-  return std::optional(std::move(recovered->text));
+  return Recover(*opened->store, request);
 }
 
 Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
@@ -71,7 +69,7 @@ Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy) {
       auto recovered = RecoverFirst(ctx, *opened, root->root, wait ? 10'000 : 0);
       if (!recovered.ok() && (wait || recovered.error().code != Errc::kBusy))
         return std::move(recovered).error();
-      if (recovered.ok() && *recovered) ctx.term.Warn(**recovered);
+      if (recovered.ok() && *recovered) ctx.term.Warn((*recovered)->text);
       OpenedRoot out{
           .opened = std::move(*opened), .catalog = {}, .root = root->root, .path = dir};
       BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
@@ -170,7 +168,7 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     if (!recovered.ok())
       ctx.term.Warn(StrCat("an interrupted rollback waits: ", recovered.error().what));
     else if (*recovered)
-      ctx.term.Warn(**recovered);
+      ctx.term.Warn((*recovered)->text);
     if (out.opened->store.get() != before) {
       BELAY_TRY(out.catalog, Catalog::Open(out.store()));
     }

@@ -9,6 +9,7 @@
 #include "core/capture.h"
 #include "core/refs.h"
 #include "core/settings.h"
+#include "restore/rollback.h"
 #include "store/catalog.h"
 
 namespace belay {
@@ -39,12 +40,12 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
 enum class WhenBusy { kWait, kNoWait };
 Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy = WhenBusy::kWait);
 
-// Finishes or takes back a rollback that was interrupted, and says so. What was done,
-// in words; nothing when there was nothing. `opened` is opened for writing when needed.
-Result<std::optional<std::string>> RecoverFirst(CommandContext& ctx,
-                                                std::unique_ptr<OpenedStore>& opened,
-                                                const Root& root,
-                                                int64_t wait_ms = 10'000);
+// Finishes or takes back a rollback that was interrupted; nothing when there was none.
+// `opened` is opened for writing when needed.
+Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,
+                                              std::unique_ptr<OpenedStore>& opened,
+                                              const Root& root,
+                                              int64_t wait_ms = 10'000);
 
 // The directory that --root names, or the current one: real where it exists.
 Result<AbsPath> NamedDir(CommandContext& ctx);

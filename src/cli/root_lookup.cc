@@ -53,11 +53,15 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   catalog.reset();
   auto recovered = RecoverFirst(ctx, *opened, root->root);
   // What was not recovered is a failure that stays, and is told as one.
-  if (recovered.ok() && *recovered && (*recovered)->starts_with(kJournalLost))
-    ctx.term.Detail(**recovered);
-  else if (recovered.ok())
-    status.recovered = std::move(*recovered);
-  else
+  if (recovered.ok() && *recovered && (*recovered)->text.starts_with(kJournalLost))
+    ctx.term.Detail((*recovered)->text);
+  else if (recovered.ok() && *recovered &&
+           (*recovered)->how == Recovered::How::kWaiting)
+    status.failures.push_back(
+        {FormatUtcMillis((*opened)->clock.WallMillis()), (*recovered)->text});
+  else if (recovered.ok() && *recovered)
+    status.recovered = (*recovered)->text;
+  else if (!recovered.ok())
     status.failures.push_back(
         {FormatUtcMillis((*opened)->clock.WallMillis()),
          recovered.error().code == Errc::kBusy

@@ -645,7 +645,8 @@ Status Mover::Flush() {
   for (const PathChange& change : journal_.changes) {
     auto at = looker_.Parent(change.path);
     if (!at.ok()) {
-      if (IsAbsence(at.error())) continue;  // went with its directory
+      // Went with its directory. Not so beneath a mount: that is flushed with the rest.
+      if (IsAbsence(at.error()) && at.error().sys != EXDEV) continue;
       return fs_.SyncAll(root_);
     }
     auto stat = fs_.StatAt(at->dir, at->name);

@@ -109,12 +109,34 @@ Error Interrupted(const Error& why, const Error& back) {
       "the next belay command here finishes it or takes it back");
 }
 
+// The first path of the journal, or directory above one, on which something is mounted
+// by now. There was nothing when it was planned: no plan touches what is mounted.
+std::optional<std::string> MountedOver(Fs& fs, const Fd& root, const Journal& journal) {
+  std::unordered_set<std::string> seen;
+  for (const PathChange& change : journal.changes) {
+    const std::string& path = change.path;
+    for (size_t end = 0; end != path.size();) {
+      end = std::min(path.size(), path.find('/', end + 1));
+      std::string at = path.substr(0, end);
+      if (!seen.insert(at).second) continue;
+      auto parsed = RelPath::Parse(at);
+      if (!parsed.ok()) break;
+      auto handle = fs.OpenBeneath(root, *parsed, {.access = OpenMode::Access::kPath});
+      if (!handle.ok()) break;  // not there, or the move will say what is wrong
+      auto stat = fs.Stat(*handle);
+      if (stat.ok() && stat->mount_root) return at;
+    }
+  }
+  return std::nullopt;
+}
+
 // Runs one journal to its end: forward and recorded, or back and forgotten.
 class Runner {
  public:
   Runner(Store& store, const Fd& root, Journal journal,
          std::shared_ptr<const HeldContents> known = nullptr)
       : store_(store),
+        root_(root),
         journal_(std::move(journal)),
         mover_(store, root, journal_, std::move(known)),
         began_(store.clock().SteadyNanos()) {}
@@ -146,6 +168,12 @@ class Runner {
   Status TakeBack(Error why, Outcome& out) {
     out.operation.reset();
     out.verified = false;
+    // What is beneath a mount cannot be taken back now; half of it would be neither
+    // tree.
+    if (auto mounted = MountedOver(store_.fs(), root_, journal_);
+        mounted && !around_mounts_)
+      return Interrupted(why, Error(Errc::kConflict, "something is mounted over " +
+                                                         EscapeForDisplay(*mounted)));
     Status back = BELAY_MUTANT("stay-half-way") ? Ok() : mover_.Move(Way::kBack);
     if (back.ok()) {
       auto verified = mover_.FlushAndVerify(Way::kBack);
@@ -175,6 +203,8 @@ class Runner {
   }
 
   const Journal& journal() const { return journal_; }
+  // What is beneath a mount is passed over, and named.
+  void GoAroundMounts() { around_mounts_ = true; }
 
  private:
   // What raced us goes into the log together with the operation.
@@ -284,9 +314,11 @@ class Runner {
   }
 
   Store& store_;
+  const Fd& root_;
   const Journal journal_;
   Mover mover_;
   const int64_t began_;
+  bool around_mounts_ = false;
 };
 
 // Does the log have this operation? Then it was finished.
@@ -297,7 +329,10 @@ Result<bool> IsRecorded(Store& store, const Operation& operation) {
                      [&](const Operation& o) { return o.id == operation.id; });
 }
 
-Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
+// `around_mounts`: what is beneath something that was mounted since stays as it is,
+// instead of being waited for.
+Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
+                                               bool around_mounts = false) {
   auto loaded = JournalFile::Load(store, root.id);
   if (!loaded.ok()) {
     if (loaded.error().code != Errc::kCorrupt) return std::move(loaded).error();
@@ -358,6 +393,17 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
     out.text = name + " was complete; its traces were removed";
     return std::optional(std::move(out));
   }
+  if (!around_mounts && !BELAY_MUTANT("recover-around-mounts")) {
+    out.mounted = MountedOver(store.fs(), *dir, runner.journal());
+    if (out.mounted) {
+      out.how = Recovered::How::kWaiting;
+      out.text = name + " was interrupted, and something is mounted over " +
+                 EscapeForDisplay(*out.mounted) +
+                 " now; it is finished when that is unmounted";
+      return std::optional(std::move(out));
+    }
+  }
+  if (around_mounts || BELAY_MUTANT("recover-around-mounts")) runner.GoAroundMounts();
   Outcome outcome;
   hold.Release();
   Status forward = runner.Forward({}, outcome);
@@ -394,15 +440,19 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root) {
   return std::optional(std::move(out));
 }
 
-// Before something new is begun: what waits for a directory that is gone is not written
-// over, unless somebody says so.
+// Before something new is begun: what waits for a directory that is gone, or for one
+// that something is mounted over, is not written over, unless somebody says so.
 Result<std::optional<Recovered>> RecoverOrRefuse(Store& store,
                                                  const RollbackRequest& request) {
   BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
   if (!recovered || recovered->how != Recovered::How::kWaiting) return recovered;
   if (!request.force)
     return Error(Errc::kRefused, recovered->text)
-        .WithHint("to give it up and roll back here: belay rollback REF --force");
+        .WithHint(recovered->mounted
+                      ? "to end it without what is beneath: belay rollback REF --force"
+                      : "to give it up and roll back here: belay rollback REF --force");
+  if (recovered->mounted)
+    return RecoverLocked(store, request.root, /*around_mounts=*/true);
   BELAY_TRY(std::string aside, JournalFile::PutAside(store, request.root.id));
   recovered->how = Recovered::How::kDropped;
   recovered->text = Naming(recovered->operation) +

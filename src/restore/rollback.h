@@ -32,8 +32,10 @@ struct RollbackRequest {
   // --preserve-times: files that come back get the time of the checkpoint, not now.
   bool preserve_times = false;
   int64_t lock_wait_ms = 10'000;
-  int64_t pid = 0;     // ours, for others to be told
-  bool force = false;  // give up what was interrupted in a directory that is gone
+  int64_t pid = 0;  // ours, for others to be told
+  // Give up what was interrupted in a directory that is gone; end without what is
+  // beneath a mount.
+  bool force = false;
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
   // Of a rollback: the plan that somebody said yes to. When by now more would be done,
@@ -75,11 +77,13 @@ Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& requ
 // costs one call.
 struct Recovered {
   // kWaiting: the directory that was being rolled back is not there (its disk is not
-  // mounted?), or another one is. Nothing was touched; the journal stays.
+  // mounted?), or another one is, or something is mounted over a part of it. Nothing
+  // was touched; the journal stays.
   enum class How { kFinished, kTakenBack, kTidied, kDropped, kWaiting };
   How how = How::kFinished;
   Operation operation = {};
   std::optional<Checkpoint> raced = {};
+  std::optional<std::string> mounted = {};  // of kWaiting: over this path
   std::string text;  // for people: "finished the rollback to 'x' that was interrupted"
 };
 Result<std::optional<Recovered>> Recover(Store& store, const RollbackRequest& request);

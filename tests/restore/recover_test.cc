@@ -59,6 +59,39 @@ TEST_F(RecoverTest, AnotherDirectoryInThePlaceOfTheRootIsNotTouched) {
   ExpectNoTraces();
 }
 
+TEST_F(RecoverTest, WhatSomethingIsMountedOverIsWaitedFor) {
+  Interrupt();
+  const std::string half = Tree();
+  Must(disk.SetMountRoot(root, N("in-place"), true));
+  for (int again = 0; again < 2; ++again) {
+    auto waiting = Must(world.Recover());
+    ASSERT_TRUE(waiting);
+    EXPECT_EQ(waiting->how, Recovered::How::kWaiting);
+    EXPECT_NE(waiting->text.find("mounted over in-place"), std::string::npos);
+    EXPECT_EQ(Tree(), half) << "neither finished nor taken back around it";
+  }
+  auto refused = world.Rollback("start");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  EXPECT_NE(refused.error().hint.find("--force"), std::string::npos);
+  EXPECT_EQ(Tree(), half);
+
+  Must(disk.SetMountRoot(root, N("in-place"), false));
+  auto finished = Must(world.Recover());
+  ASSERT_TRUE(finished);
+  EXPECT_EQ(finished->how, Recovered::How::kFinished);
+  EXPECT_EQ(Tree(), start);
+  ExpectNoTraces();
+}
+
+TEST_F(RecoverTest, WhatIsBeneathAMountIsGivenUpWhenSomebodySaysSo) {
+  Interrupt();
+  Must(disk.SetMountRoot(root, N("in-place"), true));
+  world.force = true;
+  (void)world.Rollback("start");
+  ExpectNoTraces();
+}
+
 TEST_F(RecoverTest, ARootThatIsGoneIsWaitedForUntilSomebodyGivesItUp) {
   Interrupt();
   Move("project", "unmounted");
