@@ -92,7 +92,7 @@ std::string PlanText(const Plan& plan, bool all) {
     if (group.bytes > 0) out += StrCat(", ", SizeText(group.bytes));
     out += "\n";
     for (size_t i = 0; i < count && (all || i < kShown); ++i)
-      out += StrCat("    ", EscapeForDisplay(group.changes[i]->path),
+      out += StrCat("    ", EscapeForDisplay(ShownPath(group.changes[i]->path)),
                     is_dir(*group.changes[i]) ? "/" : "", "\n");
     if (!all && count > kShown)
       out += StrCat("    ... and ", std::to_string(count - kShown),
@@ -171,7 +171,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     const bool removes = step.op == "delete" || step.op == "rmdir";
     json.BeginObject();
     json.Key("op").String(step.op);
-    json.Key("path").PathValue(change.path);
+    json.Key("path").PathValue(ShownPath(change.path));
     json.Key("from");
     WriteHash(json, step.op == "create" && change.before &&
                             change.before->kind == EntryKind::kDirectory

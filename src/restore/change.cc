@@ -7,7 +7,7 @@ namespace belay {
 
 namespace {
 
-constexpr uint64_t kChange = 1;
+constexpr uint64_t kChange = 1, kRootItself = 2;
 constexpr uint8_t kHasBefore = 1, kHasAfter = 2;
 
 Error Bad(std::string_view what) {
@@ -81,6 +81,15 @@ PathState StateOf(const TreeEntry& entry) {
   return state;
 }
 
+PathState RootState(uint32_t mode, uint32_t uid, uint32_t gid) {
+  PathState state;
+  state.kind = EntryKind::kDirectory;
+  state.mode = mode;
+  state.uid = uid;
+  state.gid = gid;
+  return state;
+}
+
 bool SameContent(const PathState& a, const PathState& b) {
   if (a.kind != b.kind) return false;
   if (a.kind == EntryKind::kFile) return a.id == b.id;
@@ -100,10 +109,11 @@ bool SameState(const std::optional<PathState>& a, const std::optional<PathState>
 Node EncodeChanges(const std::vector<PathChange>& sorted) {
   Node node;
   std::set<ObjectKey> refs;
+  Bytes root;  // a field of its own, which readers that do not know it pass over
   for (const PathChange& change : sorted) {
     Bytes bytes;
     ByteWriter out(bytes);
-    out.Sized(change.path);
+    if (!change.path.empty()) out.Sized(change.path);
     out.U8(static_cast<uint8_t>((change.before ? kHasBefore : 0) |
                                 (change.after ? kHasAfter : 0)));
     for (const auto* state : {&change.before, &change.after}) {
@@ -114,28 +124,52 @@ Node EncodeChanges(const std::vector<PathChange>& sorted) {
       if (!(*state)->xattrs.is_zero())
         refs.insert({ObjectType::kBlob, (*state)->xattrs});
     }
-    node.fields.Add(kChange, bytes);
+    if (change.path.empty())
+      root = std::move(bytes);
+    else
+      node.fields.Add(kChange, bytes);
   }
+  if (!root.empty()) node.fields.Add(kRootItself, root);
   node.refs.assign(refs.begin(), refs.end());
   return node;
 }
 
+namespace {
+
+Status DecodeSides(ByteReader& in, PathChange& change) {
+  const uint8_t flags = in.U8();
+  if (flags == 0 || flags > (kHasBefore | kHasAfter)) return Bad("unknown flags");
+  if (flags & kHasBefore) {
+    BELAY_TRY(change.before, Decode(in));
+  }
+  if (flags & kHasAfter) {
+    BELAY_TRY(change.after, Decode(in));
+  }
+  return in.done() ? Ok() : Bad("bytes left over");
+}
+
+}  // namespace
+
 Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
   std::vector<PathChange> out;
+  const auto roots = node.fields.All(kRootItself);
+  if (roots.size() > 1) return Bad("two roots");
+  for (ByteSpan raw : roots) {
+    ByteReader in(raw);
+    PathChange change;
+    BELAY_OK(DecodeSides(in, change));
+    for (const auto* side : {&change.before, &change.after})
+      if (*side &&
+          ((*side)->kind != EntryKind::kDirectory || !(*side)->xattrs.is_zero()))
+        return Bad("a root that is no plain directory");
+    out.push_back(std::move(change));
+  }
   for (ByteSpan raw : node.fields.All(kChange)) {
     ByteReader in(raw);
     PathChange change;
     change.path = AsText(in.Sized());
     BELAY_OK(CheckPath(change.path));
-    const uint8_t flags = in.U8();
-    if (flags == 0 || flags > (kHasBefore | kHasAfter)) return Bad("unknown flags");
-    if (flags & kHasBefore) {
-      BELAY_TRY(change.before, Decode(in));
-    }
-    if (flags & kHasAfter) {
-      BELAY_TRY(change.after, Decode(in));
-    }
-    if (!in.done()) return Bad("bytes left over");
+    BELAY_OK(DecodeSides(in, change));
     if (!out.empty() && !(out.back().path < change.path)) return Bad("not in order");
     out.push_back(std::move(change));
   }

@@ -21,13 +21,23 @@ using PathState = TreeEntry;
 PathState StateOf(const TreeEntry& entry);
 
 struct PathChange {
-  std::string path;  // valid RelPath bytes
+  // Valid RelPath bytes, or "": the root directory itself, of which only mode and owner
+  // count, and whether it was made (no `before`) or is to go (no `after`).
+  std::string path;
   std::optional<PathState> before, after;
   bool operator==(const PathChange&) const = default;
 };
 
+// As people are shown it: "." is the root itself.
+inline std::string ShownPath(const std::string& path) {
+  return path.empty() ? "." : path;
+}
+
 // kCorrupt when it leads out of the root or into a git directory.
 Status CheckPath(const std::string& bytes);
+
+// A directory as the root is told of.
+PathState RootState(uint32_t mode, uint32_t uid, uint32_t gid);
 
 // Kind and content; of a directory the kind alone.
 bool SameContent(const PathState& a, const PathState& b);

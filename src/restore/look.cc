@@ -134,6 +134,11 @@ Result<Looker::At> Looker::Parent(const std::string& path) {
 }
 
 Result<std::optional<FileStat>> Looker::Stat(const std::string& path) {
+  if (path.empty()) {
+    if (!root_.is_open()) return std::optional<FileStat>();
+    BELAY_TRY(FileStat stat, fs_.Stat(root_));
+    return std::optional(stat);
+  }
   auto at = Parent(path);
   if (!at.ok()) {
     if (IsAbsence(at.error())) return std::optional<FileStat>();
@@ -146,6 +151,12 @@ Result<std::optional<FileStat>> Looker::Stat(const std::string& path) {
 }
 
 Result<std::optional<Looked>> Looker::Look(const std::string& path, ScanSink& sink) {
+  if (path.empty()) {
+    BELAY_TRY(auto stat, Stat(path));
+    if (!stat) return std::optional<Looked>();
+    return std::optional(
+        Looked{.stat = *stat, .state = WithAttributes(*stat, EntryKind::kDirectory)});
+  }
   auto at = Parent(path);
   if (!at.ok()) {
     if (IsAbsence(at.error())) return std::optional<Looked>();

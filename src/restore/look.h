@@ -27,6 +27,7 @@ class Looker {
   Looker(Fs& fs, const Fd& root) : fs_(fs), root_(root) {}
 
   // Nothing when it is absent. What is there but cannot be read is an error (kRefused).
+  // "" is the root itself, whose extended attributes nobody keeps.
   // The content goes to `sink`, which may only hash it.
   Result<std::optional<Looked>> Look(const std::string& path, ScanSink& sink);
   // The same without content, attributes and link target: `state` is left empty.

@@ -514,6 +514,31 @@ Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
   return Ok();
 }
 
+// While the staging directory is in it, we can work in it.
+Status Mover::SetRootAttributes(const PathState& wanted) {
+  const uint32_t mode = wanted.mode | (RootLock() != nullptr ? 0700 : 0);
+  BELAY_TRY(FileStat stat, fs_.Stat(root_));
+  if (stat.uid != wanted.uid || stat.gid != wanted.gid) {
+    if ((stat.mode & mode) != stat.mode) BELAY_OK(fs_.SetMode(root_, stat.mode & mode));
+    BELAY_OK(fs_.SetOwner(root_, wanted.uid, wanted.gid));
+    BELAY_TRY(stat, fs_.Stat(root_));
+  }
+  return stat.mode == mode ? Ok() : fs_.SetMode(root_, mode);
+}
+
+const Plan::Locked* Mover::RootLock() const {
+  for (const Plan::Locked& locked : journal_.locked)
+    if (locked.path.empty()) return &locked;
+  return nullptr;
+}
+
+// What it has when all is over: what it is to become, or what it had.
+uint32_t Mover::RootModeAtTheEnd() const {
+  if (journal_.changes.empty() || !PathOf(0).empty()) return RootLock()->mode;
+  const Maybe& to = To(0, way_);
+  return to ? to->mode : From(0, way_)->mode;
+}
+
 // On the way back there is nowhere else to go: who put a directory where a file was, or
 // took the directory away, would otherwise keep everybody out for good.
 Status Mover::LeaveTheirs(size_t index, Status step) {
@@ -564,6 +589,7 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
   // 1. What goes, children before their directories.
   for (size_t i = count; i-- > 0;) {
     BELAY_OK(stopped());
+    if (PathOf(i).empty()) continue;  // the root itself: Finish()
     const Maybe& from = From(i, way);
     const Maybe& to = To(i, way);
     if (IsLeaf(from) && !IsLeaf(to)) {
@@ -583,7 +609,7 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
     BELAY_OK(stopped());
     const Maybe& from = From(i, way);
     const Maybe& to = To(i, way);
-    if (!to) continue;
+    if (!to || PathOf(i).empty()) continue;
     if (IsDir(to)) {
       if (!IsDir(from)) BELAY_OK(LeaveTheirs(i, MakeDirectory(i)));
     } else if (!IsLeaf(from)) {
@@ -619,6 +645,8 @@ Status Mover::Finish(Way way) {
   for (const auto& [path, state] : last) {
     if (state == nullptr)
       BELAY_OK(SetModeOf(path, narrow.at(path)));
+    else if (path.empty())
+      BELAY_OK(SetRootAttributes(*state));
     else
       BELAY_OK(SetAttributes(path, *state));
   }
@@ -643,6 +671,7 @@ Status Mover::Flush() {
   if (files + dirs.size() > kFlushedOneByOne) return fs_.SyncAll(root_);
   looker_.Forget();
   for (const PathChange& change : journal_.changes) {
+    if (change.path.empty()) continue;  // among the directories
     auto at = looker_.Parent(change.path);
     if (!at.ok()) {
       // Went with its directory. Not so beneath a mount: that is flushed with the rest.
@@ -683,6 +712,13 @@ Result<Mover::Wrong> Mover::VerifyOne(size_t i, Way way, Looker& looker) const {
   const Maybe& to = To(i, way);
   if (std::find(left_.begin(), left_.end(), path) != left_.end())
     return Wrong::kNothing;
+  if (path.empty()) {
+    if (!to) return Wrong::kNothing;  // goes when all else is over
+    BELAY_TRY(FileStat root, fs_.Stat(root_));
+    const uint32_t mode = to->mode | (RootLock() != nullptr ? 0700 : 0);
+    const bool right = root.mode == mode && root.uid == to->uid && root.gid == to->gid;
+    return right ? Wrong::kNothing : Wrong::kAttributes;
+  }
   HashSink sink;
   auto looked = looker.Look(path, sink);
   if (!looked.ok()) {
@@ -780,10 +816,8 @@ Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
 }
 
 Status Mover::RemoveStage() {
-  const Plan::Locked* root_lock = nullptr;
-  for (const Plan::Locked& locked : journal_.locked)
-    if (locked.path.empty()) root_lock = &locked;
-  if (root_lock != nullptr) BELAY_OK(SetModeOf("", root_lock->mode | 0700));
+  const Plan::Locked* root_lock = RootLock();
+  if (root_lock != nullptr) BELAY_OK(SetModeOf("", RootModeAtTheEnd() | 0700));
   BELAY_OK(OpenStage(false));
   if (stage_.is_open() && !BELAY_MUTANT("forget-staged-files")) {
     BELAY_TRY(auto listed, fs_.List(stage_));
@@ -797,7 +831,7 @@ Status Mover::RemoveStage() {
     Status gone = fs_.RemoveDir(root_, Name::Literal(journal_.stage));
     if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
   }
-  if (root_lock != nullptr) BELAY_OK(SetModeOf("", root_lock->mode));
+  if (root_lock != nullptr) BELAY_OK(SetModeOf("", RootModeAtTheEnd()));
   // None was ever made.
   if (!staged_ && root_lock == nullptr && !journal_.operation.recovered) return Ok();
   // Before the journal goes: without it nobody would know that the directory is ours.

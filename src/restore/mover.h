@@ -110,6 +110,9 @@ class Mover {
   Status WriteManyInPlace(const std::function<bool()>& stop);
   Status SetAttributes(const std::string& path, const PathState& wanted);
   Status SetModeOf(const std::string& path, uint32_t mode);
+  Status SetRootAttributes(const PathState& wanted);
+  const Plan::Locked* RootLock() const;
+  uint32_t RootModeAtTheEnd() const;
   Result<Wrong> VerifyOne(size_t index, Way way, Looker& looker) const;
   Status LeaveTheirs(size_t index, Status step);
   Status Finish(Way way);

@@ -78,6 +78,10 @@ class Historian {
     Changes out;
     for (PathChange& change : changes) {
       if (!selection_.Has(change.path)) continue;
+      if (change.path.empty()) {  // the root itself is in no tree
+        out["."] = KindOf(change.before, change.after);
+        continue;
+      }
       out[change.path] = KindOf(change.before, change.after);
       pending_[change.path] = std::move(change.after);
     }

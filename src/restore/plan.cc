@@ -77,6 +77,7 @@ class Planner {
     BELAY_OK(Compare());
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Pair& a, const Pair& b) { return a.path < b.path; });
+    DecideRoot();
     for (const Pair& pair : pairs_) BELAY_OK(Decide(pair));
     NameSkipped();
     BELAY_OK(LookForIgnored());
@@ -191,12 +192,12 @@ class Planner {
            std::optional<PathState> after) {
     if (SameState(before, after)) return;
     PathChange change{path, std::move(before), std::move(after)};
-    if (!selection_.Has(path)) {
+    if (!path.empty() && !selection_.Has(path)) {
       if (IsDir(change.after) && !IsDir(change.before))
         unasked_dirs_.emplace(path, std::move(change));
       return;
     }
-    if (change.after) AddParents(path);
+    if (change.after && !path.empty()) AddParents(path);
     plan_.changes.push_back(std::move(change));
   }
 
@@ -233,6 +234,31 @@ class Planner {
     }
     Add(pair.path, pair.now, WithSetId(pair.now, *pair.target, pair.path));
     return Ok();
+  }
+
+  // The directory itself: who made it private, or read-only, made that part of a state.
+  void DecideRoot() {
+    const bool asked = options_.select.empty() ||
+                       std::find(options_.select.begin(), options_.select.end(), "") !=
+                           options_.select.end();
+    if (!asked || !in_.root.is_open() || !in_.target.rules ||
+        BELAY_MUTANT("forget-root-mode"))
+      return;
+    PathState now = RootState(in_.now.mode, in_.now.uid, in_.now.gid);
+    const RulesRecord& rules = *in_.target.rules;
+    PathState then = RootState(rules.mode, rules.uid, rules.gid);
+    if (options_.uid != 0) {
+      // Nobody but root gives it away, nobody but its owner changes it.
+      then.uid = now.uid;
+      if (std::find(options_.groups.begin(), options_.groups.end(), then.gid) ==
+          options_.groups.end())
+        then.gid = now.gid;
+      if (now.uid != options_.uid) {
+        if (then.mode != now.mode) Keep(".", "other_owner", true);
+        return;
+      }
+    }
+    Add("", now, then);
   }
 
   // A repository that the target did not have: it stays whole. Also one that git would
@@ -721,6 +747,11 @@ struct Ground {
 
 void LookAtGround(Fs& fs, const Fd& root, Looker& looker, const PathChange& change,
                   Ground& ground) {
+  if (change.path.empty()) {
+    auto stat = looker.Stat("");
+    if (stat.ok()) ground.self = *stat;
+    return;
+  }
   auto at = looker.Parent(change.path);
   if (ground.ask_parent && root.is_open()) {
     // The directory is open already, unless we may not read it.
@@ -754,12 +785,18 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
   std::vector<Ground> grounds(plan.changes.size());
   std::unordered_set<std::string> seen_dirs;
   for (size_t i = 0; i < grounds.size(); ++i)
-    grounds[i].ask_parent = seen_dirs.insert(ParentOf(plan.changes[i].path)).second;
+    grounds[i].ask_parent = !plan.changes[i].path.empty() &&
+                            seen_dirs.insert(ParentOf(plan.changes[i].path)).second;
   Looker lookers[] = {Looker(fs, root), Looker(fs, root)};
   OnBothThreads(grounds.size(), [&](size_t thread, size_t i) {
     LookAtGround(fs, root, lookers[thread], plan.changes[i], grounds[i]);
     return true;
   });
+  auto lock = [&](Plan::Locked one) {
+    if (std::none_of(plan.locked.begin(), plan.locked.end(),
+                     [&](const Plan::Locked& l) { return l.path == one.path; }))
+      plan.locked.push_back(std::move(one));
+  };
   bool foreign_owner = false;
   plan.bytes_needed = plan.inodes_needed = 0;
   auto may_give = [&](const PathState& state) {
@@ -800,9 +837,16 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
       if (ground.parent->immutable) immutable.push_back(parent.empty() ? "." : parent);
       if (options.uid != 0 && ground.parent->uid == options.uid &&
           (ground.parent->mode & 0300) != 0300)
-        plan.locked.push_back({parent, ground.parent->mode});
+        lock({parent, ground.parent->mode});
     }
-    if (ground.self && ground.self->immutable) immutable.push_back(change.path);
+    // What the root is to become comes last: the staging directory is in it until then.
+    if (change.path.empty() && ground.self && options.uid != 0 &&
+        ground.self->uid == options.uid &&
+        ((ground.self->mode & 0300) != 0300 ||
+         (change.after && (change.after->mode & 0300) != 0300)))
+      lock({"", ground.self->mode});
+    if (ground.self && ground.self->immutable)
+      immutable.push_back(ShownPath(change.path));
     if (ground.in_use) busy.push_back(change.path);
   }
   std::erase_if(plan.changes, [](const PathChange& change) {

@@ -30,6 +30,8 @@ class Replay {
     BELAY_TRY(auto looked, looker_.Look(change.path, draft_.sink));
     std::optional<PathState> now;
     if (looked && !looked->special) now = StateOf(looked->state);
+    // The root was to be made, and is there: as good.
+    if (change.path.empty() && !change.before) return Ok();
     const bool special = looked && looked->special;
     if (!special && SameState(now, change.after)) return Ok();
     // A directory counts by being one: what is in it has changes of its own.
@@ -56,11 +58,28 @@ class Replay {
     std::unordered_set<std::string> going;
     for (const PathChange& change : plan_.changes) {
       if (!change.after) going.insert(change.path);
-      if (IsDir(change.before) && !IsDir(change.after) &&
+      if (IsDir(change.before) && !IsDir(change.after) && !change.path.empty() &&
           (change.after || !was_dir.contains(change.path)))
         giving_way.push_back(change.path);
     }
     for (const std::string& dir : giving_way) BELAY_OK(Empty(dir, going));
+    return Ok();
+  }
+
+  // A root that is to go must be empty by then; else it stays.
+  Status KeepRootIfNeeded() {
+    if (plan_.changes.empty()) return Ok();
+    const PathChange& first = plan_.changes.front();
+    if (!first.path.empty() || first.after) return Ok();
+    std::unordered_set<std::string> going;
+    for (const PathChange& change : plan_.changes)
+      if (!change.after) going.insert(change.path);
+    BELAY_TRY(auto listed, store_.fs().List(root_));
+    if (std::all_of(listed.begin(), listed.end(),
+                    [&](const DirEntry& entry) { return going.contains(entry.name); }))
+      return Ok();
+    plan_.changes.erase(plan_.changes.begin());
+    plan_.kept.push_back({".", "not_empty"});
     return Ok();
   }
 
@@ -123,7 +142,7 @@ class Replay {
   }
 
   Status Add(PathChange change) {
-    if (change.before) {
+    if (change.before && !change.path.empty()) {
       BELAY_TRY(RelPath path, RelPath::Parse(change.path));
       BELAY_TRY(auto covered, FindInTree(draft_.tree, path, draft_.trees));
       if ((!covered || !SameState(StateOf(*covered), change.before)) &&
@@ -189,6 +208,7 @@ Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
   Replay replay(store, root, draft, exact, conflicts);
   for (const PathChange& change : wanted) BELAY_OK(replay.Decide(change));
   BELAY_OK(replay.EmptyDirectories(wanted));
+  BELAY_OK(replay.KeepRootIfNeeded());
   BELAY_OK(replay.BringParents());
   Plan plan = replay.TakePlan();
   if (!conflicts.empty()) {

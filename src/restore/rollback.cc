@@ -81,6 +81,54 @@ Result<Fd> OpenRootDir(Store& store, const Root& root) {
   return store.fs().OpenDir(path);
 }
 
+// The root itself among `changes`, which it comes first of.
+const PathChange* RootItself(const std::vector<PathChange>& changes) {
+  return changes.empty() || !changes.front().path.empty() ? nullptr : &changes.front();
+}
+bool MakesRoot(const std::vector<PathChange>& changes) {
+  const PathChange* root = RootItself(changes);
+  return root != nullptr && !root->before;
+}
+bool TakesRootAway(const std::vector<PathChange>& changes) {
+  const PathChange* root = RootItself(changes);
+  return root != nullptr && !root->after && !BELAY_MUTANT("leave-empty-root");
+}
+
+// Gone, or gone as before, unless there is something in it or to be done. After the
+// journal: who finds one waits for the root.
+bool TakeRootAway(Store& store, const Root& root) {
+  auto pending = JournalFile::Exists(store, root.id);
+  auto path = AbsPath::Parse(root.path);
+  if (!pending.ok() || *pending || !path.ok() || path->is_root()) return false;
+  auto parent = store.fs().OpenDir(path->parent());
+  auto name = RelPath::Parse(std::string_view(path->bytes()).substr(1));
+  return parent.ok() && name.ok() &&
+         store.fs().RemoveDir(*parent, name->basename()).ok();
+}
+
+// A root that is gone comes back, empty at first.
+Result<Fd> MakeRoot(Store& store, const Root& root, const PathState& wanted) {
+  BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
+  if (!path.is_root()) {
+    BELAY_TRY(Fd parent, MakeDirs(store.fs(), path.parent(), 0755));
+  }
+  BELAY_TRY(Fd dir, MakeDirs(store.fs(), path, wanted.mode | 0700));
+  BELAY_TRY(FileStat stat, store.fs().Stat(dir));
+  if (stat.uid != wanted.uid || stat.gid != wanted.gid)
+    (void)store.fs().SetOwner(dir, wanted.uid, wanted.gid);
+  BELAY_OK(store.fs().SetMode(dir, wanted.mode));
+  return dir;
+}
+
+// The plan of an operation that made the root: so that an undo takes it away.
+Status AddMadeRoot(Store& store, const Fd& root, Plan& plan) {
+  BELAY_TRY(FileStat stat, store.fs().Stat(root));
+  if (RootItself(plan.changes) != nullptr) plan.changes.erase(plan.changes.begin());
+  plan.changes.insert(plan.changes.begin(),
+                      {"", std::nullopt, RootState(stat.mode, stat.uid, stat.gid)});
+  return Ok();
+}
+
 // An error about a file that is made ready beside the others is about the path that it
 // is to become: nobody else knows of a staging directory.
 Error InUsersWords(Error error, const Journal& journal) {
@@ -149,7 +197,8 @@ class Runner {
         out.changed_by_others = verified->changed;
         for (const std::string& path : verified->attributes)
           out.warnings.push_back("mode, owner or attributes of " +
-                                 EscapeForDisplay(path) + " could not be set");
+                                 EscapeForDisplay(ShownPath(path)) +
+                                 " could not be set");
         out.verified = verified->changed.empty() && verified->attributes.empty();
       } else {
         moved = std::move(verified).error();
@@ -389,6 +438,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
   if (recorded) {
     if (Status tidied = runner.Tidy(); !tidied.ok())
       return InUsersWords(std::move(tidied).error(), runner.journal());
+    if (TakesRootAway(runner.journal().changes)) TakeRootAway(store, root);
     out.how = Recovered::How::kTidied;
     out.text = name + " was complete; its traces were removed";
     return std::optional(std::move(out));
@@ -409,6 +459,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
   Status forward = runner.Forward({}, outcome);
   if (outcome.raced) out.raced = outcome.raced;
   if (forward.ok()) {
+    if (TakesRootAway(runner.journal().changes)) TakeRootAway(store, root);
     out.operation = *outcome.operation;
     out.how = Recovered::How::kFinished;
     out.text =
@@ -421,6 +472,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
   // Taken back, unless the journal is still there.
   BELAY_TRY(bool pending, JournalFile::Exists(store, root.id));
   if (pending) return std::move(forward).error();
+  if (MakesRoot(runner.journal().changes)) TakeRootAway(store, root);
   out.how = Recovered::How::kTakenBack;
   out.text =
       "took back " + name + " that was interrupted (" + forward.error().what + ")";
@@ -486,7 +538,7 @@ Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& dra
 // that it is overwritten was said.
 std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
   auto text = [](const Step& step) {
-    return std::string(step.op) + " " + step.change->path;
+    return std::string(step.op) + " " + ShownPath(step.change->path);
   };
   std::unordered_set<std::string> known;
   for (const Step& step : StepsOf(shown.changes)) known.insert(text(step));
@@ -595,35 +647,26 @@ Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
   return error;
 }
 
-// A root that is gone comes back, empty at first, as the checkpoint knew it.
-// True: it was gone.
-Result<bool> BringRootBack(Store& store, const Root& root, const StateView& target) {
-  BELAY_TRY(AbsPath path, AbsPath::Parse(root.path));
-  auto there = store.fs().OpenDir(path);
-  if (there.ok() || there.error().code != Errc::kNotFound) {
-    if (there.ok()) return false;
-    return std::move(there).error();
-  }
-  if (!path.is_root()) {
-    BELAY_TRY(Fd parent, MakeDirs(store.fs(), path.parent(), 0755));
-  }
-  const uint32_t mode = target.rules ? target.rules->mode : 0755;
-  BELAY_TRY(Fd dir, MakeDirs(store.fs(), path, mode | 0700));
-  BELAY_TRY(FileStat stat, store.fs().Stat(dir));
-  if (target.rules && (stat.uid != target.rules->uid || stat.gid != target.rules->gid))
-    (void)store.fs().SetOwner(dir, target.rules->uid, target.rules->gid);
-  if ((mode | 0700) != mode) BELAY_OK(store.fs().SetMode(dir, mode));
-  return true;
+PathState RootOf(const StateView& target) {
+  if (!target.rules) return RootState(0755, 0, 0);
+  return RootState(target.rules->mode, target.rules->uid, target.rules->gid);
 }
 
-// After a failure: gone as before, unless there is something in it or to be done.
-void TakeRootAway(Store& store, const Root& root) {
-  auto pending = JournalFile::Exists(store, root.id);
-  auto path = AbsPath::Parse(root.path);
-  if (!pending.ok() || *pending || !path.ok() || path->is_root()) return;
-  auto parent = store.fs().OpenDir(path->parent());
-  auto name = RelPath::Parse(std::string_view(path->bytes()).substr(1));
-  if (parent.ok() && name.ok()) (void)store.fs().RemoveDir(*parent, name->basename());
+// True: it was gone, and is there again as the checkpoint knew it.
+Result<bool> BringRootBack(Store& store, const RollbackRequest& request,
+                           PathState wanted) {
+  auto there = OpenRootDir(store, request.root);
+  if (there.ok()) return false;
+  if (there.error().code != Errc::kNotFound) return std::move(there).error();
+  if (request.plan.uid != 0) {
+    wanted.uid = request.plan.uid;
+    if (std::find(request.plan.groups.begin(), request.plan.groups.end(), wanted.gid) ==
+            request.plan.groups.end() &&
+        !request.plan.groups.empty())
+      wanted.gid = request.plan.groups.front();
+  }
+  BELAY_TRY(Fd made, MakeRoot(store, request.root, wanted));
+  return true;
 }
 
 Operation RollbackTo(const Checkpoint& target, const RollbackRequest& request) {
@@ -650,17 +693,29 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   const std::string what = "before " + std::string(OperationName(operation.kind)) +
                            " of the rollback to " + Quoted(operation.label);
   std::vector<Conflict> conflicts;
+  bool was_gone = false;
+  if (MakesRoot(changes)) {
+    BELAY_TRY(was_gone, BringRootBack(store, request, *changes.front().after));
+  }
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     conflicts.clear();
     BELAY_TRY(Plan plan,
               PlanReplay(store, root, draft, changes, request.plan, exact, conflicts));
-    if (!conflicts.empty()) plan.changes.clear();
+    if (!conflicts.empty())
+      plan.changes.clear();
+    else if (was_gone)
+      BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
   };
-  BELAY_TRY(out, Perform(store, request, std::move(operation), what, std::nullopt, make,
-                         std::move(out)));
-  out.conflicts = std::move(conflicts);
-  return out;
+  auto done = Perform(store, request, std::move(operation), what, std::nullopt, make,
+                      std::move(out));
+  if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
+  if (!done.ok()) return done;
+  done->conflicts = std::move(conflicts);
+  if (done->operation && TakesRootAway(done->plan.changes) &&
+      !TakeRootAway(store, request.root))
+    done->plan.kept.push_back({".", "not_empty"});
+  return done;
 }
 
 // Changes that neither a commit nor git's index has, among what would be overwritten:
@@ -741,6 +796,8 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .root_path = scan.root,
                         .other_roots = scan.other_roots};
   BELAY_TRY(out.plan, MakePlan(input, options));
+  if (!root.is_open())
+    out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
   out.plan.contents.reset();  // a person may take long to decide
   if (!view.trouble.empty())
@@ -756,7 +813,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   Outcome out;
   if (recovered) out.warnings.push_back(recovered->text);
   BELAY_TRY(StateView view, LoadTarget(store, target));
-  BELAY_TRY(const bool was_gone, BringRootBack(store, request.root, view));
+  BELAY_TRY(const bool was_gone, BringRootBack(store, request, RootOf(view)));
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
                            "); nothing was deleted");
@@ -777,14 +834,16 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .sink = draft.sink,
                           .root_path = root_path,
                           .other_roots = others};
-    return MakePlan(input, options);
+    BELAY_TRY(Plan plan, MakePlan(input, options));
+    if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
+    return plan;
   };
   std::optional<int64_t> times;
   if (request.preserve_times) times = target.made_ms * 1'000'000;
   auto done = Perform(store, request, RollbackTo(target, request),
                       "before rollback to " + Quoted(LabelOf(target)), times, make,
                       std::move(out));
-  if (!done.ok() && was_gone) TakeRootAway(store, request.root);
+  if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
   return done;
 }
 

@@ -9,11 +9,18 @@ namespace {
 void CheckPaths(const std::vector<PathChange>& changes) {
   const std::string* last = nullptr;
   for (const PathChange& change : changes) {
+    BELAY_CHECK(change.before || change.after);
+    if (change.path.empty()) {  // the root itself, once, first
+      BELAY_CHECK(last == nullptr);
+      for (const auto* side : {&change.before, &change.after})
+        BELAY_CHECK(!*side || (*side)->kind == EntryKind::kDirectory);
+      last = &change.path;
+      continue;
+    }
     auto path = RelPath::Parse(change.path);
     BELAY_CHECK(path.ok());
     for (std::string_view name : path->Components()) BELAY_CHECK(!IsGitAlias(name));
     BELAY_CHECK(last == nullptr || *last < change.path);
-    BELAY_CHECK(change.before || change.after);
     last = &change.path;
   }
 }

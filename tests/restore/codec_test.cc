@@ -40,7 +40,8 @@ PathState Symlink(std::string target) {
 std::vector<PathChange> SomeChanges() {
   PathState attributed = File("b");
   attributed.xattrs = Sha256::Of(AsBytes("xattrs"));
-  return {{"a", File("1"), File("2")},
+  return {{"", Directory(0700), Directory(0755)},
+          {"a", File("1"), File("2")},
           {"b", std::nullopt, attributed},
           {"c\xff\n", Symlink("x"), std::nullopt},
           {"d", Directory(), File("now a file", 0600)},

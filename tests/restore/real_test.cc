@@ -249,7 +249,9 @@ TEST_F(RealRollbackTest, AReadOnlyRootOfAUserIsRolledBackAndStaysReadOnly) {
     project.world.plan.uid = 65534;
     project.world.plan.groups = {65534};
     project.Put("a", "then", 0444);
+    Must(fs.SetMode(project.root, 0555));
     Must(project.world.Capture("start"));
+    Must(fs.SetMode(project.root, 0755));
     project.Remove("a");
     project.Put("b", "now");
     Must(fs.SetMode(project.root, 0555));

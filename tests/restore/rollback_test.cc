@@ -324,12 +324,25 @@ TEST_F(RollbackTest, TheRootItselfMayBeGone) {
   Must(RemoveTree(disk, top, N("project")));
   Outcome preview = Must(world.Preview("start"));
   EXPECT_TRUE(Mentions(preview.warnings, "gone"));
-  EXPECT_EQ(Steps(preview.plan), "mkdir d, create d/a, create x");
+  EXPECT_EQ(Steps(preview.plan), "mkdir ., mkdir d, create d/a, create x");
   EXPECT_FALSE(disk.OpenDir(world.project).ok()) << "a preview made it";
   Must(world.Rollback("start"));
   EXPECT_EQ(Tree(), then);
+  EXPECT_EQ(Must(world.Undo()).undone, "the rollback to 'start'");
+  EXPECT_FALSE(disk.OpenDir(world.project).ok()) << "it was made, and is still there";
+  Must(world.Redo());
+  EXPECT_EQ(Tree(), then);
   Must(world.Undo());
-  EXPECT_EQ(Tree(), "");
+  EXPECT_FALSE(disk.OpenDir(world.project).ok());
+  Must(world.Redo());
+  EXPECT_EQ(Tree(), then);
+  // With something else in it by now, it stays.
+  root = Must(disk.OpenDir(world.project));
+  Put("mine.log", "ignored");
+  Outcome undone = Must(world.Undo());
+  EXPECT_EQ(Kept(undone.plan), ". not_empty");
+  EXPECT_EQ(Must(disk.List(root)).size(), 1u);
+  EXPECT_EQ(Read("mine.log"), "ignored");
 }
 
 TEST_F(RollbackTest, ARootThatIsGoneIsNotMadeWhenTheTargetIsDamaged) {

@@ -144,7 +144,8 @@ class Project {
 inline std::string Steps(const Plan& plan) {
   std::string out;
   for (const Step& step : StepsOf(plan.changes))
-    out += (out.empty() ? "" : ", ") + std::string(step.op) + " " + step.change->path;
+    out += (out.empty() ? "" : ", ") + std::string(step.op) + " " +
+           ShownPath(step.change->path);
   return out;
 }
 // "a ignored_then, b secret"

@@ -352,7 +352,11 @@ Status EditTree(Fs& fs, const Fd& root, uint64_t seed, bool owners) {
   if (now()) pen.Put(kLatin1, "still no UTF-8");
   if (now()) pen.Remove(kNewline);
   if (owners && now()) pen.Owner("src/zero", 4321, 4322);
-  return pen.status();
+  BELAY_OK(pen.status());
+  // The directory itself: read-only for its owner, or somebody else's.
+  if (now()) BELAY_OK(fs.SetMode(root, owners ? 0750 : 0555));
+  if (owners && now()) BELAY_OK(fs.SetOwner(root, 4321, 4322));
+  return Ok();
 }
 
 // What a rollback leaves alone, though the checkpoint does not have it so.
