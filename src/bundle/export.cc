@@ -394,7 +394,7 @@ Status Exporter::Step(const TreeEntry& given) {
       BELAY_TRY(bool entered, Enter(entry.id, std::move(own), std::move(now)));
       if (entered) return Ok();
       path_.resize(frames_.back().path_length);
-      Leave(entry, Skip::kUnreadable);
+      Leave(entry, Skip::kPurged);
       return Ok();
     } else {
       if (!entry.xattrs.is_zero()) {
@@ -411,7 +411,7 @@ Status Exporter::Step(const TreeEntry& given) {
     if (!there.ok())
       return Context(there.error(), EscapeForDisplay(path_ + entry.name));
     if (!*there) {
-      Leave(entry, Skip::kUnreadable);
+      Leave(entry, Skip::kPurged);
       return Ok();
     }
   }

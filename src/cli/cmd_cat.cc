@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "core/purged.h"
 #include "core/state_view.h"
 
 namespace belay {
@@ -84,6 +85,12 @@ ExitCode CmdCat(CommandContext& ctx) {
   if (e.kind == EntryKind::kDirectory)
     return ctx.term.Fail(Error(Errc::kInvalid, StrCat(shown, " is a directory"))
                              .WithHint("`belay ls` lists what is in one"));
+  if (e.kind == EntryKind::kFile) {
+    auto purged = PurgedSet::Load(*root->catalog);
+    if (!purged.ok()) return ctx.term.Fail(purged.error());
+    if (purged->Has(e.id, c.seq))
+      return ctx.term.Fail(Error(Errc::kPurged, StrCat(shown, " was purged")));
+  }
   if (!ctx.args.has("--reveal") && !BELAY_MUTANT("reveal-secrets")) {
     auto secret = IsSecret(ctx, *root, *view, *rel);
     if (!secret.ok()) return ctx.term.Fail(secret.error());

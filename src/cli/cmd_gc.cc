@@ -12,6 +12,7 @@ ExitCode CmdGc(CommandContext& ctx) {
   if (opened.ok()) {
     Progress progress(ctx.term, (*opened)->clock, "collecting");
     GcOptions options;
+    options.everything = ctx.args.has("--everything");
     options.progress = [&](uint64_t done, uint64_t total) {
       progress.Update(done, total);
     };
@@ -21,9 +22,14 @@ ExitCode CmdGc(CommandContext& ctx) {
     ctx.term.WorkIsDone();
     // Also the catalogue's: the older it is, the less it can say when something is
     // damaged. It is built when it is next asked in any case.
-    if (auto catalog = Catalog::Open(*(*opened)->store);
-        catalog.ok() && report.generation_changed)
-      (void)(*catalog)->CatchUp();
+    auto catalog = Catalog::Open(*(*opened)->store);
+    if (catalog.ok() && report.generation_changed) (void)(*catalog)->CatchUp();
+    if (options.everything) {
+      // Its full text forgets words only when it is built anew.
+      Status rebuilt =
+          catalog.ok() ? (*catalog)->Rebuild() : Status(std::move(catalog).error());
+      if (!rebuilt.ok()) return FailOnStore(ctx, rebuilt.error());
+    }
   } else if (opened.error().code != Errc::kNotFound) {
     return FailOnStore(ctx, opened.error());
   }

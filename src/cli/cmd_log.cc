@@ -37,6 +37,9 @@ Row RowOf(const Deed& deed) {
 }
 
 std::string DeedTitle(const Row& row) {
+  if (row.deed == "purge")
+    return StrCat("purge of ", EscapeForDisplay(row.operation.label), " (",
+                  CountText(row.checkpoints, "checkpoint"), ")");
   return StrCat(row.deed, " '", EscapeForDisplay(row.operation.label), "'",
                 row.checkpoints > 1
                     ? StrCat(" and ", std::to_string(row.checkpoints - 1), " more")

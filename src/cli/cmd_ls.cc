@@ -5,6 +5,7 @@
 #include "cli/open_root.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "core/purged.h"
 #include "core/state_view.h"
 
 namespace belay {
@@ -17,6 +18,8 @@ struct Source {
   Scan::TreeReader read;
   std::optional<std::string> checkpoint;  // its id
   HeldLock hold;
+  PurgedSet purged = {};
+  uint64_t seq = 0;
 };
 
 Result<Source> OpenNow(CommandContext& ctx, OpenedRoot& root) {
@@ -42,8 +45,10 @@ Result<Source> OpenSource(CommandContext& ctx, OpenedRoot& root, std::string_vie
   BELAY_TRY(FoundRef found, FindCheckpoint(ctx, root, ref));
   BELAY_TRY(HeldLock hold, root.store().HoldForReading());
   BELAY_TRY(StateView view, LoadState(root.store(), found.entry.checkpoint.state));
-  return Source{view.state.tree, TreesOf(root.store()),
-                found.entry.checkpoint.id.text(), std::move(hold)};
+  BELAY_TRY(PurgedSet purged, PurgedSet::Load(*root.catalog));
+  return Source{
+      view.state.tree, TreesOf(root.store()), found.entry.checkpoint.id.text(),
+      std::move(hold), std::move(purged),     found.entry.checkpoint.seq};
 }
 
 std::string_view KindName(EntryKind kind) {
@@ -85,6 +90,7 @@ class Lister {
       : term_(ctx.term), long_(ctx.args.has("--long")), null_(ctx.args.has("--null")) {}
 
   void Begin(const Source& source, std::string_view root, std::string_view path) {
+    source_ = &source;
     if (!term_.json()) return;
     json_.BeginObject();
     json_.Key("root").PathValue(root);
@@ -112,6 +118,7 @@ class Lister {
     if (directory) line += '/';
     if (long_ && e.kind == EntryKind::kSymlink)
       line += StrCat(" -> ", null_ ? e.target : EscapeForDisplay(e.target));
+    if (!null_ && IsPurged(e)) line += "  (purged)";
     line += null_ ? '\0' : '\n';
     term_.Out(line);
   }
@@ -139,10 +146,16 @@ class Lister {
     else
       json_.Key("hash").String(e.id.hex());
     if (!e.xattrs.is_zero()) json_.Key("xattrs").String(e.xattrs.hex());
+    json_.Key("purged").Bool(IsPurged(e));
     json_.EndObject();
   }
 
+  bool IsPurged(const TreeEntry& e) const {
+    return e.kind == EntryKind::kFile && source_->purged.Has(e.id, source_->seq);
+  }
+
   Terminal& term_;
+  const Source* source_ = nullptr;  // while it is listed
   const bool long_;
   const bool null_;
   JsonWriter json_;

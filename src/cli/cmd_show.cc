@@ -6,6 +6,7 @@
 #include "cli/open_root.h"
 #include "cli/text.h"
 #include "core/annotate.h"
+#include "core/purged.h"
 #include "core/settings_table.h"
 #include "core/state_rules.h"
 #include "core/state_view.h"
@@ -42,6 +43,7 @@ struct Details {
   std::vector<SkippedPath> skipped;
   std::optional<std::string> before;  // id of the checkpoint it is compared with
   std::vector<ChangedPath> changed;
+  std::vector<std::string> purged;  // paths it had, by path
   std::vector<std::string> trouble;
 };
 
@@ -54,6 +56,15 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
   if (!d.view.trouble.empty())
     d.trouble.push_back(StrCat("the rules of this state: ", d.view.trouble));
   d.skipped = d.view.Skipped();
+  BELAY_TRY(PurgedSet purged, PurgedSet::Load(*root.catalog));
+  if (!purged.empty())
+    (void)WalkTree(d.view.state.tree, "", TreesOf(store),
+                   [&](const std::string& path, const TreeEntry& entry) -> Status {
+                     if (entry.kind == EntryKind::kFile && purged.Has(entry.id, c.seq))
+                       d.purged.push_back(path);
+                     return Ok();
+                   });
+  std::sort(d.purged.begin(), d.purged.end());
   BELAY_TRY(auto before, root.catalog->ListCheckpoints(
                              {.root = c.root, .before_seq = c.seq, .limit = 1}));
   ObjectId from;
@@ -142,6 +153,7 @@ void WriteMore(const Details& d, JsonWriter& json) {
     json.EndObject();
   }
   json.EndArray();
+  WriteList(json, "purged", d.purged);
   json.Key("rules");
   if (!d.view.rules) {
     json.Null();
@@ -267,6 +279,10 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
     if (IsHeld(skipped.why))
       lines.push_back(FitPath(EscapeForDisplay(skipped.path), kColumns - 2));
   page.List("changed while being read, kept as last read:", lines);
+  lines.clear();
+  for (const std::string& path : d.purged)
+    lines.push_back(FitPath(EscapeForDisplay(path), kColumns - 2));
+  page.List("purged, and no longer held:", lines);
   lines.clear();
   for (const SkippedPath& skipped : d.skipped)
     if (!IsHeld(skipped.why))

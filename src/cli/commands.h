@@ -18,6 +18,7 @@ ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdExport(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdPrune(CommandContext& ctx);
+ExitCode CmdPurge(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
 ExitCode CmdImport(CommandContext& ctx);
 ExitCode CmdList(CommandContext& ctx);

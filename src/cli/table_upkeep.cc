@@ -17,9 +17,13 @@ constexpr FlagSpec kPruneFlags[] = {
 constexpr Example kPruneExamples[] = {
     {"belay prune --dry-run", "which checkpoints are past their time?"}};
 
-constexpr std::string_view kGcUsage[] = {"gc"};
+constexpr std::string_view kGcUsage[] = {"gc [--everything]"};
+constexpr FlagSpec kGcFlags[] = {
+    {.name = "--everything",
+     .help = "however little it gives back: what was deleted is then in no file"}};
 constexpr Example kGcExamples[] = {
-    {"belay gc", "give back what nothing needs any more"}};
+    {"belay gc", "give back what nothing needs any more"},
+    {"belay gc --everything", "after `belay delete`, for what must not stay"}};
 
 constexpr std::string_view kDuUsage[] = {"du"};
 constexpr Example kDuExamples[] = {
@@ -41,14 +45,23 @@ constexpr Example kRepairExamples[] = {
     {"belay repair", "after `belay verify` found something"},
     {"belay repair --accept-loss", "when it cannot be brought back and gc refuses"}};
 
-constexpr std::string_view kPurgeUsage[] = {"purge PATH|--session ID [--everywhere]"};
+constexpr std::string_view kPurgeUsage[] = {
+    "purge PATH|--session ID [--everywhere] [--dry-run] [--yes]", "purge --allow PATH"};
 constexpr FlagSpec kPurgeFlags[] = {
-    {.name = "--session", .value = "ID", .help = "everything of this session"},
-    {.name = "--everywhere", .help = "in every protected directory"},
+    {.name = "--session",
+     .value = "ID",
+     .help = "the checkpoints, prompts and notes of this session, in every directory"},
+    {.name = "--everywhere",
+     .help = "also content that other paths have, in every protected directory"},
+    {.name = "--dry-run", .help = "show what would be erased, erase nothing"},
+    {.name = "--yes", .help = "do not ask"},
+    {.name = "--allow", .help = "let checkpoints hold PATH again"},
 };
 constexpr PositionalSpec kPurgeArgs[] = {{.name = "PATH", .optional = true}};
 constexpr Example kPurgeExamples[] = {
-    {"belay purge .env", "erase every stored version of a file"}};
+    {"belay purge .env --dry-run", "what would be erased, and who else has it?"},
+    {"belay purge .env", "erase every stored version of a file"},
+    {"belay purge secrets/ --everywhere", "and all copies under other names"}};
 
 constexpr std::string_view kExportUsage[] = {
     "export REF... [--session ID] -o FILE [--force]", "export --git NAME REF",
@@ -125,7 +138,10 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "gc",
      .summary = "give back unused space",
      .usage = kGcUsage,
-     .about = "Removes content that no checkpoint and no undo needs any more.",
+     .about =
+         "Removes content that no checkpoint and no undo needs any more. Packs with "
+         "little of it are left as they are, unless --everything is given.",
+     .flags = kGcFlags,
      .examples = kGcExamples,
      .run = CmdGc,
      .whole_store = true},
@@ -144,10 +160,18 @@ constexpr CommandSpec kUpkeep[] = {
     {.name = "purge",
      .summary = "erase a file or a session for good",
      .usage = kPurgeUsage,
-     .about = "For secrets that should not have been stored. Cannot be undone.",
+     .about =
+         "For secrets that should not have been stored: every version of the file, or "
+         "of all that is below the directory, goes from every file of the store. "
+         "Cannot be undone. Content that another path has as well is named, and kept "
+         "unless --everywhere. The checkpoints stay and say that it was purged; a "
+         "rollback leaves the path alone. If it is still in the directory, checkpoints "
+         "leave it out from then on.\n\nNames, sizes and hashes of what was erased "
+         "stay. Copies elsewhere (bundles, backups of the store) are not looked for.",
      .flags = kPurgeFlags,
      .args = kPurgeArgs,
-     .examples = kPurgeExamples},
+     .examples = kPurgeExamples,
+     .run = CmdPurge},
     {.name = "export",
      .summary = "take checkpoints elsewhere",
      .usage = kExportUsage,

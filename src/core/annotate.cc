@@ -171,7 +171,7 @@ Result<std::vector<Deed>> ListDeeds(Catalog& catalog, const RootId& root) {
             catalog.ListRecords({.kind = RecordKind::kOperation, .root = root}));
   for (const LogRecord& record : operations) {
     const std::string name = record.fields.Text(kName).value_or("");
-    if (name != "delete" && name != "prune") continue;
+    if (name != "delete" && name != "prune" && name != "purge") continue;
     Deed deed{.id = record.id,
               .seq = record.seq,
               .made_ms = record.made_ms,

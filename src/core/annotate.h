@@ -73,7 +73,8 @@ struct Deed {
   RecordId id;
   uint64_t seq = 0;
   int64_t made_ms = 0;
-  std::string name;  // "delete", "prune", "note", "rename", "pin", "unpin", "annotate"
+  std::string
+      name;  // "delete", "prune", "purge", "note", "rename", "pin", "unpin", "annotate"
   std::optional<RecordId> target = {};  // the checkpoint; of several the first
   std::string label = {};               // what that is or was called
   uint64_t count = 1;                   // checkpoints

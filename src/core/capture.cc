@@ -200,6 +200,10 @@ Result<ScanRequest> ScanRequestFor(Store& store, std::span<const RootEntry> root
                    .rules = RulesFrom(settings),
                    .git = git};
   BELAY_TRY(scan.other_roots, RootsInside(roots, root));
+  // As the log has it now: whoever asks may have looked the root up before a purge.
+  auto known = std::ranges::find(
+      roots, root.path, [](const RootEntry& entry) { return entry.root.path; });
+  scan.purged = known == roots.end() ? root.purged : known->root.purged;
   auto store_dir = store.fs().RealPath(store.path());
   scan.store_dir = store_dir.ok() ? *store_dir : store.path();
   scan.max_file_size =

@@ -64,6 +64,9 @@ Result<std::optional<std::string>> StateRules::RuleFile(const Dir& dir,
     }
   }
   const std::string path = Joined(dir.path, name);
+  if (auto left = left_out_.find(path);
+      left != left_out_.end() && left->second == SkipName(Skip::kPurged))
+    return Error(Errc::kPurged, "a file of rules was purged");
   for (const RuleBytes& loose : view_.rules->loose_rules)
     if (loose.name == path) return std::optional(loose.bytes);
   return std::optional<std::string>();

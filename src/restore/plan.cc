@@ -67,6 +67,7 @@ class Planner {
         AddForeign(dir, "git_dir");
     }
     for (const AbsPath& other : input.other_roots) AddForeign(other, "other_root");
+    for (const std::string& path : input.purged.paths) foreign_.emplace(path, "purged");
     if (input.target.rules)
       for (const RulesRecord::Top& top : input.target.rules->work_trees)
         nested_then_.insert(top.path);
@@ -212,9 +213,26 @@ class Planner {
       barriers_.push_back(pair.path);
       return Ok();
     }
+    // Nothing takes the place of what is there now: what the target had is not known.
+    if (WasPurged(pair)) {
+      if (selection_.Has(pair.path)) Keep(pair.path, "purged");
+      barriers_.push_back(pair.path);
+      return Ok();
+    }
     if (pair.now && pair.target) return DecideBoth(pair);
     if (pair.now) return DecideGone(pair);
     return DecideMissing(pair);
+  }
+
+  bool WasPurged(const Pair& pair) const {
+    if (!pair.target) return false;
+    auto lacks = [&](const ObjectId& then, const ObjectId& now) {
+      return !then.is_zero() && then != now && in_.purged.Lacks(then);
+    };
+    const bool file = pair.target->kind == EntryKind::kFile;
+    const bool is_file = pair.now && pair.now->kind == EntryKind::kFile;
+    return (file && lacks(pair.target->id, is_file ? pair.now->id : ObjectId())) ||
+           lacks(pair.target->xattrs, pair.now ? pair.now->xattrs : ObjectId());
   }
 
   Status DecideBoth(const Pair& pair) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "core/purged.h"
 #include "core/state_view.h"
 #include "restore/change.h"
 #include "restore/contents.h"
@@ -76,6 +77,9 @@ struct PlanInput {
   AbsPath root_path;
   // Protected roots inside this one, there or not: theirs alone.
   std::vector<AbsPath> other_roots = {};
+  // Since the target. What is left alone stays as it is, and so does a path whose
+  // content the target no longer has.
+  Purged purged = {};
 };
 
 Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options);

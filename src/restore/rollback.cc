@@ -688,8 +688,20 @@ Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operati
 
 Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                                Operation operation, std::vector<PathChange> changes,
-                               bool exact) {
+                               bool exact, uint64_t seq) {
   Outcome out;
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, seq));
+  std::vector<KeptPath> kept;
+  std::erase_if(changes, [&](const PathChange& change) {
+    const std::optional<PathState>& after = change.after;
+    if (!purged.LeavesAlone(change.path) &&
+        !(after && after->kind == EntryKind::kFile && purged.Lacks(after->id)) &&
+        !(after && purged.Lacks(after->xattrs)))
+      return false;
+    kept.push_back({change.path, "purged"});
+    return true;
+  });
   const std::string what = "before " + std::string(OperationName(operation.kind)) +
                            " of the rollback to " + Quoted(operation.label);
   std::vector<Conflict> conflicts;
@@ -701,6 +713,7 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     conflicts.clear();
     BELAY_TRY(Plan plan,
               PlanReplay(store, root, draft, changes, request.plan, exact, conflicts));
+    plan.kept.insert(plan.kept.end(), kept.begin(), kept.end());
     if (!conflicts.empty())
       plan.changes.clear();
     else if (was_gone)
@@ -785,6 +798,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
     };
   }
   const RuleLists& lists = scan.rules->lists();
+  BELAY_TRY(Purged purged, PurgedSince(store, heads, request.root, target.seq));
   const PlanInput input{.store = store,
                         .root = root,
                         .now_tree = now.summary.tree,
@@ -794,7 +808,8 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .target = view,
                         .sink = sink,
                         .root_path = scan.root,
-                        .other_roots = scan.other_roots};
+                        .other_roots = scan.other_roots,
+                        .purged = std::move(purged)};
   BELAY_TRY(out.plan, MakePlan(input, options));
   if (!root.is_open())
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
@@ -823,6 +838,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   BELAY_TRY(AbsPath root_path, AbsPath::Parse(request.root.path));
   BELAY_TRY(Heads heads, Heads::Read(store));
   BELAY_TRY(std::vector<AbsPath> others, RootsInside(heads.roots(), request.root));
+  BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, target.seq));
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     const PlanInput input{.store = store,
                           .root = root,
@@ -833,7 +849,8 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .target = view,
                           .sink = draft.sink,
                           .root_path = root_path,
-                          .other_roots = others};
+                          .other_roots = others,
+                          .purged = purged};
     BELAY_TRY(Plan plan, MakePlan(input, options));
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
@@ -872,8 +889,9 @@ Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& requ
   operation.label = undone.label;
   operation.paths_only = undone.paths_only;
   operation.out_of_order = at + 1 != stacks.undo.size();
-  BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
-                                        Reversed(std::move(changes)), exact));
+  BELAY_TRY(Outcome out,
+            PerformChanges(store, request, std::move(operation),
+                           Reversed(std::move(changes)), exact, undone.seq));
   out.undone = Naming(undone);
   if (recovered) out.warnings.push_back(recovered->text);
   return out;
@@ -897,7 +915,7 @@ Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& requ
   operation.label = redone.label;
   operation.paths_only = redone.paths_only;
   BELAY_TRY(Outcome out, PerformChanges(store, request, std::move(operation),
-                                        std::move(changes), exact));
+                                        std::move(changes), exact, redone.seq));
   out.undone = Naming(redone);
   if (recovered) out.warnings.push_back(recovered->text);
   return out;

@@ -7,7 +7,8 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kOutside = "outside", kGitDir = "git_dir";
+constexpr std::string_view kOutside = "outside", kGitDir = "git_dir",
+                           kPurged = "purged";
 
 std::string Joined(std::string_view dir, std::string_view name) {
   std::string path(dir);
@@ -173,6 +174,8 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
     // Never covered, whatever else is said: git's own, and what is another root's.
     if (IsGitAlias(name)) return NotCovered("git_dir");
     if (IsElsewhere(Joined(dir->path, name))) return NotCovered(kOutside);
+    if (std::ranges::binary_search(request_.purged, Joined(dir->path, name)))
+      return NotCovered(kPurged);
     if (i + 1 == names.size()) break;
     if (dir->exists) {
       BELAY_TRY(Name here, Name::Parse(name));
@@ -332,6 +335,9 @@ Result<CoverageSurvey> Explainer::Survey(
       const Decision decision = dir->rules->Decide(name, is_dir);
       if (IsElsewhere(path)) {
         out.why = kOutside;
+      } else if (std::ranges::binary_search(request_.purged, path)) {
+        out.why = kPurged;
+        if (is_dir) BELAY_OK(AddBelow(path, out, progress));
       } else if (!decision.covered && (!is_dir || decision.descend == Descend::kNo)) {
         out.why = WhyName(decision.why);
         out.rule = RuleText(decision.rule);

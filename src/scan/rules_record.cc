@@ -152,6 +152,19 @@ Result<Node> EncodeRules(const RulesRecord& record, ScanSink& sink) {
   return node;
 }
 
+std::vector<std::pair<std::string, ObjectId>> LooseRulesOf(const Node& node) {
+  std::vector<std::pair<std::string, ObjectId>> out;
+  for (ByteSpan bytes : node.fields.All(kLooseRule)) {
+    auto fields = Decoder::Nested(bytes);
+    if (!fields.ok()) continue;
+    auto name = fields->Text(kFileName);
+    auto content = fields->All(kFileContent);
+    if (!name || content.size() != 1 || content[0].size() != sizeof(ObjectId)) continue;
+    out.emplace_back(*name, ObjectId::FromSpan(content[0]));
+  }
+  return out;
+}
+
 Result<RulesRecord> DecodeRules(const Node& node, const ContentReader& read) {
   Decoder decoder(read);
   RulesRecord record;

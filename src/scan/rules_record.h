@@ -40,6 +40,8 @@ RulesRecord MakeRulesRecord(const ScanRequest& request, const ScanSummary& summa
 
 // Puts the files of rules through `sink`; the node refers to them.
 Result<Node> EncodeRules(const RulesRecord& record, ScanSink& sink);
+// The files of rules that are not in the tree, by path, without reading them.
+std::vector<std::pair<std::string, ObjectId>> LooseRulesOf(const Node& node);
 using ContentReader = std::function<Result<Bytes>(const ObjectId&)>;
 // Strict: kCorrupt when anything makes no sense. `read` gives content by id.
 Result<RulesRecord> DecodeRules(const Node& node, const ContentReader& read);

@@ -290,6 +290,7 @@ Status Scan::Prepare() {
   out.Sized(store_below_);
   for (const std::string& other : elsewhere_) out.Sized(other);
   out.Sized(request_.root.bytes());
+  for (const std::string& purged : request_.purged) out.Sized(purged);
   config_key_ = FastHash(config, key_);
   return Ok();
 }
@@ -681,6 +682,7 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
       continue;
     }
     if (e.why == Skip::kReserved || e.why == Skip::kOtherRoot ||
+        e.why == Skip::kPurged ||
         (e.why == Skip::kGitDir && e.has(CacheEntry::kRuleFile)))
       continue;
     if (e.covered()) ++seen;
@@ -731,8 +733,13 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
 }
 
 bool Scan::IsElsewhere(const Node& node, std::string_view name, Skip& why) const {
-  if (elsewhere_.empty() && store_below_.empty()) return false;
+  if (elsewhere_.empty() && store_below_.empty() && request_.purged.empty())
+    return false;
   const std::string path = Joined(node.path(), name);
+  why = Skip::kPurged;
+  if (std::ranges::binary_search(request_.purged, path) &&
+      !BELAY_MUTANT("capture-what-was-purged"))
+    return true;
   why = Skip::kOtherRoot;
   return (path == store_below_ && !BELAY_MUTANT("capture-own-store")) ||
          std::binary_search(elsewhere_.begin(), elsewhere_.end(), path);
@@ -1365,6 +1372,7 @@ Status Scan::Build() {
       if (!IsSaid(e)) continue;
       if (e.why != Skip::kIgnored) {
         summary_.skipped.push_back({Joined(node->path(), view.NameOf(e)), e.why});
+        if (e.why == Skip::kPurged) continue;  // its bytes must not come back this way
         if (view.NameOf(e) != kGitignore && view.NameOf(e) != kBelayignore) continue;
       }
       // A rule file that is ignored itself, or too large for the tree: the rules of

@@ -60,6 +60,8 @@ struct ScanRequest {
   // Never entered: protected roots inside this one, and the store itself.
   std::vector<AbsPath> other_roots = {};
   std::optional<AbsPath> store_dir = {};
+  // Neither: what was purged and is still there. From the root on, rising.
+  std::vector<std::string> purged = {};
   uint64_t max_file_size = uint64_t{512} << 20;
   uint64_t max_files = 2'000'000;
   unsigned threads = 2;

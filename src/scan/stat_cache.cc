@@ -85,6 +85,8 @@ std::string_view SkipName(Skip why) {
       return "changed_late";
     case Skip::kReplaced:
       return "replaced";
+    case Skip::kPurged:
+      return "purged";
   }
   return "unknown";
 }

@@ -51,6 +51,7 @@ enum class Skip : uint8_t {
   kSecret = 10,       // secrets = "skip"
   kChangedLate = 11,  // changed after whoever waited for the scan was let go
   kReplaced = 12,     // it became something else while it was read
+  kPurged = 13,       // it was purged, and is no longer to be stored
 };
 std::string_view SkipName(Skip why);  // "too_large"
 // Something of it is in the tree all the same.

@@ -298,12 +298,14 @@ Status Appender::MakeWhole(const End& at, PreparedBatch& batch) {
 }
 
 Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
-                                  const std::vector<Appended>& ahead) {
+                                  const std::vector<Appended>& ahead,
+                                  const std::function<Status()>& still_true) {
   Fs& fs = store_.fs();
   BELAY_TRY(HeldLock lock,
             store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
   BELAY_TRY(End at, FindEnd());
   BELAY_OK(CheckAhead(at, ahead));
+  if (still_true) BELAY_OK(still_true());
   BELAY_OK(MakeWhole(at, batch));
   const uint64_t length = kBatchHeaderSize + batch.body_length() + kBatchTrailerSize;
   const bool full =

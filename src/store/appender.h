@@ -59,7 +59,8 @@ class Appender {
   // them in `ahead`: another process whose flush failed may have cut them off, and then
   // it must not count. What was appended is used up: `batch` is then empty.
   Result<Appended> Append(PreparedBatch& batch, bool flush,
-                          const std::vector<Appended>& ahead = {});
+                          const std::vector<Appended>& ahead = {},
+                          const std::function<Status()>& still_true = {});
   // Makes the open pack's end durable and known when no tail says where it is, so that
   // what it holds may be relied on.
   Status Settle();

@@ -239,7 +239,8 @@ Result<ObjectId> BatchWriter::PutStream(const Source& source) {
   return Put({ObjectType::kChunks, whole.Finish()}, encoded, Base());
 }
 
-Result<BatchWriter::Published> BatchWriter::Commit() {
+Result<BatchWriter::Published> BatchWriter::Commit(
+    const std::function<Status()>& still_true) {
   BELAY_CHECK(!committed_);
   committed_ = true;
   if (failed_) return *failed_;
@@ -248,7 +249,8 @@ Result<BatchWriter::Published> BatchWriter::Commit() {
   for (const LogRecord& record : records_) pending_.AddLog(record);
   if (pending_.body_length() > 0) {
     pending_.Seal();
-    BELAY_TRY(Appended done, Appender(store_).Append(pending_, true, ahead_));
+    BELAY_TRY(Appended done,
+              Appender(store_).Append(pending_, true, ahead_, still_true));
     published.first_seq = done.first_seq;
     published.place = {done.pack, done.offset, done.body_hash};
     stats_.bytes_stored += done.end - done.offset;

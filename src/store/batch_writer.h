@@ -69,7 +69,9 @@ class BatchWriter {
   };
   // Once. With neither objects nor records there is nothing to do. Fails when any Put
   // failed to write: what that batch held is missing.
-  Result<Published> Commit();
+  // `still_true` is asked under the append lock, right before the batch is written:
+  // what it says no to is not published, and nobody publishes anything in between.
+  Result<Published> Commit(const std::function<Status()>& still_true = {});
 
  private:
   friend class Store;

@@ -317,14 +317,19 @@ class Collector {
                                    marker_->IsLive(item.key));
       const auto held = pack.HeldBases(wanted);
       bool erasable = false;  // of that, bases too
+      // An erasure that was interrupted is finished by whoever comes next, however
+      // little there is to gain.
+      bool purged = false;
       for (size_t i = 0; i < pack.items.size(); ++i) {
         erasable = erasable || !wanted[i];
+        purged = purged || (!wanted[i] && log_.purged.contains(pack.items[i].key) &&
+                            !BELAY_MUTANT("gc-leaves-purged"));
         if (!wanted[i] && !held.contains(pack.items[i].offset))
           garbage += pack.items[i].total_length();
       }
       report_.reclaimable += garbage;
       bool worth =
-          options_.everything
+          purged || options_.everything
               ? erasable
               : garbage > 0 && static_cast<double>(garbage) >=
                                    options_.min_garbage * static_cast<double>(pack.end);

@@ -9,7 +9,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYHD1";
+constexpr std::string_view kMagic = "BELAYHD2";
 constexpr size_t kMaxFile = size_t{16} << 20;
 // The log that may lie between the file and the end: reading it takes less time than
 // writing the file at every checkpoint would.
@@ -105,6 +105,8 @@ Result<bool> Heads::CatchUp(LogSource& log) {
         if (!e.last || e.last->seq <= record.seq)
           e.last = Last{record.id, record.seq, checkpoint->state};
       }
+    } else if (record.kind == RecordKind::kPurge) {
+      last_purge_ = std::max(last_purge_, record.seq);
     } else if (record.kind == RecordKind::kDrop) {
       for (const RecordId& id : DroppedBy(record))
         for (const Entry& e : entries_)
@@ -136,6 +138,8 @@ Status Heads::ReadAll(LogSource& log) {
       if (checkpoint.ok())
         checkpoints.push_back(
             {{record.id, record.seq, checkpoint->state}, record.root});
+    } else if (record.kind == RecordKind::kPurge) {
+      last_purge_ = std::max(last_purge_, record.seq);
     } else {
       for (const RecordId& id : DroppedBy(record)) dropped.insert(id);
     }
@@ -175,6 +179,7 @@ std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
   heads.position_.pack = ReadId<PackId>(in);
   heads.position_.offset = in.U64();
   Hash256 mark = ReadId<Hash256>(in);
+  heads.last_purge_ = in.U64();
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left) {
     Entry e;
     e.root.root.id = ReadId<RootId>(in);
@@ -186,6 +191,8 @@ std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
     e.root.root.dev = in.U64();
     e.root.root.ino = in.U64();
     e.root.root.path = AsText(in.Sized());
+    for (uint64_t more = in.Varint(); more > 0 && !in.failed(); --more)
+      e.root.root.purged.emplace_back(AsText(in.Sized()));
     if ((flags & 2) != 0) {
       Last last;
       last.id = ReadId<RecordId>(in);
@@ -216,6 +223,7 @@ Status Heads::Save(Store& store, LogSource& log) const {
   writer.Raw(position_.pack.span());
   writer.U64(position_.offset);
   writer.Raw(mark->bytes);
+  writer.U64(last_purge_);
   writer.Varint(entries_.size());
   for (const Entry& e : entries_) {
     writer.Raw(e.root.root.id.span());
@@ -226,6 +234,8 @@ Status Heads::Save(Store& store, LogSource& log) const {
     writer.U64(e.root.root.dev);
     writer.U64(e.root.root.ino);
     writer.Sized(e.root.root.path);
+    writer.Varint(e.root.root.purged.size());
+    for (const std::string& purged : e.root.root.purged) writer.Sized(purged);
     if (!e.last) continue;
     writer.Raw(e.last->id.span());
     writer.U64(e.last->seq);

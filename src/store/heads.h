@@ -37,6 +37,8 @@ class Heads {
   // The newest checkpoint of a root, or of one that shares its path, that was not
   // dropped.
   std::optional<Last> LastOf(const RootId& root) const;
+  // Number of the newest purge; 0 when there was none.
+  uint64_t last_purge() const { return last_purge_; }
   // No part of the log was unreadable: nothing is missing here.
   bool whole() const { return position_.whole; }
 
@@ -53,6 +55,7 @@ class Heads {
 
   std::vector<Entry> entries_;
   std::vector<RootEntry> roots_;
+  uint64_t last_purge_ = 0;
   // Checkpoints of roots whose own record is not known (yet).
   LogPosition position_;
   LogPosition saved_;            // where the file stands

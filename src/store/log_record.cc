@@ -32,7 +32,8 @@ enum CheckpointTag : uint64_t {
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
-                   kAboutRecord = 1, kPurgeObject = 1, kPurgeWhy = 2;
+                   kRootPurged = 5, kAboutRecord = 1, kPurgeObject = 1, kPurgeWhy = 2,
+                   kPurgeErased = 3;
 
 Error Bad(std::string_view why) {
   return Error(Errc::kCorrupt, "record: " + std::string(why));
@@ -183,6 +184,7 @@ LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms) {
     record.fields.AddNumber(kRootDev, root.dev);
     record.fields.AddNumber(kRootIno, root.ino);
   }
+  for (const std::string& path : root.purged) record.fields.Add(kRootPurged, path);
   return record;
 }
 
@@ -190,11 +192,14 @@ Result<Root> ToRoot(const LogRecord& record) {
   auto path = record.fields.Text(kRootPath);
   if (record.kind != RecordKind::kRoot || record.root.is_zero() || !path)
     return Bad("not a root");
-  return Root{.id = record.root,
-              .path = *path,
-              .off = record.fields.Number(kRootOff).value_or(0) != 0,
-              .dev = record.fields.Number(kRootDev).value_or(0),
-              .ino = record.fields.Number(kRootIno).value_or(0)};
+  Root root{.id = record.root,
+            .path = *path,
+            .off = record.fields.Number(kRootOff).value_or(0) != 0,
+            .dev = record.fields.Number(kRootDev).value_or(0),
+            .ino = record.fields.Number(kRootIno).value_or(0)};
+  for (ByteSpan purged : record.fields.All(kRootPurged))
+    root.purged.emplace_back(AsText(purged));
+  return root;
 }
 
 namespace {
@@ -239,7 +244,8 @@ std::vector<RecordId> ReleasedBy(const LogRecord& record) {
 }
 
 LogRecord MakePurge(const RecordId& id, int64_t made_ms,
-                    const std::vector<ObjectKey>& purged, std::string_view why) {
+                    const std::vector<ObjectKey>& purged, std::string_view why,
+                    bool erased) {
   LogRecord record;
   record.kind = RecordKind::kPurge;
   record.id = id;
@@ -252,7 +258,13 @@ LogRecord MakePurge(const RecordId& id, int64_t made_ms,
     record.fields.Add(kPurgeObject, raw);
   }
   record.fields.Add(kPurgeWhy, why);
+  if (erased) record.fields.AddNumber(kPurgeErased, 1);
   return record;
+}
+
+bool WasErased(const LogRecord& record) {
+  return record.kind == RecordKind::kPurge &&
+         record.fields.Number(kPurgeErased).value_or(0) != 0;
 }
 
 std::vector<ObjectKey> PurgedBy(const LogRecord& record) {

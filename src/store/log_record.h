@@ -79,6 +79,9 @@ struct Root {
   bool off = false;  // no longer protected; its history stays
   // Of the directory when it was last registered, to know it again after a move.
   uint64_t dev = 0, ino = 0;
+  // What was purged while it was in the directory, from the root on, rising: no
+  // checkpoint holds it, nor what is below it, from then on.
+  std::vector<std::string> purged = {};
   bool operator==(const Root&) const = default;
 };
 // `id` is the record's own. Of several records of one root the latest counts; whether
@@ -90,9 +93,12 @@ LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
                    const std::vector<RecordId>& dropped);
 std::vector<RecordId> DroppedBy(const LogRecord& record);  // empty for other kinds
 
+// `erased`: somebody wanted it gone; otherwise it was lost, and given up.
 LogRecord MakePurge(const RecordId& id, int64_t made_ms,
-                    const std::vector<ObjectKey>& purged, std::string_view why);
+                    const std::vector<ObjectKey>& purged, std::string_view why,
+                    bool erased = false);
 std::vector<ObjectKey> PurgedBy(const LogRecord& record);  // empty for other kinds
+bool WasErased(const LogRecord& record);                   // by such a purge
 
 // The records it names stay, as history; what they refer to is no longer kept alive
 // for their sake (operations beyond the undo horizon).

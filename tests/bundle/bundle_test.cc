@@ -255,7 +255,7 @@ TEST_F(Bundle, WhatWasPurgedIsLeftOutToo) {
   ASSERT_EQ(gone.error().code, Errc::kPurged);
   const Machine::Exported out = Must(from.Export({"three"}));
   EXPECT_THAT(out.report.checkpoints[0].left_out,
-              ::testing::Contains(SkippedPath{"new", Skip::kUnreadable}));
+              ::testing::Contains(SkippedPath{"new", Skip::kPurged}));
   Must(to.Import(out.bytes));
   EXPECT_FALSE(to.Holds(to.Entry("three").checkpoint).contains("new"));
 }

@@ -1,0 +1,245 @@
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/progress.h"
+#include "cli/text.h"
+#include "core/space.h"
+#include "history/purge.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kShown = 10;
+
+void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_run,
+               JsonWriter& json) {
+  const PurgePlan& plan = report.plan;
+  json.BeginObject();
+  json.Key("dry_run").Bool(dry_run);
+  json.Key("root");
+  if (request.path)
+    json.PathValue(request.root.path);
+  else
+    json.Null();
+  json.Key("path");
+  if (request.path)
+    json.PathValue(*request.path);
+  else
+    json.Null();
+  json.Key("session");
+  if (request.session)
+    json.String(*request.session);
+  else
+    json.Null();
+  json.Key("paths").BeginArray();
+  for (const std::string& path : plan.paths) json.PathValue(path);
+  json.EndArray();
+  json.Key("versions").Uint(plan.versions);
+  json.Key("bytes").Uint(plan.bytes);
+  json.Key("checkpoints").Uint(plan.checkpoints);
+  json.Key("pinned").Uint(plan.pinned);
+  json.Key("operations").Uint(plan.operations);
+  json.Key("shared").BeginArray();
+  for (const SharedContent& shared : plan.shared) {
+    json.BeginObject();
+    json.Key("path").PathValue(shared.path);
+    json.Key("root").PathValue(shared.root);
+    json.Key("also").PathValue(shared.also);
+    json.Key("kept").Bool(!request.everywhere);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("on_disk").Bool(plan.on_disk);
+  auto list = [&](std::string_view key, const std::vector<std::string>& names) {
+    json.Key(key).BeginArray();
+    for (const std::string& name : names) json.PathValue(name);
+    json.EndArray();
+  };
+  list("left_out", report.left_out);
+  json.Key("freed").Uint(report.freed);
+  json.Key("stored_again").Uint(report.again);
+  list("may_still_hold", report.stays);
+  json.EndObject();
+}
+
+void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan) {
+  auto more = [&](size_t count, std::string_view what) {
+    if (count > kShown)
+      term.Say(StrCat("  ... and ", std::to_string(count - kShown), " more ", what));
+  };
+  for (size_t i = 0; i < plan.paths.size() && i < kShown; ++i)
+    term.Say(StrCat("  ", EscapeForDisplay(plan.paths[i])));
+  more(plan.paths.size(), "paths");
+  for (size_t i = 0; i < plan.shared.size() && i < kShown; ++i) {
+    const SharedContent& shared = plan.shared[i];
+    const std::string other =
+        shared.also.empty() ? std::string("a file of rules") : shared.also;
+    term.Say(StrCat(request.everywhere ? "  erased there too: " : "  kept, because of ",
+                    EscapeForDisplay(other),
+                    shared.root == request.root.path
+                        ? std::string()
+                        : StrCat(" in ", EscapeForDisplay(shared.root)),
+                    " (the same content as ", EscapeForDisplay(shared.path), ")"));
+  }
+  more(plan.shared.size(), "places that have the same content");
+  if (plan.pinned > 0)
+    term.Say(StrCat("  ", CountText(plan.pinned, "checkpoint"), " of them pinned"));
+  if (plan.operations > 0)
+    term.Say(StrCat("  ", CountText(plan.operations, "rollback"),
+                    " to them can no longer be undone"));
+  if (plan.links)
+    term.Say("  where it was a symlink, its target stays in the checkpoints");
+}
+
+// "3 versions (14 KiB) of .env from 12 checkpoints"
+std::string WhatGoes(const PurgeRequest& request, const PurgePlan& plan) {
+  if (request.session)
+    return StrCat("session ", EscapeForDisplay(*request.session), " with ",
+                  CountText(plan.checkpoints, "checkpoint"), " (", SizeText(plan.bytes),
+                  ")");
+  return StrCat(CountText(plan.versions, "version"), " (", SizeText(plan.bytes),
+                ") of ", EscapeForDisplay(*request.path), " from ",
+                CountText(plan.checkpoints, "checkpoint"));
+}
+
+ExitCode Allow(CommandContext& ctx, OpenedRoot& root, const PurgeRequest& request) {
+  Status allowed = AllowAgain(root.store(), root.root, *request.path,
+                              root.opened->options.lock_wait_ms);
+  if (!allowed.ok()) return FailOnStore(ctx, allowed.error());
+  if (ctx.term.json()) {
+    JsonWriter json;
+    json.BeginObject().Key("allowed").PathValue(*request.path);
+    json.EndObject();
+    ctx.term.OutJson(json);
+  } else {
+    ctx.term.Out(
+        StrCat("checkpoints may hold ", EscapeForDisplay(*request.path), " again\n"));
+  }
+  return ExitCode::kOk;
+}
+
+// Nothing when the answer is yes.
+std::optional<ExitCode> Ask(CommandContext& ctx, const PurgeRequest& request,
+                            const PurgePlan& plan) {
+  if (ctx.args.has("--yes") || BELAY_MUTANT("purge-without-asking"))
+    return std::nullopt;
+  const std::string what = WhatGoes(request, plan);
+  if (!ctx.term.CanAsk() || ctx.term.json())
+    return ctx.term.Fail(
+        Error(Errc::kRefused,
+              StrCat("this erases ", what, " for good, and nobody can be asked here"))
+            .WithHint("give --yes if that is what you want"));
+  if (!ctx.term.Confirm(StrCat("Erase ", what, "? This cannot be undone.")))
+    return ctx.term.Fail(Error(Errc::kRefused, "nothing was erased"));
+  return std::nullopt;
+}
+
+void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& report) {
+  Terminal& term = ctx.term;
+  const PurgePlan& plan = report.plan;
+  if (plan.empty())
+    term.Out(StrCat("nothing of ", EscapeForDisplay(*request.path), " is stored",
+                    plan.shared.empty() ? "" : " that no other path has", "\n"));
+  else
+    term.Out(StrCat("erased ", WhatGoes(request, plan), "; ", SizeText(report.freed),
+                    " given back\n"));
+  for (const std::string& path : report.left_out)
+    term.Out(StrCat(EscapeForDisplay(path),
+                    " is still there; checkpoints leave it out from now on\n"));
+  if (!report.left_out.empty())
+    term.Say("To have one covered again: belay purge --allow PATH");
+  if (!plan.shared.empty() && !request.everywhere)
+    term.Say("To erase it under the other paths too: --everywhere");
+}
+
+}  // namespace
+
+ExitCode CmdPurge(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  PurgeRequest request;
+  if (auto session = ctx.args.value("--session")) request.session = *session;
+  if (words.empty() == !request.session)
+    return ctx.term.FailUsage("what is to be erased? A PATH, or --session ID");
+  request.everywhere = ctx.args.has("--everywhere");
+  if (request.session && (request.everywhere || ctx.args.has("--allow")))
+    return ctx.term.FailUsage(
+        StrCat(request.everywhere ? "--everywhere" : "--allow", " goes with a PATH"),
+        "a session is erased in every directory; what others have too stays");
+  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  if (!root.ok()) return FailOnStore(ctx, root.error());
+  request.root = root->root;
+  request.lock_wait_ms = root->opened->options.lock_wait_ms;
+  if (!request.session) {
+    auto below = FindBelow(ctx, root->path, words[0]);
+    if (!below.ok()) return ctx.term.Fail(below.error());
+    if (!*below || (*below)->path.empty())
+      return ctx.term.Fail(
+          Error(Errc::kInvalid, StrCat(EscapeForDisplay(words[0]), " is not below ",
+                                       EscapeForDisplay(root->root.path)))
+              .WithHint("to forget all of a directory: belay off --forget"));
+    request.path = (*below)->path;
+  }
+  if (ctx.args.has("--allow")) return Allow(ctx, *root, request);
+
+  PurgeReport report;
+  auto plan = PlanPurge(root->store(), request);
+  if (!plan.ok()) return FailOnStore(ctx, plan.error());
+  if (request.session && plan->empty())
+    return ctx.term.Fail(
+        Error(Errc::kNotFound,
+              StrCat("there is no session ", EscapeForDisplay(*request.session)))
+            .WithHint("see them with: belay sessions"));
+  const bool dry_run = ctx.args.has("--dry-run");
+  if (dry_run) {
+    report.plan = std::move(*plan);
+    if (ctx.term.json()) {
+      JsonWriter json;
+      WriteJson(request, report, true, json);
+      ctx.term.OutJson(json);
+      return ExitCode::kOk;
+    }
+    ctx.term.Out(StrCat("would erase ", WhatGoes(request, report.plan), "\n"));
+    ShowPlan(ctx.term, request, report.plan);
+    if (report.plan.on_disk)
+      ctx.term.Say(StrCat(EscapeForDisplay(*request.path),
+                          " is in the directory; checkpoints would leave it out"));
+    return ExitCode::kOk;
+  }
+  if (!plan->empty()) {
+    if (!ctx.term.json()) ShowPlan(ctx.term, request, *plan);
+    if (auto no = Ask(ctx, request, *plan)) return *no;
+  }
+  request.shown = &*plan;
+  if (auto file = ctx.env.UserSettingsFile(); file.ok())
+    if (auto settings = LoadSettings(ctx.fs, *file, std::nullopt); settings.ok())
+      root->store().LimitPacks(Space::PackTarget(settings->store_cap.bytes));
+  Progress progress(ctx.term, root->opened->clock, "erasing");
+  request.progress = [&](uint64_t done, uint64_t total) {
+    progress.Update(done, total);
+  };
+  auto done = Purge(root->store(), request);
+  progress.Done();
+  if (!done.ok()) return FailOnStore(ctx, done.error());
+  report = std::move(*done);
+  ctx.term.WorkIsDone();
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteJson(request, report, false, json);
+    ctx.term.OutJson(json);
+  } else {
+    Tell(ctx, request, report);
+    if (plan->empty()) ShowPlan(ctx.term, request, report.plan);
+  }
+  for (const std::string& name : report.stays)
+    ctx.term.Warn(StrCat(EscapeForDisplay(name),
+                         " in the store was kept by belay repair and may still hold "
+                         "it: remove that file"));
+  if (report.again > 0)
+    ctx.term.Warn(
+        "somebody stored the same content while it was being erased, and has it now");
+  return report.stays.empty() && report.again == 0 ? ExitCode::kOk : ExitCode::kProblem;
+}
+
+}  // namespace belay

@@ -1,0 +1,572 @@
+#include "history/purge.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "core/annotate.h"
+#include "core/operations.h"
+#include "core/purged.h"
+#include "history/purge_survey.h"
+#include "restore/journal.h"
+#include "store/batch_writer.h"
+#include "store/catalog.h"
+#include "store/gc.h"
+#include "store/heads.h"
+#include "store/inventory.h"
+
+namespace belay {
+
+namespace {
+
+// Tags of an operation record; docs/format.md.
+constexpr uint64_t kName = 1, kLabel = 8, kCount = 11;
+// Of a session's and a turn's record.
+constexpr uint64_t kOfSession = 1;
+// Objects that one purge record names at most.
+constexpr size_t kObjectsInRecord = 16'384;
+
+// A root as its latest record has it.
+struct KnownRoot {
+  Root root;
+  uint64_t seq = 0;
+};
+using KnownRoots = std::unordered_map<RootId, KnownRoot>;
+
+KnownRoots RootsIn(const LogView& log) {
+  KnownRoots roots;
+  for (const LogRecord& record : log.records) {
+    if (!log.IsWanted(record)) continue;
+    auto root = ToRoot(record);
+    if (!root.ok()) continue;
+    KnownRoot& known = roots[root->id];
+    if (known.seq <= record.seq) known = {std::move(*root), record.seq};
+  }
+  return roots;
+}
+
+// What the path is now; nothing when it is not there.
+std::optional<FileStat> OnDisk(Fs& fs, const Root& root, const std::string& path) {
+  auto at = AbsPath::Parse(root.path);
+  auto below = RelPath::Parse(path);
+  if (!at.ok() || !below.ok()) return std::nullopt;
+  auto dir = fs.OpenDir(*at);
+  if (!dir.ok()) return std::nullopt;
+  auto parent = OpenParent(fs, *dir, *below);
+  if (!parent.ok()) return std::nullopt;
+  auto stat = fs.StatAt(parent->dir, parent->name);
+  if (!stat.ok()) return std::nullopt;
+  return *stat;
+}
+
+// The hash of a file as it is now; nothing when it cannot be read.
+std::optional<ObjectId> HashOnDisk(Fs& fs, const Root& root, const std::string& path) {
+  auto at = AbsPath::Parse(root.path);
+  auto below = RelPath::Parse(path);
+  if (!at.ok() || !below.ok()) return std::nullopt;
+  auto dir = fs.OpenDir(*at);
+  if (!dir.ok()) return std::nullopt;
+  auto file = fs.OpenBeneath(*dir, *below, OpenMode::Read());
+  if (!file.ok()) return std::nullopt;
+  Sha256 hash;
+  Bytes buffer(size_t{1} << 20);
+  for (uint64_t offset = 0;;) {
+    auto got = ReadFull(fs, *file, offset, buffer);
+    if (!got.ok()) return std::nullopt;
+    hash.Update(ByteSpan(buffer).first(*got));
+    offset += *got;
+    if (*got < buffer.size()) return hash.Finish();
+  }
+}
+
+void SortUnique(std::vector<SharedContent>& shared) {
+  auto key = [](const SharedContent& s) { return std::tie(s.path, s.root, s.also); };
+  std::ranges::sort(shared, {}, key);
+  const auto same = std::ranges::unique(shared, {}, key);
+  shared.erase(same.begin(), same.end());
+}
+
+// Published alone or not at all, by whoever holds the locks.
+class Purger {
+ public:
+  Purger(Store& store, const PurgeRequest& request)
+      : store_(store), request_(request) {}
+
+  // With `use` held.
+  Status Look() {
+    log_ = LogView();
+    BELAY_OK(ReadOn(store_, log_));
+    if (!log_.whole)
+      return Error(Errc::kCorrupt, "a part of the log cannot be read")
+          .WithHint("nothing was purged; run: belay repair");
+    roots_ = RootsIn(log_);
+    if (request_.session) return PlanSession();
+    std::unordered_set<RootId> mine{request_.root.id};
+    for (const auto& [id, known] : roots_)
+      if (known.root.path == request_.root.path) mine.insert(id);
+    survey_ = std::make_unique<PurgeSurvey>(store_, log_, *request_.path, mine);
+    BELAY_OK(survey_->Run());
+    PlanPath();
+    return Ok();
+  }
+
+  const PurgePlan& plan() const { return plan_; }
+  PurgePlan TakePlan() { return std::move(plan_); }
+
+  // Roots besides the request's own whose content goes.
+  std::set<RootId> OtherRoots() const {
+    std::set<RootId> others;
+    if (request_.everywhere)
+      for (const SharedContent& shared : plan_.shared) others.insert(shared.root_id);
+    for (const LogRecord& record : log_.records)
+      if (!record.root.is_zero() && dropped_.contains(record.id))
+        others.insert(record.root);
+    others.erase(request_.root.id);
+    return others;
+  }
+
+  // The locks of the roots are held. Says no (kConflict) when somebody stored the same
+  // content under another path by then: plan again.
+  Status Publish(std::vector<std::string>& left_out) {
+    const int64_t now = store_.clock().WallMillis();
+    auto new_id = [&] { return RecordId(store_.random().NewId()); };
+    BELAY_TRY(auto writer, store_.Begin());
+    for (size_t at = 0; at < plan_.objects.size(); at += kObjectsInRecord) {
+      const size_t end = std::min(at + kObjectsInRecord, plan_.objects.size());
+      writer->Add(MakePurge(new_id(), now,
+                            {plan_.objects.begin() + static_cast<ptrdiff_t>(at),
+                             plan_.objects.begin() + static_cast<ptrdiff_t>(end)},
+                            request_.session ? "session" : "path", /*erased=*/true));
+    }
+    if (!plan_.records.empty()) writer->Add(MakeDrop(new_id(), now, plan_.records));
+    for (auto& [root, paths] : ToLeaveOut()) {
+      Root next = roots_.at(root).root;
+      bool more = false;
+      for (const std::string& path : paths) {
+        if (std::ranges::find(next.purged, path) != next.purged.end()) continue;
+        next.purged.push_back(path);
+        more = true;
+      }
+      std::ranges::sort(next.purged);
+      for (const std::string& path : paths) left_out.push_back(next.path + "/" + path);
+      if (more) writer->Add(ToRecord(next, new_id(), now));
+    }
+    std::ranges::sort(left_out);
+    if (!plan_.empty()) AddToTheLog(*writer, now);
+    if (plan_.empty() && left_out.empty()) return Ok();
+    BELAY_TRY([[maybe_unused]] auto published, writer->Commit([&] {
+      return BELAY_MUTANT("purge-trusts-its-look") ? Ok() : StillTrue();
+    }));
+    return Ok();
+  }
+
+ private:
+  void PlanPath() {
+    PurgePlan plan;
+    plan.paths.assign(survey_->paths().begin(), survey_->paths().end());
+    plan.checkpoints = survey_->checkpoints();
+    plan.links = survey_->links();
+    plan.on_disk = OnDisk(store_.fs(), request_.root, *request_.path).has_value();
+    std::set<ObjectKey> objects;
+    auto add = [&](const ObjectId& content) {
+      // Whoever asks for content asks for a blob first: both names mean it.
+      objects.insert({ObjectType::kBlob, content});
+      objects.insert({ObjectType::kChunks, content});
+    };
+    // True: somebody else has it, and it stays.
+    auto shared = [&](const ObjectId& id, const std::string& path) {
+      auto found = survey_->others().find(id);
+      if (found == survey_->others().end()) return false;
+      for (const PurgeSurvey::Place& place : found->second) {
+        auto root = roots_.find(place.root);
+        plan.shared.push_back({path, place.root,
+                               root == roots_.end() ? "" : root->second.root.path,
+                               place.path});
+      }
+      return !request_.everywhere && !BELAY_MUTANT("purge-what-is-shared");
+    };
+    for (const auto& [id, content] : survey_->mine()) {
+      if (shared(id, content.path)) continue;
+      ++plan.versions;
+      plan.bytes += content.size;
+      add(id);
+      for (const ObjectId& chunk : content.chunks) {
+        if (shared(chunk, content.path)) continue;
+        objects.insert({ObjectType::kBlob, chunk});
+        // Nobody can put together what lacks a part.
+        if (auto wholes = survey_->wholes().find(chunk);
+            wholes != survey_->wholes().end())
+          for (const ObjectId& whole : wholes->second) add(whole);
+      }
+    }
+    plan.objects.assign(objects.begin(), objects.end());
+    SortUnique(plan.shared);
+    plan_ = std::move(plan);
+  }
+
+  // A session: its records go, with what only they lead to.
+  Status PlanSession() {
+    PurgePlan plan;
+    std::unordered_set<RecordId> checkpoints, pinned;
+    for (const LogRecord& record : log_.records) {
+      if (!log_.IsWanted(record)) continue;
+      auto checkpoint = ToCheckpoint(record);
+      if (checkpoint.ok() && checkpoint->session == request_.session)
+        checkpoints.insert(record.id);
+    }
+    for (const LogRecord& record : log_.records) {
+      if (!log_.IsWanted(record)) continue;
+      bool goes = checkpoints.contains(record.id);
+      if (record.kind == RecordKind::kSession || record.kind == RecordKind::kTurn)
+        goes = record.fields.Text(kOfSession) == request_.session;
+      if (auto about = AnnotationTarget(record);
+          about && checkpoints.contains(*about)) {
+        goes = true;
+        if (auto pin = record.fields.Number(kAnnotationPinned)) {
+          if (*pin != 0)
+            pinned.insert(*about);
+          else
+            pinned.erase(*about);
+        }
+      }
+      // A rollback to one of them says what that was called.
+      if (auto operation = ToOperation(record);
+          operation.ok() && operation->target &&
+          checkpoints.contains(*operation->target)) {
+        goes = true;
+        ++plan.operations;
+      }
+      if (goes) dropped_.insert(record.id);
+    }
+    plan.records.assign(dropped_.begin(), dropped_.end());
+    std::ranges::sort(plan.records);
+    plan.checkpoints = checkpoints.size();
+    plan.pinned = pinned.size();
+    plan_ = std::move(plan);
+    if (dropped_.empty()) return Ok();
+
+    BELAY_TRY(Inventory inventory, TakeInventory(store_));
+    Marker theirs(store_, inventory), others(store_, inventory);
+    std::set<ObjectKey> objects;
+    for (auto at = log_.records.rbegin(); at != log_.records.rend(); ++at) {
+      if (dropped_.contains(at->id))
+        for (const bool implied : {true, false}) {
+          LogRecord stored = *at;
+          if (implied) stored.seq = 0;
+          objects.insert({ObjectType::kLog, Sha256::Of(EncodeLogRecord(stored))});
+        }
+      if (!log_.Holds(*at)) continue;
+      Marker& marker = dropped_.contains(at->id) ? theirs : others;
+      BELAY_OK(marker.MarkFrom(*at, log_.purged));
+    }
+    if (!theirs.broken().empty())
+      return Error(Errc::kCorrupt, theirs.broken().front().what)
+          .WithHint("nothing was purged; belay verify names what is damaged");
+    for (const PackInventory& pack : inventory.packs)
+      for (const InventoryItem& item : pack.items) {
+        if (!theirs.IsLive(item.key) || others.IsLive(item.key) ||
+            !objects.insert(item.key).second)
+          continue;
+        if (item.key.type == ObjectType::kBlob || item.key.type == ObjectType::kChunks)
+          ++plan_.versions;
+        plan_.bytes += item.total_length();
+      }
+    plan_.objects.assign(objects.begin(), objects.end());
+    return Ok();
+  }
+
+  // Of each root, what is there now and must not be stored again.
+  std::map<RootId, std::vector<std::string>> ToLeaveOut() {
+    std::map<RootId, std::vector<std::string>> out;
+    if (!request_.path) return out;
+    if (plan_.on_disk && roots_.contains(request_.root.id) &&
+        !BELAY_MUTANT("purge-goes-on-storing"))
+      out[request_.root.id].push_back(*request_.path);
+    if (!request_.everywhere) return out;
+    const std::set<ObjectKey> erased(plan_.objects.begin(), plan_.objects.end());
+    for (const SharedContent& shared : plan_.shared) {
+      auto root = roots_.find(shared.root_id);
+      if (root == roots_.end() || shared.also.empty()) continue;
+      auto hash = HashOnDisk(store_.fs(), root->second.root, shared.also);
+      if (!hash || !erased.contains({ObjectType::kBlob, *hash})) continue;
+      std::vector<std::string>& paths = out[shared.root_id];
+      if (std::ranges::find(paths, shared.also) == paths.end())
+        paths.push_back(shared.also);
+    }
+    return out;
+  }
+
+  // For `belay log`. Of a session nothing but that it went.
+  void AddToTheLog(BatchWriter& writer, int64_t now) {
+    auto record = [&](const RootId& root, std::string_view label, uint64_t count) {
+      LogRecord operation;
+      operation.kind = RecordKind::kOperation;
+      operation.id = RecordId(store_.random().NewId());
+      operation.root = root;
+      operation.made_ms = now;
+      operation.fields.Add(kName, "purge");
+      operation.fields.Add(kLabel, label);
+      operation.fields.AddNumber(kCount, count);
+      writer.Add(std::move(operation));
+    };
+    if (request_.path) {
+      record(request_.root.id, *request_.path, plan_.checkpoints);
+      return;
+    }
+    std::map<RootId, uint64_t> counts;
+    for (const LogRecord& r : log_.records)
+      if (!r.root.is_zero() && dropped_.contains(r.id))
+        counts[r.root] += r.kind == RecordKind::kCheckpoint ? 1 : 0;
+    for (const auto& [root, count] : counts) record(root, "a session", count);
+  }
+
+  // Under `append`: nobody publishes meanwhile.
+  Status StillTrue() {
+    std::unordered_set<RecordId> known;
+    for (const LogRecord& record : log_.records) known.insert(record.id);
+    const size_t before = log_.records.size();
+    BELAY_OK(ReadOn(store_, log_));
+    if (log_.records.size() == before) return Ok();
+    for (const LogRecord& record : log_.records) {
+      if (known.contains(record.id) || !log_.Holds(record) || record.refs.empty())
+        continue;
+      if (request_.session) return Changed();
+      BELAY_TRY(bool same, survey_->LookAtOther(record));
+      if (!same) return Changed();
+    }
+    return Ok();
+  }
+  static Error Changed() {
+    return Error(Errc::kConflict, "others have stored the same content meanwhile")
+        .WithHint("nothing was erased; try again");
+  }
+
+  Store& store_;
+  const PurgeRequest& request_;
+  LogView log_;
+  KnownRoots roots_;
+  std::unique_ptr<PurgeSurvey> survey_;
+  PurgePlan plan_;
+  std::unordered_set<RecordId> dropped_;
+};
+
+// What of the store a purge asked for and did not get.
+struct Remains {
+  uint64_t objects = 0;  // in packs, wanted by nobody
+  uint64_t again = 0;    // in packs, and wanted by records newer than the purge
+  uint64_t records = 0;
+  uint64_t files = 0;  // packs that no manifest names
+  bool none() const { return objects == 0 && records == 0 && files == 0; }
+};
+
+// By every record there is. All that was ever erased counts, so that what was
+// interrupted is finished too.
+Result<Remains> LookForRemains(Store& store, const std::vector<RecordId>& dropped) {
+  Remains remains;
+  BELAY_TRY(HeldLock use, store.HoldForReading());
+  LogView log;
+  BELAY_OK(ReadOn(store, log));
+  BELAY_TRY(Inventory inventory, TakeInventory(store));
+  std::unique_ptr<Marker> marker;
+  std::unordered_set<ObjectId> records;
+  for (const LogRecord& record : log.records)
+    for (const ObjectKey& key : PurgedBy(record)) {
+      if (key.type == ObjectType::kLog) records.insert(key.id);
+      if (!inventory.Has(key)) continue;
+      if (!marker) {
+        marker = std::make_unique<Marker>(store, inventory);
+        BELAY_OK(marker->Mark(log));
+      }
+      ++(marker->IsLive(key) ? remains.again : remains.objects);
+    }
+  for (const PackInventory& pack : inventory.packs)
+    for (const InventoryItem& item : pack.items)
+      if (item.key.type == ObjectType::kLog && records.contains(item.key.id))
+        ++remains.records;
+  const std::unordered_set<RecordId> ids(dropped.begin(), dropped.end());
+  for (const LogRecord& record : log.records)
+    remains.records += ids.contains(record.id);
+  BELAY_TRY(auto unlisted, UnlistedPacks(store));
+  remains.files = unlisted.size();
+  return remains;
+}
+
+// Files that are none of the store's any more, and yet in it; and packs that go on
+// behind their end.
+Result<std::vector<std::string>> WhatMayHoldMore(Store& store) {
+  std::vector<std::string> names;
+  Fs& fs = store.fs();
+  for (const std::string_view below : {"", "packs", "catalog"}) {
+    Fd opened;
+    if (!below.empty()) {
+      auto dir = fs.Open(store.dir(), Name::Literal(below), OpenMode::Directory());
+      if (!dir.ok()) continue;
+      opened = std::move(*dir);
+    }
+    BELAY_TRY(auto entries, fs.List(below.empty() ? store.dir() : opened));
+    for (const DirEntry& entry : entries)
+      if (entry.name.find(".aside") != std::string::npos)
+        names.push_back(below.empty() ? entry.name
+                                      : std::string(below) + "/" + entry.name);
+  }
+  BELAY_OK(store.Refresh());
+  for (const Manifest::Pack& pack : store.manifest().packs) {
+    const Name name = PackFile::FileName(pack.id);
+    auto stat = fs.StatAt(store.packs_dir(), name);
+    if (pack.sealed && stat.ok() && stat->size > *pack.sealed)
+      names.push_back("packs/" + name.bytes());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Error NotYet(Error error) {
+  error.hint = "it is not erased yet: purge it again" +
+               (error.hint.empty() ? std::string() : "; " + error.hint);
+  return error;
+}
+
+// Until nothing is left of it, or somebody keeps us from it for too long.
+Status Erase(Store& store, const PurgeRequest& request, PurgeReport& report) {
+  GcOptions options;
+  options.everything = true;
+  options.progress = request.progress;
+  const int64_t deadline =
+      store.clock().SteadyNanos() + request.lock_wait_ms * 1'000'000;
+  for (;;) {
+    auto collected = CollectGarbage(store, options);
+    const bool late = store.clock().SteadyNanos() >= deadline;
+    if (collected.ok()) {
+      if (collected->bytes_before > collected->bytes_after)
+        report.freed += collected->bytes_before - collected->bytes_after;
+      // A pack that others began meanwhile is left by one round and taken by the next.
+      BELAY_TRY(Remains remains, LookForRemains(store, report.plan.records));
+      report.again = remains.again;
+      if (remains.none() || BELAY_MUTANT("purge-looks-once")) break;
+      if (late)
+        return NotYet(
+            Error(Errc::kBusy, "others keep the store from being cleaned up"));
+    } else if ((collected.error().code != Errc::kBusy &&
+                collected.error().code != Errc::kConflict) ||
+               late) {
+      return NotYet(std::move(collected).error());
+    }
+    store.clock().SleepNanos(50'000'000);
+  }
+  // Words of dropped records stay in the index of a full text until it is built anew.
+  auto catalog = Catalog::Open(store);
+  if (!catalog.ok()) return NotYet(std::move(catalog).error());
+  if (!BELAY_MUTANT("purge-keeps-catalogue"))
+    if (Status rebuilt = (*catalog)->Rebuild(); !rebuilt.ok())
+      return NotYet(std::move(rebuilt).error());
+  BELAY_TRY(report.stays, WhatMayHoldMore(store));
+  return Ok();
+}
+
+Status RefuseInterrupted(Store& store, const RootId& root) {
+  BELAY_TRY(bool interrupted, JournalFile::Exists(store, root));
+  if (!interrupted) return Ok();
+  return Error(Errc::kRefused, "a rollback of this directory was interrupted")
+      .WithHint("finish it first: belay status; nothing was purged");
+}
+
+bool IsShown(const PurgePlan& shown, const SharedContent& shared) {
+  return std::ranges::find(shown.shared, shared) != shown.shared.end();
+}
+
+}  // namespace
+
+Result<PurgePlan> PlanPurge(Store& store, const PurgeRequest& request) {
+  BELAY_TRY(HeldLock use, store.HoldForReading());
+  Purger purger(store, request);
+  BELAY_OK(purger.Look());
+  return purger.TakePlan();
+}
+
+Result<PurgeReport> Purge(Store& store, const PurgeRequest& request) {
+  PurgeReport report;
+  {
+    // What would keep the packs from being written anew is said before anything is
+    // published.
+    GcOptions options;
+    options.dry_run = true;
+    auto possible = CollectGarbage(store, options);
+    if (!possible.ok() && possible.error().code != Errc::kBusy) {
+      Error error = std::move(possible).error();
+      if (error.code == Errc::kCorrupt)
+        error.hint = "nothing was purged; run: belay repair";
+      return error;
+    }
+  }
+  {
+    // 1. Alone on the root: no checkpoint or rollback of it is under way, and the next
+    //    one knows what is left out.
+    HeldLock alone;
+    if (!request.session) {
+      BELAY_TRY(alone,
+                store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
+      BELAY_OK(RefuseInterrupted(store, request.root.id));
+    }
+    const int64_t deadline =
+        store.clock().SteadyNanos() + request.lock_wait_ms * 1'000'000;
+    for (;;) {
+      Purger purger(store, request);
+      {
+        BELAY_TRY(HeldLock use, store.HoldForReading());
+        BELAY_OK(purger.Look());
+      }
+      if (request.shown && request.everywhere)
+        for (const SharedContent& shared : purger.plan().shared)
+          if (!IsShown(*request.shown, shared))
+            return Error(Errc::kConflict, "by now " + EscapeForDisplay(shared.also) +
+                                              " in " + EscapeForDisplay(shared.root) +
+                                              " has the same content too")
+                .WithHint("nothing was erased; look again with --dry-run");
+      // 2. The same for others, without waiting: nobody waits for a second one.
+      std::vector<HeldLock> held;
+      for (const RootId& root : purger.OtherRoots()) {
+        BELAY_TRY(HeldLock lock, store.locks().AcquireRoot(root, 0));
+        held.push_back(std::move(lock));
+        BELAY_OK(RefuseInterrupted(store, root));
+      }
+      // 3. One batch: from here on nobody brings it back, and it is finished by
+      //    whoever comes next.
+      report.left_out.clear();
+      Status published = purger.Publish(report.left_out);
+      if (published.ok()) {
+        report.plan = purger.TakePlan();
+        break;
+      }
+      if (published.error().code != Errc::kConflict ||
+          store.clock().SteadyNanos() >= deadline)
+        return std::move(published).error();
+    }
+  }
+  // 4. Beside everybody else.
+  BELAY_OK(Erase(store, request, report));
+  return report;
+}
+
+Status AllowAgain(Store& store, const Root& root, const std::string& path,
+                  int64_t lock_wait_ms) {
+  BELAY_TRY(HeldLock alone, store.locks().AcquireRoot(root.id, lock_wait_ms));
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  Root next = root;
+  for (const RootEntry& entry : heads.roots())
+    if (entry.root.path == root.path) next = entry.root;
+  if (std::erase(next.purged, path) == 0)
+    return Error(Errc::kNotFound,
+                 EscapeForDisplay(path) + " is not left out by a purge")
+        .WithHint("why it is covered or not: belay why PATH");
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(
+      ToRecord(next, RecordId(store.random().NewId()), store.clock().WallMillis()));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return Ok();
+}
+
+}  // namespace belay

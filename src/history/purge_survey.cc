@@ -1,0 +1,340 @@
+#include "history/purge_survey.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/purged.h"
+#include "restore/change.h"
+#include "scan/rules_record.h"
+
+namespace belay {
+
+namespace {
+
+std::string Joined(const std::string& dir, std::string_view name) {
+  return dir.empty() ? std::string(name) : dir + '/' + std::string(name);
+}
+
+// What cannot be read cannot be judged; what was purged before needs no judging.
+Status Unreadable(const Error& error) {
+  if (error.code == Errc::kPurged) return Ok();
+  return Error(error.code == Errc::kNotFound ? Errc::kCorrupt : error.code, error.what)
+      .WithHint("nothing was purged; belay verify names what is damaged");
+}
+
+template <class T>
+Result<std::optional<T>> IfReadable(Result<T> read) {
+  if (read.ok()) return std::optional<T>(std::move(*read));
+  BELAY_OK(Unreadable(read.error()));
+  return std::optional<T>();
+}
+
+Result<Node> NodeOf(Store& store, const ObjectId& id) {
+  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, id}));
+  return DecodeNode(bytes);
+}
+
+}  // namespace
+
+Status PurgeSurvey::Run() {
+  // Newest first: what a purge took from a record it took from all before it, so that
+  // what was looked at once need not be looked at again.
+  const auto& records = log_.records;
+  for (auto at = records.rbegin(); at != records.rend(); ++at)
+    if (log_.Holds(*at) && roots_.contains(at->root)) BELAY_OK(FindMine(*at));
+  if (mine_.empty()) return Ok();
+  for (auto at = records.rbegin(); at != records.rend(); ++at)
+    if (log_.Holds(*at)) BELAY_OK(OthersInRecord(*at));
+  return Ok();
+}
+
+bool PurgeSurvey::IsGone(const ObjectId& content) const {
+  auto purged = log_.purged.find({ObjectType::kBlob, content});
+  return purged != log_.purged.end() && purged->second > seq_;
+}
+
+Result<bool> PurgeSurvey::LookAtOther(const LogRecord& record) {
+  auto places = [&] {
+    size_t count = 0;
+    for (const auto& [id, all] : others_) count += all.size();
+    return count;
+  };
+  const size_t before = places();
+  const size_t versions = mine_.size();
+  if (roots_.contains(record.root)) BELAY_OK(FindMine(record));
+  if (!mine_.empty()) BELAY_OK(OthersInRecord(record));
+  return places() == before && mine_.size() == versions;
+}
+
+bool PurgeSurvey::IsOurs(const RootId& root, std::string_view path) const {
+  return roots_.contains(root) && IsAtOrBelow(path, path_);
+}
+
+// --- what the path had ---------------------------------------------------------------
+
+Status PurgeSurvey::FindMine(const LogRecord& record) {
+  seq_ = record.seq;
+  for (const ObjectKey& key : record.refs) {
+    if (key.type == ObjectType::kState) {
+      auto known = state_has_mine_.find(key.id);
+      if (known == state_has_mine_.end()) {
+        BELAY_TRY(bool has, MineInState(key.id));
+        known = state_has_mine_.emplace(key.id, has).first;
+      }
+      if (record.kind == RecordKind::kCheckpoint && known->second) ++checkpoints_;
+    } else if (key.type == ObjectType::kNode) {
+      BELAY_OK(MineInChanges(key.id));
+    }
+  }
+  return Ok();
+}
+
+Result<bool> PurgeSurvey::MineInState(const ObjectId& id) {
+  BELAY_TRY(auto state, IfReadable(store_.GetState(id)));
+  if (!state) return false;
+  if (!state->rules.is_zero()) BELAY_OK(MineInRules(state->rules));
+  BELAY_TRY(RelPath path, RelPath::Parse(path_));
+  const std::vector<std::string_view> names = path.Components();
+  ObjectId at = state->tree;
+  for (size_t i = 0; i < names.size(); ++i) {
+    BELAY_TRY(auto tree, IfReadable(store_.GetTree(at)));
+    if (!tree) return false;
+    auto entry = std::ranges::find(tree->entries, names[i], &TreeEntry::name);
+    if (entry == tree->entries.end()) return false;
+    if (i + 1 == names.size()) {
+      BELAY_OK(MineInEntry(*entry, path_));
+      return entry->kind == EntryKind::kFile ? !IsGone(entry->id) : !mine_.empty();
+    }
+    if (entry->kind != EntryKind::kDirectory) return false;
+    at = entry->id;
+  }
+  return false;
+}
+
+Status PurgeSurvey::MineInEntry(const TreeEntry& entry, const std::string& path) {
+  if (!entry.xattrs.is_zero()) BELAY_OK(AddMine(entry.xattrs, path, 0));
+  if (entry.kind == EntryKind::kSymlink) {
+    paths_.insert(path);
+    links_ = true;
+  }
+  if (entry.kind == EntryKind::kFile) BELAY_OK(AddMine(entry.id, path, entry.size));
+  if (entry.kind == EntryKind::kDirectory) BELAY_OK(MineBelow(entry.id, path));
+  return Ok();
+}
+
+Status PurgeSurvey::MineBelow(const ObjectId& top, const std::string& path) {
+  std::vector<std::pair<ObjectId, std::string>> waiting{{top, path}};
+  while (!waiting.empty()) {
+    auto [id, at] = std::move(waiting.back());
+    waiting.pop_back();
+    if (!walked_mine_.emplace(id, at).second) continue;
+    BELAY_TRY(auto tree, IfReadable(store_.GetTree(id)));
+    if (!tree) continue;
+    for (const TreeEntry& entry : tree->entries) {
+      const std::string below = Joined(at, entry.name);
+      if (entry.kind == EntryKind::kDirectory) {
+        if (!entry.xattrs.is_zero()) BELAY_OK(AddMine(entry.xattrs, below, 0));
+        waiting.emplace_back(entry.id, below);
+      } else {
+        BELAY_OK(MineInEntry(entry, below));
+      }
+    }
+  }
+  return Ok();
+}
+
+Status PurgeSurvey::AddMine(const ObjectId& id, const std::string& path,
+                            uint64_t size) {
+  if (IsGone(id)) return Ok();
+  paths_.insert(path);
+  auto [at, fresh] = mine_.try_emplace(id, Content{path, size});
+  if (!fresh) return Ok();
+  BELAY_TRY(at->second.chunks, ChunksOf(id));
+  chunks_.insert(at->second.chunks.begin(), at->second.chunks.end());
+  return Ok();
+}
+
+// Operations and safety checkpoints refer to what was there before and after.
+Status PurgeSurvey::MineInChanges(const ObjectId& id) {
+  BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
+  if (!node) return Ok();
+  auto changes = DecodeChanges(*node);
+  if (!changes.ok()) return Ok();  // not a list of changes
+  for (const PathChange& change : *changes) {
+    if (!IsAtOrBelow(change.path, path_)) continue;
+    for (const auto& state : {change.before, change.after}) {
+      if (!state) continue;
+      if (!state->xattrs.is_zero()) BELAY_OK(AddMine(state->xattrs, change.path, 0));
+      if (state->kind == EntryKind::kFile)
+        BELAY_OK(AddMine(state->id, change.path, state->size));
+      links_ |= state->kind == EntryKind::kSymlink;
+    }
+  }
+  return Ok();
+}
+
+Status PurgeSurvey::MineInRules(const ObjectId& id) {
+  BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
+  if (!node) return Ok();
+  for (const auto& [path, content] : LooseRulesOf(*node))
+    if (IsAtOrBelow(path, path_)) BELAY_OK(AddMine(content, path, 0));
+  return Ok();
+}
+
+Result<std::vector<ObjectId>> PurgeSurvey::ChunksOf(const ObjectId& id) {
+  std::vector<ObjectId> out;
+  const ObjectKey key{ObjectType::kChunks, id};
+  BELAY_TRY(auto found, store_.Find(key));
+  if (!found) return out;
+  BELAY_TRY(auto bytes, IfReadable(store_.Get(key)));
+  if (!bytes) return out;
+  BELAY_TRY(ChunkList list, DecodeChunks(*bytes));
+  for (const Chunk& chunk : list.chunks) out.push_back(chunk.id);
+  return out;
+}
+
+// --- who else has it -----------------------------------------------------------------
+
+Result<std::vector<ObjectId>> PurgeSurvey::Common(const ObjectId& id, uint64_t size) {
+  std::vector<ObjectId> common;
+  if (mine_.contains(id) || chunks_.contains(id)) common.push_back(id);
+  if (size <= kMaxBlob || chunks_.empty() || mine_.contains(id)) return common;
+  auto known = common_.find(id);
+  if (known == common_.end()) {
+    BELAY_TRY(std::vector<ObjectId> chunks, ChunksOf(id));
+    std::erase_if(chunks, [&](const ObjectId& c) { return !chunks_.contains(c); });
+    known = common_.emplace(id, std::move(chunks)).first;
+  }
+  common.insert(common.end(), known->second.begin(), known->second.end());
+  return common;
+}
+
+// From the leaves up, each tree once.
+Result<bool> PurgeSurvey::HasAny(const ObjectId& top) {
+  struct Frame {
+    ObjectId id;
+    bool has = false;
+    std::vector<ObjectId> below;
+  };
+  std::vector<Frame> open;
+  auto enter = [&](const ObjectId& id) -> Status {
+    Frame frame{.id = id, .has = false, .below = {}};
+    BELAY_TRY(auto tree, IfReadable(store_.GetTree(id)));
+    if (tree)
+      for (const TreeEntry& entry : tree->entries) {
+        frame.has |= mine_.contains(entry.xattrs);
+        if (entry.kind == EntryKind::kFile) {
+          BELAY_TRY(auto common, Common(entry.id, entry.size));
+          frame.has |= !common.empty();
+        }
+        if (entry.kind == EntryKind::kDirectory) frame.below.push_back(entry.id);
+      }
+    open.push_back(std::move(frame));
+    return Ok();
+  };
+  if (auto known = has_any_.find(top); known != has_any_.end()) return known->second;
+  BELAY_OK(enter(top));
+  while (!open.empty()) {
+    Frame& frame = open.back();
+    if (frame.below.empty() || frame.has) {
+      has_any_[frame.id] = frame.has;
+      const bool has = frame.has;
+      open.pop_back();
+      if (!open.empty()) open.back().has |= has;
+      continue;
+    }
+    const ObjectId next = frame.below.back();
+    frame.below.pop_back();
+    if (auto known = has_any_.find(next); known != has_any_.end())
+      frame.has |= known->second;
+    else
+      BELAY_OK(enter(next));
+  }
+  return has_any_[top];
+}
+
+Status PurgeSurvey::OthersInRecord(const LogRecord& record) {
+  seq_ = record.seq;
+  for (const ObjectKey& key : record.refs) {
+    if (key.type == ObjectType::kState) {
+      BELAY_TRY(auto state, IfReadable(store_.GetState(key.id)));
+      if (!state) continue;
+      BELAY_OK(OthersInTree(record.root, state->tree));
+      for (const ObjectId& node : {state->git, state->rules})
+        if (!node.is_zero()) BELAY_OK(OthersInNode(record.root, node));
+    } else if (key.type == ObjectType::kNode) {
+      BELAY_OK(OthersInNode(record.root, key.id));
+    } else if (key.type == ObjectType::kBlob) {
+      BELAY_TRY(auto common, Common(key.id, 0));
+      for (const ObjectId& id : common) AddOther(id, record.root, "");
+    }
+  }
+  return Ok();
+}
+
+Status PurgeSurvey::OthersInTree(const RootId& root, const ObjectId& top) {
+  std::vector<std::pair<ObjectId, std::string>> waiting{{top, ""}};
+  while (!waiting.empty()) {
+    auto [id, at] = std::move(waiting.back());
+    waiting.pop_back();
+    BELAY_TRY(bool has, HasAny(id));
+    if (!has || !walked_.emplace(root, id, at).second) continue;
+    BELAY_TRY(auto tree, IfReadable(store_.GetTree(id)));
+    if (!tree) continue;
+    for (const TreeEntry& entry : tree->entries) {
+      const std::string below = Joined(at, entry.name);
+      if (IsOurs(root, below)) continue;
+      BELAY_OK(OthersInEntry(root, entry, below));
+      if (entry.kind == EntryKind::kDirectory) waiting.emplace_back(entry.id, below);
+    }
+  }
+  return Ok();
+}
+
+Status PurgeSurvey::OthersInEntry(const RootId& root, const TreeEntry& entry,
+                                  const std::string& path) {
+  if (mine_.contains(entry.xattrs)) AddOther(entry.xattrs, root, path);
+  if (entry.kind != EntryKind::kFile) return Ok();
+  BELAY_TRY(auto common, Common(entry.id, entry.size));
+  for (const ObjectId& id : common) {
+    AddOther(id, root, path);
+    if (id != entry.id) wholes_[id].insert(entry.id);
+  }
+  return Ok();
+}
+
+Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
+  std::vector<ObjectId> waiting{top};
+  while (!waiting.empty()) {
+    const ObjectId id = waiting.back();
+    waiting.pop_back();
+    if (!nodes_.emplace(root, id).second) continue;
+    BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
+    if (!node) continue;
+    std::unordered_set<ObjectId> told;  // by path
+    if (auto changes = DecodeChanges(*node); changes.ok())
+      for (const PathChange& change : *changes)
+        for (const auto& state : {change.before, change.after}) {
+          if (!state) continue;
+          told.insert(state->id);
+          told.insert(state->xattrs);
+          if (!IsOurs(root, change.path))
+            BELAY_OK(OthersInEntry(root, *state, change.path));
+        }
+    for (const auto& [path, content] : LooseRulesOf(*node)) {
+      told.insert(content);
+      if (IsOurs(root, path)) continue;
+      BELAY_TRY(auto common, Common(content, 0));
+      for (const ObjectId& one : common) AddOther(one, root, path);
+    }
+    for (const ObjectKey& key : node->refs) {
+      if (key.type == ObjectType::kNode) waiting.push_back(key.id);
+      if (key.type != ObjectType::kBlob || told.contains(key.id)) continue;
+      BELAY_TRY(auto common, Common(key.id, 0));
+      for (const ObjectId& one : common) AddOther(one, root, "");
+    }
+  }
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,97 @@
+#pragma once
+
+// PurgeSurvey: which content a path of a root had in all of its history, and who else
+// has it. Trees that hold none of it are looked at once; depth costs memory, no stack.
+//
+// Threads: one. Packs are kept from being taken away by the caller.
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "history/purge.h"
+#include "store/inventory.h"
+
+namespace belay {
+
+class PurgeSurvey {
+ public:
+  // `log` must outlive it and may be read on.
+  PurgeSurvey(Store& store, const LogView& log, std::string path,
+              std::unordered_set<RootId> roots)
+      : store_(store), log_(log), path_(std::move(path)), roots_(std::move(roots)) {}
+
+  // All records of the log; what cannot be read stops it.
+  Status Run();
+  // One more, that somebody else published since: false when it has content of ours.
+  Result<bool> LookAtOther(const LogRecord& record);
+
+  struct Content {
+    std::string path;  // one under which it was
+    uint64_t size = 0;
+    std::vector<ObjectId> chunks = {};
+  };
+  struct Place {
+    RootId root;
+    std::string path;
+    auto operator<=>(const Place&) const = default;
+  };
+  const std::map<ObjectId, Content>& mine() const { return mine_; }
+  // Who else has a content, or a chunk of one.
+  const std::map<ObjectId, std::set<Place>>& others() const { return others_; }
+  // Contents of others that are made of a chunk of ours.
+  const std::map<ObjectId, std::set<ObjectId>>& wholes() const { return wholes_; }
+  const std::set<std::string>& paths() const { return paths_; }
+  uint64_t checkpoints() const { return checkpoints_; }
+  bool links() const { return links_; }
+
+ private:
+  // The record that is looked at no longer has it: it was purged since.
+  bool IsGone(const ObjectId& content) const;
+  bool IsOurs(const RootId& root, std::string_view path) const;
+  Status FindMine(const LogRecord& record);
+  Result<bool> MineInState(const ObjectId& state);
+  Status MineBelow(const ObjectId& tree, const std::string& path);
+  Status MineInEntry(const TreeEntry& entry, const std::string& path);
+  Status AddMine(const ObjectId& id, const std::string& path, uint64_t size);
+  Status MineInChanges(const ObjectId& node);
+  Status MineInRules(const ObjectId& node);
+
+  Result<std::vector<ObjectId>> ChunksOf(const ObjectId& id);
+  // The contents and chunks of ours that a file with this content has.
+  Result<std::vector<ObjectId>> Common(const ObjectId& id, uint64_t size);
+  Result<bool> HasAny(const ObjectId& tree);
+  Status OthersInRecord(const LogRecord& record);
+  Status OthersInTree(const RootId& root, const ObjectId& tree);
+  Status OthersInEntry(const RootId& root, const TreeEntry& entry,
+                       const std::string& path);
+  Status OthersInNode(const RootId& root, const ObjectId& node);
+  void AddOther(const ObjectId& id, const RootId& root, const std::string& path) {
+    if (!IsGone(id)) others_[id].insert({root, path});
+  }
+
+  Store& store_;
+  const LogView& log_;
+  uint64_t seq_ = 0;  // of the record that is looked at
+  const std::string path_;
+  const std::unordered_set<RootId> roots_;
+  std::map<ObjectId, Content> mine_;
+  std::unordered_set<ObjectId> chunks_;  // of all of ours
+  std::map<ObjectId, std::set<Place>> others_;
+  std::map<ObjectId, std::set<ObjectId>> wholes_;
+  std::set<std::string> paths_;
+  uint64_t checkpoints_ = 0;
+  bool links_ = false;
+
+  std::unordered_map<ObjectId, bool> state_has_mine_;
+  std::set<std::pair<ObjectId, std::string>> walked_mine_;
+  std::unordered_map<ObjectId, bool> has_any_;  // by tree
+  std::unordered_map<ObjectId, std::vector<ObjectId>> common_;
+  std::set<std::tuple<RootId, ObjectId, std::string>> walked_;  // only trees that have
+  std::set<std::pair<RootId, ObjectId>> nodes_;
+};
+
+}  // namespace belay
