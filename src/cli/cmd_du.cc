@@ -15,6 +15,10 @@ void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
   json.Key("packs").Uint(usage.packs);
   json.Key("indexes").Uint(usage.indexes);
   json.Key("catalog").Uint(usage.catalog);
+  json.Key("aside").Uint(usage.aside);
+  json.Key("aside_paths").BeginArray();
+  for (const std::string& path : usage.aside_paths) json.PathValue(path);
+  json.EndArray();
   json.Key("other").Uint(usage.other);
   json.Key("wanted").Uint(usage.wanted);
   json.Key("reclaimable").Uint(usage.reclaimable);
@@ -85,6 +89,14 @@ ExitCode CmdDu(CommandContext& ctx) {
       Line(usage.allocated, StrCat("on disk at ", EscapeForDisplay(dir->bytes()))));
   term.Out(Line(usage.packs, "packs"));
   term.Out(Line(usage.indexes + usage.catalog + usage.other, "indexes and catalogue"));
+  if (!usage.aside_paths.empty()) {
+    term.Out(Line(usage.aside, StrCat("put aside by repair, ",
+                                      CountText(usage.aside_paths.size(), "file"),
+                                      "; delete what you do not need:")));
+    for (const std::string& path : usage.aside_paths)
+      term.Out(StrCat("              ", EscapeForDisplay(dir->bytes()), "/",
+                      EscapeForDisplay(path), "\n"));
+  }
   // What is not wanted cannot be known while something is damaged, and gc refuses.
   if (usage.damage.empty())
     term.Out(Line(usage.reclaimable, usage.reclaimable > 0

@@ -9,7 +9,9 @@
 #include "core/interrupted.h"
 #include "core/last_failure.h"
 #include "core/roots.h"
+#include "core/space.h"
 #include "core/state_view.h"
+#include "store/usage.h"
 
 namespace belay {
 
@@ -64,7 +66,12 @@ class Obstacles {
     LookForStages(store, **catalog, (*root)->root.id);
     LookAtFailures(store, **catalog, (*root)->root.id);
     LookAtDoubts(store, *last);
+    if (auto all = AllocatedBytes(store); all.ok())
+      aside_ = AsideText(store.path(), all->aside, all->aside_paths);
   }
+
+  // What lies in the store and is no part of it; empty when there is nothing.
+  const std::string& aside() const { return aside_; }
 
  private:
   void Add(std::string what) {
@@ -154,6 +161,7 @@ class Obstacles {
   CommandContext& ctx_;
   RootStatus& status_;
   std::optional<Settings> settings_;
+  std::string aside_;
 };
 
 }  // namespace
@@ -161,7 +169,8 @@ class Obstacles {
 ExitCode CmdStatus(CommandContext& ctx) {
   auto status = FindRoot(ctx);
   if (!status.ok()) return FailOnStore(ctx, status.error());
-  if (status->is_protected) Obstacles(ctx, *status).Find();
+  Obstacles obstacles(ctx, *status);
+  if (status->is_protected) obstacles.Find();
   const bool problem =
       std::any_of(status->failures.begin(), status->failures.end(),
                   [](const RootStatus::Failure& failure) { return !failure.passing; });
@@ -195,6 +204,7 @@ ExitCode CmdStatus(CommandContext& ctx) {
   for (const RootStatus::Failure& failure : status->failures)
     ctx.term.Out(StrCat(
         Wrap(StrCat("Problem (", failure.at, "): ", failure.what), 0, 2, 80), "\n"));
+  if (!obstacles.aside().empty()) ctx.term.Say(StrCat("Note: ", obstacles.aside()));
   return code;
 }
 

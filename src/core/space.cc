@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "store/usage.h"
 
@@ -45,6 +46,7 @@ Result<Space> Space::Of(Store& store, const Settings& settings, bool exact) {
     // A catalogue that is built anew lies beside the old one for a moment.
     BELAY_TRY(Allocated allocated, AllocatedBytes(store));
     space.used_ = allocated.all + allocated.catalog;
+    space.aside_ = AsideText(store.path(), allocated.aside, allocated.aside_paths);
     return space;
   }
   if (space.cap_ == 0) return space;
@@ -66,25 +68,48 @@ uint64_t Space::left() const {
   return std::min(on_disk, Above(cap_ - cap_ / 16, used_));
 }
 
+std::string AsideText(const AbsPath& store, uint64_t bytes,
+                      const std::vector<std::string>& paths) {
+  if (paths.empty()) return "";
+  const std::string dir = EscapeForDisplay(store.bytes()) + "/";
+  std::string text = SizeOf(bytes) + " were put aside by a repair; delete ";
+  text += paths.size() == 1 ? "it" : "them";
+  text += " when you need nothing of it: ";
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(kShown, paths.size()); ++i)
+    text += (i == 0 ? "" : ", ") + dir + EscapeForDisplay(paths[i]);
+  if (paths.size() > kShown)
+    text += " and " + std::to_string(paths.size() - kShown) + " more (belay du)";
+  return text;
+}
+
+Error Space::WithAside(Error error) const {
+  if (!aside_.empty()) error.hint = aside_ + "; or: " + error.hint;
+  return error;
+}
+
 Status Space::Check(uint64_t bytes) const {
   if (BELAY_MUTANT("store-without-limits")) return Ok();
   if (cap_ != 0 && bytes > Above(cap_ - cap_ / 16, used_))
-    return Error(Errc::kNoSpace,
-                 "the store has reached its cap (store.cap = " + SizeOf(cap_) +
-                     "), and everything in it is to be kept")
-        .WithHint("raise it: belay config store.cap " + SizeOf(2 * cap_) +
-                  "; or forget the history of a root you no longer need (belay off "
-                  "--forget) and run `belay gc`");
+    return WithAside(
+        Error(Errc::kNoSpace,
+              "the store has reached its cap (store.cap = " + SizeOf(cap_) +
+                  "), and everything in it is to be kept")
+            .WithHint("raise it: belay config store.cap " + SizeOf(2 * cap_) +
+                      "; or forget the history of a root you no longer need (belay off "
+                      "--forget) and run `belay gc`"));
   if (bytes > Above(free_, floor_) && floor_ == 0)
-    return Error(Errc::kNoSpace, "the disk that holds the store is full")
-        .WithHint("free some space there, or move the store with BELAY_HOME");
+    return WithAside(
+        Error(Errc::kNoSpace, "the disk that holds the store is full")
+            .WithHint("free some space there, or move the store with BELAY_HOME"));
   if (bytes > Above(free_, floor_))
-    return Error(Errc::kNoSpace,
-                 "the disk that holds the store is nearly full (store.floor = " +
-                     SizeOf(floor_) + ")")
-        .WithHint(
-            "free some space there, or keep less free: belay config store.floor " +
-            SizeOf(floor_ / 2));
+    return WithAside(
+        Error(Errc::kNoSpace,
+              "the disk that holds the store is nearly full (store.floor = " +
+                  SizeOf(floor_) + ")")
+            .WithHint(
+                "free some space there, or keep less free: belay config store.floor " +
+                SizeOf(floor_ / 2)));
   return Ok();
 }
 

@@ -14,6 +14,11 @@
 
 namespace belay {
 
+// "3MiB were put aside by a repair; delete it when ...: PATH": files under the store's
+// directory that are no part of it and count all the same. Empty when there are none.
+std::string AsideText(const AbsPath& store, uint64_t bytes,
+                      const std::vector<std::string>& paths);
+
 class Space {
  public:
   // `exact`: every file of the store is looked at. Otherwise the packs alone, with as
@@ -39,6 +44,9 @@ class Space {
   static uint64_t PackTarget(uint64_t cap);
 
  private:
+  Error WithAside(Error error) const;
+
+  std::string aside_;  // what was put aside, in words; only when `exact_`
   uint64_t free_ = 0, floor_ = 0, cap_ = 0, used_ = 0;
   bool exact_ = false;
 };

@@ -1,84 +1,100 @@
 #include "store/usage.h"
 
+#include <algorithm>
+
 #include "store/inventory.h"
 
 namespace belay {
 
 namespace {
 
-struct Count {
-  uint64_t packs = 0, indexes = 0, other = 0;
+// MoveAside() and repair give such names: "x.aside", "x.aside2", "x.unreadable".
+bool IsAside(std::string_view name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string_view::npos) return false;
+  return name.substr(0, end + 1).ends_with(".aside") || name.ends_with(".unreadable");
+}
+
+// Every file of the store, once.
+class FileCount {
+ public:
+  explicit FileCount(Store& store) : store_(store), fs_(store.fs()) {}
+
+  Result<StoreUsage> Run() {
+    BELAY_OK(Below(store_.packs_dir(), "packs/", &usage_.other));
+    BELAY_TRY(FileStat own, fs_.Stat(store_.dir()));
+    Add(own.allocated, &usage_.other);
+    BELAY_TRY(auto entries, fs_.List(store_.dir()));
+    for (const DirEntry& e : entries) {
+      if (e.name == "packs") continue;
+      BELAY_TRY(Name name, Name::Parse(e.name));
+      auto stat = fs_.StatAt(store_.dir(), name);
+      if (!stat.ok()) continue;
+      uint64_t* part = e.name == "catalog" ? &usage_.catalog : &usage_.other;
+      if (IsAside(e.name)) {
+        part = &usage_.aside;
+        usage_.aside_paths.push_back(e.name);
+      }
+      if (stat->type != FileType::kDirectory) {
+        Add(stat->allocated, part);
+        continue;
+      }
+      BELAY_TRY(Fd dir, fs_.Open(store_.dir(), name, OpenMode::Directory()));
+      BELAY_OK(Below(dir, e.name + "/", part));
+    }
+    std::sort(usage_.aside_paths.begin(), usage_.aside_paths.end());
+    return std::move(usage_);
+  }
+
+ private:
+  void Add(uint64_t bytes, uint64_t* part) {
+    usage_.allocated += bytes;
+    *part += bytes;
+  }
+
+  // A directory and what is directly in it.
+  Status Below(const Fd& dir, const std::string& path, uint64_t* part) {
+    BELAY_TRY(FileStat own, fs_.Stat(dir));
+    Add(own.allocated, part);
+    BELAY_TRY(auto entries, fs_.List(dir));
+    for (const DirEntry& e : entries) {
+      BELAY_TRY(Name name, Name::Parse(e.name));
+      auto stat = fs_.StatAt(dir, name);
+      if (!stat.ok()) {
+        if (stat.error().code == Errc::kNotFound) continue;
+        return std::move(stat).error();
+      }
+      const bool of_packs = path == "packs/";
+      if (IsAside(e.name) && part != &usage_.aside) {
+        usage_.aside_paths.push_back(path + e.name);
+        Add(stat->allocated, &usage_.aside);
+      } else if (of_packs && e.name.ends_with(".pack")) {
+        Add(stat->allocated, &usage_.packs);
+      } else if (of_packs && e.name.ends_with(".idx")) {
+        Add(stat->allocated, &usage_.indexes);
+      } else {
+        Add(stat->allocated, part);
+      }
+    }
+    return Ok();
+  }
+
+  Store& store_;
+  Fs& fs_;
+  StoreUsage usage_;
 };
 
-Result<uint64_t> AllocatedBelow(Fs& fs, const Fd& dir, Count* split) {
-  BELAY_TRY(FileStat own, fs.Stat(dir));
-  uint64_t total = own.allocated;
-  if (split) split->other += own.allocated;
-  BELAY_TRY(auto entries, fs.List(dir));
-  for (const DirEntry& e : entries) {
-    BELAY_TRY(Name name, Name::Parse(e.name));
-    auto stat = fs.StatAt(dir, name);
-    if (!stat.ok()) {
-      if (stat.error().code == Errc::kNotFound) continue;
-      return std::move(stat).error();
-    }
-    total += stat->allocated;
-    if (!split) continue;
-    if (e.name.ends_with(".pack"))
-      split->packs += stat->allocated;
-    else if (e.name.ends_with(".idx"))
-      split->indexes += stat->allocated;
-    else
-      split->other += stat->allocated;
-  }
-  return total;
-}
-
-}  // namespace
-
-namespace {
-// Every file of the store, once. (The top directory's own listing counts the
-// subdirectories' inodes.)
-Result<StoreUsage> MeasureFiles(Store& store) {
-  Fs& fs = store.fs();
-  StoreUsage usage;
-  Count split;
-  BELAY_TRY(uint64_t packs, AllocatedBelow(fs, store.packs_dir(), &split));
-  usage.packs = split.packs;
-  usage.indexes = split.indexes;
-  usage.other = split.other;
-  usage.allocated = packs;
-  BELAY_TRY(FileStat own, fs.Stat(store.dir()));
-  usage.allocated += own.allocated;
-  usage.other += own.allocated;
-  BELAY_TRY(auto entries, fs.List(store.dir()));
-  for (const DirEntry& e : entries) {
-    if (e.name == "packs") continue;
-    BELAY_TRY(Name name, Name::Parse(e.name));
-    auto stat = fs.StatAt(store.dir(), name);
-    if (!stat.ok()) continue;
-    if (stat->type == FileType::kDirectory) {
-      BELAY_TRY(Fd dir, fs.Open(store.dir(), name, OpenMode::Directory()));
-      BELAY_TRY(uint64_t below, AllocatedBelow(fs, dir, nullptr));
-      usage.allocated += below;
-      (e.name == "catalog" ? usage.catalog : usage.other) += below;
-    } else {
-      usage.allocated += stat->allocated;
-      usage.other += stat->allocated;
-    }
-  }
-  return usage;
-}
 }  // namespace
 
 Result<Allocated> AllocatedBytes(Store& store) {
-  BELAY_TRY(StoreUsage usage, MeasureFiles(store));
-  return Allocated{usage.allocated, usage.catalog};
+  BELAY_TRY(StoreUsage usage, FileCount(store).Run());
+  return Allocated{usage.allocated, usage.catalog, usage.aside,
+                   std::move(usage.aside_paths)};
 }
 
 Result<StoreUsage> MeasureUsage(Store& store) {
   BELAY_TRY(HeldLock use, store.HoldForReading());
-  BELAY_TRY(StoreUsage usage, MeasureFiles(store));
+  BELAY_TRY(StoreUsage usage, FileCount(store).Run());
   LogView log;
   BELAY_OK(ReadOn(store, log));
   BELAY_TRY(Inventory inventory, TakeInventory(store));

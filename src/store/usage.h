@@ -22,7 +22,10 @@ struct StoreUsage {
   uint64_t packs = 0;      // allocated by packs
   uint64_t indexes = 0;
   uint64_t catalog = 0;
+  uint64_t aside =
+      0;  // what was put aside: no file of the store, and nobody removes it
   uint64_t other = 0;
+  std::vector<std::string> aside_paths;  // below the store, "packs/x.pack.aside"
   // Bytes of packs: objects and records that are wanted, and what those are made from.
   uint64_t wanted = 0;
   uint64_t reclaimable = 0;  // bytes of packs: what `belay gc` could free
@@ -40,6 +43,8 @@ Result<StoreUsage> MeasureUsage(Store& store);
 struct Allocated {
   uint64_t all = 0;
   uint64_t catalog = 0;  // of that
+  uint64_t aside = 0;    // of that
+  std::vector<std::string> aside_paths;
 };
 Result<Allocated> AllocatedBytes(Store& store);
 

@@ -55,6 +55,16 @@ for how in blob chunk garbage gone; do
   [ $how = blob ] || [ $how = chunk ] || continue
   [ $how = blob ] && damage dir/f2 100 || damage large 1500000
   run repair --accept-loss; expect_rc 0; expect_in_out "given up"
+  # What was put aside is named, with its size, wherever room is the matter.
+  aside=$pack.aside; [ -f "$aside" ] || fail "$(ls "$BELAY_HOME/packs")"
+  run du; expect_rc 0; expect_in_out "put aside by repair, 1 file"; expect_in_out "$aside"
+  run du --json; expect_py "d['aside'] > 1000000 and d['aside_paths'] == ['packs/${aside##*/}']"
+  expect_py "d['aside'] + d['packs'] + d['indexes'] + d['catalog'] + d['other'] == d['allocated']"
+  run status; expect_rc 0; expect_in_out "$aside"
+  run config -q store.cap 5MiB; expect_rc 0; head -c 2000000 /dev/urandom >more
+  run checkpoint; expect_rc 5; expect_in_err "$aside"
+  run status; expect_rc 1; expect_in_out "$aside"
+  rm more; run config -q store.cap 10GiB; expect_rc 0
   run checkpoint -m three; expect_rc 0
   holds_all three "$how, accepted"
   run verify --read-data; expect_rc 0

@@ -21,8 +21,9 @@ class UsageTest : public ::testing::Test {
     auto usage = MeasureUsage(*store_);
     EXPECT_TRUE(usage.ok()) << usage.error().what;
     if (!usage.ok()) return {};
-    EXPECT_EQ(usage->packs + usage->indexes + usage->catalog + usage->other,
-              usage->allocated);
+    EXPECT_EQ(
+        usage->packs + usage->indexes + usage->catalog + usage->aside + usage->other,
+        usage->allocated);
     EXPECT_EQ(usage->wanted + usage->reclaimable + usage->overhead, usage->pack_bytes);
     uint64_t by_type = 0;
     for (const auto& [type, bytes] : usage->by_type) by_type += bytes;
