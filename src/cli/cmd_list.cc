@@ -10,6 +10,7 @@
 #include "cli/text.h"
 #include "core/annotate.h"
 #include "core/operations.h"
+#include "core/roots.h"
 
 namespace belay {
 
@@ -277,11 +278,21 @@ ExitCode CmdList(CommandContext& ctx) {
   if (!root.ok()) return FailOnStore(ctx, root.error());
   auto listing = Collect(ctx, *root, *limit);
   if (!listing.ok()) return ctx.term.Fail(listing.error());
+  const std::vector<Row>& rows = listing->rows;
+  if (rows.empty() && listing->hidden == 0) {
+    // Not a list that never had anything.
+    auto damage = SeenDamage(root->store(), *root->catalog);
+    if (!damage.ok()) return FailOnStore(ctx, damage.error());
+    if (*damage && ctx.term.json()) return ctx.term.Fail(**damage);
+    if (*damage) {  // which OpenRoot() has said
+      ctx.term.Say("No checkpoint can be read. To put right what can be: belay repair");
+      return ExitCode::kDamaged;
+    }
+  }
   if (ctx.term.json()) {
     Status written = WriteJson(ctx, *root, *listing);
     return written.ok() ? ExitCode::kOk : ctx.term.Fail(written.error());
   }
-  const std::vector<Row>& rows = listing->rows;
   if (rows.empty() && listing->hidden == 0) {
     const bool chosen = ctx.args.has("--kind") || ctx.args.has("--session");
     ctx.term.Say(chosen ? "No such checkpoint."

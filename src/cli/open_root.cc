@@ -134,8 +134,16 @@ Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,
                                 std::string_view ref) {
   RefContext context{.root = root.root.id, .now_ms = root.opened->clock.WallMillis()};
   if (auto session = ctx.args.value("--session")) context.session = *session;
-  BELAY_TRY(FoundRef found, ResolveRef(*root.catalog, context, ref));
-  if (!found.note.empty()) ctx.term.Warn(found.note);
+  auto found = ResolveRef(*root.catalog, context, ref);
+  if (!found.ok() && found.error().code == Errc::kNotFound) {
+    // It may have been in what was lost.
+    BELAY_TRY(auto damage, SeenDamage(root.store(), *root.catalog));
+    if (damage) {
+      damage->what += StrCat("; ", found.error().what);
+      return std::move(*damage);
+    }
+  }
+  if (found.ok() && !found->note.empty()) ctx.term.Warn(found->note);
   return found;
 }
 

@@ -83,12 +83,16 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     // Where nothing can be written, nothing can be rebuilt, and need not be.
     const bool locked_out =
         trouble->sys == EROFS || trouble->sys == EACCES || trouble->sys == EPERM;
+    std::string_view advice = "belay repair rebuilds it";
+    if (trouble->code == Errc::kNoSpace) advice = "make room on the disk";
+    if (trouble->sys == EMFILE || trouble->sys == ENFILE)
+      advice = "raise that limit: ulimit -n";
     status.failures.push_back(
         {FormatUtcMillis((*opened)->clock.WallMillis()),
-         locked_out ? StrCat("the store cannot be written (", trouble->what,
-                             "): no checkpoint can be made")
-                    : StrCat("the catalogue cannot be used (", trouble->what,
-                             "); belay repair rebuilds it"),
+         locked_out
+             ? StrCat("the store cannot be written (", trouble->what,
+                      "): no checkpoint can be made")
+             : StrCat("the catalogue cannot be used (", trouble->what, "); ", advice),
          !locked_out});
   }
   return std::optional(std::move(status));

@@ -36,15 +36,14 @@ class TreeSink final : public ScanSink {
   const std::shared_ptr<Trees> trees_;
 };
 
-// What a checkpoint needs is in the store, or the store is damaged.
+}  // namespace
+
 Error AsDamage(Error error) {
-  if (error.code != Errc::kNotFound) return error;
+  if (error.code != Errc::kNotFound || error.sys != 0) return error;
   error.code = Errc::kCorrupt;
   if (error.hint.empty()) error.hint = "see what is hit: belay verify --read-data";
   return error;
 }
-
-}  // namespace
 
 std::vector<SkippedPath> StateView::Skipped() const {
   std::vector<SkippedPath> all;

@@ -20,6 +20,10 @@ struct StateView {
   // What was not covered, with the reason, by path; other roots among them.
   std::vector<SkippedPath> Skipped() const;
 };
+// What a checkpoint needs is in the store, or the store is damaged (kCorrupt). What the
+// file system does not find (errno) is another matter.
+Error AsDamage(Error error);
+
 // Only a state that cannot be read itself is an error.
 Result<StateView> LoadState(Store& store, const ObjectId& id);
 

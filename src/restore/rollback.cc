@@ -178,6 +178,13 @@ std::optional<std::string> MountedOver(Fs& fs, const Fd& root, const Journal& jo
   return std::nullopt;
 }
 
+// In the tree; the safety checkpoint stays.
+std::string NothingChanged(const std::optional<RecordId>& safety) {
+  if (!safety) return "nothing was changed";
+  return "nothing was changed (your present state was kept as " +
+         safety->text().substr(0, 7) + ")";
+}
+
 // Runs one journal to its end: forward and recorded, or back and forgotten.
 class Runner {
  public:
@@ -238,7 +245,7 @@ class Runner {
                  (mover_.theirs().size() > 1 ? " and more" : "") +
                  ", which is left so; how it was is in the newest checkpoint";
     } else if (why.hint.empty()) {
-      why.hint = "nothing was changed";
+      why.hint = NothingChanged(journal_.operation.safety);
     }
     return why;
   }
@@ -619,20 +626,27 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
   BELAY_TRY(FileStat root_stat, store.fs().Stat(root));
   journal.root_ino = root_stat.ino;
   if (request.stop && request.stop())
-    return Error(Errc::kRefused, "stopped").WithHint("nothing was changed");
+    return Error(Errc::kRefused, "stopped")
+        .WithHint(NothingChanged(journal.operation.safety));
   // 1. The journal is durable before the first byte of the tree moves.
   if (Status written = JournalFile::Write(store, journal); !written.ok()) {
     // It may be there all the same, and would be obeyed.
     Status gone = JournalFile::Remove(store, request.root.id);
     if (!gone.ok()) return Interrupted(written.error(), gone.error());
     Error error = std::move(written).error();
-    if (error.hint.empty()) error.hint = "nothing was changed";
+    if (error.hint.empty()) error.hint = NothingChanged(journal.operation.safety);
     return error;
   }
   // 2. From here on a crash is finished or taken back by Recover().
   Runner runner(store, root, std::move(journal), std::move(out.plan.contents));
   BELAY_OK(runner.Forward(request.stop, out));
   return out;
+}
+
+Result<Plan> PlanFor(const PlanInput& input, const PlanOptions& options) {
+  auto plan = MakePlan(input, options);
+  if (!plan.ok()) return AsDamage(std::move(plan).error());
+  return plan;
 }
 
 Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
@@ -810,7 +824,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .root_path = scan.root,
                         .other_roots = scan.other_roots,
                         .purged = std::move(purged)};
-  BELAY_TRY(out.plan, MakePlan(input, options));
+  BELAY_TRY(out.plan, PlanFor(input, options));
   if (!root.is_open())
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
@@ -851,7 +865,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .root_path = root_path,
                           .other_roots = others,
                           .purged = purged};
-    BELAY_TRY(Plan plan, MakePlan(input, options));
+    BELAY_TRY(Plan plan, PlanFor(input, options));
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "store/batch_writer.h"
 #include "store/repair.h"
@@ -52,6 +53,25 @@ Result<std::optional<Fd>> OpenTail(Fs& fs, const Fd& dir, const OpenMode& mode) 
   }
 }
 
+// A symlink that leads nowhere is no place to make a store: what it leads to may be a
+// disk that is not mounted now.
+Status CheckLinks(Fs& fs, const AbsPath& path) {
+  for (AbsPath at = path; !at.is_root(); at = at.parent()) {
+    if (fs.RealPath(at).ok()) return Ok();
+    auto above = fs.OpenDir(at.parent());
+    if (!above.ok()) continue;
+    BELAY_TRY(Name name, Name::Parse(at.bytes().substr(at.bytes().rfind('/') + 1)));
+    auto target = fs.ReadLink(*above, name);
+    if (!target.ok()) return Ok();
+    return Error(Errc::kRefused,
+                 "the store cannot be made: " + EscapeForDisplay(at.bytes()) +
+                     " is a symlink to " + EscapeForDisplay(*target) +
+                     ", which is not there")
+        .WithHint("make that directory (is its disk mounted?), or set BELAY_HOME");
+  }
+  return Ok();
+}
+
 // f_type of file systems whose locks are known to work between processes.
 bool LocksAreKnownToWork(uint64_t magic) {
   switch (magic) {
@@ -88,6 +108,7 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   if (!opened.ok() && opened.error().code == Errc::kNotFound) {
     if (mode != Mode::kWrite)
       return Error(Errc::kNotFound, "there is no store at " + dir.bytes());
+    BELAY_OK(CheckLinks(fs, dir));
     opened = MakeDirs(fs, dir, 0700);
     if (!opened.ok()) {
       Error error = Context(std::move(opened).error(),

@@ -53,6 +53,15 @@ TMPDIR=$scratch/tmp run demo; expect_rc 0; expect_in_out "at the end: $scratch/t
 TMPDIR= run demo; expect_rc 0; expect_in_out ": /tmp/belay-demo-"
 TMPDIR=$scratch/absent run demo; expect_rc 1; expect_in_err "$scratch/absent"
 
+# A store behind a symlink that leads nowhere is not made: which, and where to.
+ln -s "$scratch/absent/disk" "$scratch/link"
+for home in "$scratch/link" "$scratch/link/store"; do
+  BELAY_HOME=$home run on; expect_rc 1
+  expect_in_err "$scratch/link is a symlink to $scratch/absent/disk, which is not there"
+done
+[ -e "$scratch/absent" ] && fail "something was made there"
+rm "$scratch/link"
+
 # --- output ---
 if [ -w /dev/full ]; then
   for words in "--version" "--help" "status" "status --json" "config" "completions bash"; do

@@ -62,6 +62,30 @@ for count in 100 158; do
   run status; expect_rc 0
   restore
 done
+# Cut in half: nothing of the log is left, and nobody is told to make the first one.
+truncate -s $((size / 2)) "$pack"
+damaged list "list --json" "cat one file" "show one" "rollback one --yes" "diff one"
+run list; [[ $out == *"No checkpoint yet"* ]] && fail "out is '$out'"
+run list --json; expect_py 'd["error"]["code"] == "damaged"'
+run du; expect_rc 3; [[ $out == *"belay gc"* ]] && fail "du sends to gc: '$out'"
+restore
+# A tree that is gone is damage, too.
+run show one --json
+python3 - "$pack" "$scratch/out" <<'PY'
+import json, sys
+pack = bytearray(open(sys.argv[1], "rb").read())
+tree = bytes.fromhex(json.load(open(sys.argv[2]))["tree"])
+at = pack.find(tree)
+while pack[at - 16] != 3: at = pack.find(tree, at + 1)  # the record itself, not who names it
+pack[at - 16] ^= 0x40
+open(sys.argv[1], "wb").write(pack)
+PY
+rm -f "$BELAY_HOME"/packs/*.idx
+for command in "rollback one --yes" "rollback one --dry-run" "ls one"; do
+  run $command; expect_rc 3; expect_in_err "is not in the store"
+done
+[ "$(cat file)" = 2 ] || fail "file is '$(cat file)'"
+restore
 # Nor when no catalogue remembers it.
 zero $((size - 158)) 158
 rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"

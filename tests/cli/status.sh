@@ -26,5 +26,17 @@ run status --root $'red\e[31m'; expect_in_out 'red\x1b[31m'
 [[ $out == *$'\e'* ]] && fail "an escape sequence reached the terminal"
 run status --root $'red\e[31m' --json; expect_py "d['root'].endswith('red\\x1b[31m')"
 
+# Few files may be open: that is no reason to rebuild anything.
+export BELAY_HOME=$scratch/few
+run on sub; run checkpoint --root sub; expect_rc 0
+told=
+for most in $(seq 6 24); do
+  (ulimit -n "$most"; exec "$BELAY_BIN" status --root sub) >"$scratch/out" 2>&1 </dev/null
+  grep -q "belay repair" "$scratch/out" && fail "ulimit -n $most: $(cat "$scratch/out")"
+  grep -q "ulimit -n" "$scratch/out" && told=yes
+done
+[ "$told" = yes ] || fail "nobody was told of the limit"
+unset BELAY_HOME
+
 [ -z "$(ls -A "$HOME")" ] || fail "status created something in HOME"
 finish

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "base/fault_fs.h"
 #include "support/rollback_fixture.h"
 
@@ -162,6 +164,24 @@ TEST_F(RecoverTest, WhatIsNoFileInTheJournalsPlaceIsPutAside) {
   EXPECT_EQ(Must(disk.List(journals)).size(), 3U);
   Must(world.Rollback("start"));
   EXPECT_EQ(Tree(), start);
+}
+
+TEST_F(RecoverTest, ARollbackThatWasTakenBackNamesTheCheckpointItLeft) {
+  MakeMess();
+  Fault full = Fault::Errno(3, ENOSPC);
+  full.only = {FsCall::kRename};
+  FaultFs disk_is_full(disk, full);
+  Through through(disk_is_full, *this);
+  auto done = through.world.Rollback("start");
+  ASSERT_TRUE(disk_is_full.fired());
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(Tree(), now);
+  const auto opened = Must(world.Open());
+  auto safety = Must(opened.catalog->ListCheckpoints(
+      {.root = opened.root.id, .kind = CheckpointKind::kSafety, .limit = 2}));
+  ASSERT_EQ(safety.size(), 1U);
+  EXPECT_EQ(done.error().hint, "nothing was changed (your present state was kept as " +
+                                   safety[0].checkpoint.id.text().substr(0, 7) + ")");
 }
 
 }  // namespace
