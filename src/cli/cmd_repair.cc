@@ -25,7 +25,7 @@ Result<std::vector<std::string>> TakeInUnlisted(CommandContext& ctx, OpenedStore
   BELAY_TRY(VerifyReport report, VerifyStore(store, every_byte));
   if (report.clean()) return done;
   BELAY_TRY(RepairReport repaired, RepairStore(ctx.fs, at.clock, at.random, at.dir,
-                                               at.options, /*take_in=*/true));
+                                               at.options, {.take_in = true}));
   BELAY_OK(store.Refresh());
   return repaired.done;
 }
@@ -89,8 +89,11 @@ struct Repaired {
 
 Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
   Repaired all;
-  const std::vector<RememberedRecord> remembered = Recall(ctx, at);
-  BELAY_TRY(all.report, RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options));
+  std::vector<RememberedRecord> remembered = Recall(ctx, at);
+  BELAY_TRY(all.report, RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
+                                    {.without_packs = ctx.args.has("--accept-loss")}));
+  // Now the manifest can be asked what the catalogue's memory is worth.
+  if (all.report.made_packs) remembered = Recall(ctx, at);
   BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
                                     Store::Mode::kWriteExisting));
   auto add = [&all](const std::vector<std::string>& lines) {

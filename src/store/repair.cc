@@ -18,8 +18,8 @@ std::string Packs(uint64_t count) {
 class Repairer {
  public:
   Repairer(Fs& fs, Clock& clock, Random& random, const AbsPath& dir,
-           const StoreOptions& options, bool take_in)
-      : take_in_(take_in),
+           const StoreOptions& options, const RepairOptions& how)
+      : how_(how),
         fs_(fs),
         clock_(clock),
         random_(random),
@@ -51,7 +51,7 @@ class Repairer {
     BELAY_TRY(bool journals, KeepDirectory(Name::Literal("journal")));
     (void)journals;
     BELAY_OK(there ? CheckListed() : ListFromPacks());
-    if (there && take_in_) BELAY_OK(TakeIn());
+    if (there && how_.take_in) BELAY_OK(TakeIn());
     BELAY_OK(SealUnreadable());
     if (changed_)
       BELAY_OK(ReplaceFile(fs_, home_, Name::Literal("manifest"),
@@ -79,19 +79,40 @@ class Repairer {
       packs_dir_ = std::move(*packs);
       return Ok();
     }
-    auto stat = fs_.StatAt(home_, Name::Literal("packs"));
+    const Name name = Name::Literal("packs");
+    auto stat = fs_.StatAt(home_, name);
+    const bool in_the_way = stat.ok() && stat->type != FileType::kDirectory;
+    if (!in_the_way && packs.error().code != Errc::kNotFound)
+      return std::move(packs).error();
+    if (!HasRemains())
+      return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+    if (how_.without_packs && Exists(home_, "manifest")) {
+      if (in_the_way) {
+        BELAY_TRY(Name to, MoveAside(fs_, home_, name));
+        Done("packs was " + std::string(FileTypeName(stat->type)) +
+             ": moved aside, now " + to.bytes());
+      }
+      BELAY_OK(fs_.MakeDir(home_, name, 0700));
+      BELAY_OK(fs_.Sync(home_));
+      Done("made the directory of the packs anew, empty");
+      report_.made_packs = true;
+      BELAY_TRY(packs_dir_, fs_.Open(home_, name, OpenMode::Directory()));
+      return Ok();
+    }
     const std::string path = dir_.bytes() + "/packs";
-    if (stat.ok() && stat->type != FileType::kDirectory && HasRemains())
+    const std::string or_without =
+        Exists(home_, "manifest")
+            ? ", then run belay repair again; to go on without it, for good: belay "
+              "repair --accept-loss"
+            : ", then run belay repair again";
+    if (in_the_way)
       return Error(Errc::kCorrupt, path + " is " +
                                        std::string(FileTypeName(stat->type)) +
                                        ", not the directory with the packs")
-          .WithHint("bring that back as " + path + ", then run belay repair again");
-    if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
-    if (!HasRemains())
-      return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+          .WithHint("bring that back as " + path + or_without);
     return Error(Errc::kCorrupt,
                  path + " is gone, and everything that was stored was in it")
-        .WithHint("bring it back from a copy, then run belay repair again");
+        .WithHint("bring it back from a copy" + or_without);
   }
 
   // A manifest, or at least one pack: otherwise this is somebody's directory, in which
@@ -483,7 +504,7 @@ class Repairer {
     return Ok();
   }
 
-  bool take_in_;
+  const RepairOptions how_;
   Fs& fs_;
   Clock& clock_;
   Random& random_;
@@ -513,8 +534,8 @@ Result<Name> MoveAside(Fs& fs, const Fd& dir, const Name& name) {
 
 Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
                                  const AbsPath& dir, const StoreOptions& options,
-                                 bool take_in) {
-  return Repairer(fs, clock, random, dir, options, take_in).Run();
+                                 const RepairOptions& how) {
+  return Repairer(fs, clock, random, dir, options, how).Run();
 }
 
 }  // namespace belay

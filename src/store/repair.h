@@ -15,15 +15,23 @@ namespace belay {
 
 struct RepairReport {
   std::vector<std::string> done;  // what was put right, in the user's words
+  bool made_packs = false;        // RepairOptions::without_packs
+};
+
+struct RepairOptions {
+  // Also lists packs of this store that the manifest does not name. It may bring back
+  // what was deleted, so only when something is damaged.
+  bool take_in = false;
+  // The directory of the packs is gone, and somebody accepts that: it is made anew,
+  // empty. Without it nothing is done, since a copy may be brought back.
+  bool without_packs = false;
 };
 
 // Works on a store that Store::Open refuses for damage. The catalogue is not touched:
-// the caller rebuilds it (Catalog::Rebuild). `take_in` also lists packs of this store
-// that the manifest does not name (it may bring back what was deleted, so only when
-// something is damaged).
+// the caller rebuilds it (Catalog::Rebuild).
 Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
                                  const AbsPath& dir, const StoreOptions& options,
-                                 bool take_in = false);
+                                 const RepairOptions& how = {});
 
 // Renames what is not ours and in the way to "<name>.aside"; its new name.
 Result<Name> MoveAside(Fs& fs, const Fd& dir, const Name& name);

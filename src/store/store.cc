@@ -194,14 +194,18 @@ Status Store::OpenExisting() {
       return Error(Errc::kCorrupt, path_.bytes() + "/packs is " +
                                        std::string(FileTypeName(stat->type)) +
                                        ", not the directory with the packs")
-          .WithHint("bring that back as " + path_.bytes() + "/packs");
+          .WithHint("bring that back as " + path_.bytes() +
+                    "/packs; to go on without it, for good: belay repair "
+                    "--accept-loss");
     if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
     auto manifest = fs_.StatAt(dir_, ManifestName());
     // Somebody may have made the store between the two looks: the manifest comes last.
     if (manifest.ok()) packs = fs_.Open(dir_, PacksName(), OpenMode::Directory());
     if (manifest.ok() && !packs.ok())
       return Error(Errc::kCorrupt, "the store's packs directory is gone")
-          .WithHint("bring back " + path_.bytes() + "/packs from a copy");
+          .WithHint("bring back " + path_.bytes() +
+                    "/packs from a copy; to go on without it, for good: belay repair "
+                    "--accept-loss");
     if (!packs.ok())
       return Error(Errc::kNotFound, "there is no store at " + path_.bytes());
   }

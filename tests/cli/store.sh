@@ -122,6 +122,22 @@ run verify --read-data; expect_rc 0; run gc; expect_rc 0
 run repair --json; expect_rc 0; expect_py "d['checkpoints'] == 3 and d['clean']"
 restore
 
+# The directory of the packs gone, or something else in its place: only by consent.
+for how in gone file; do
+  mv "$BELAY_HOME/packs" "$scratch/packs"
+  [ $how = gone ] || echo mine >"$BELAY_HOME/packs"
+  for command in status repair; do
+    run $command; expect_rc 3; expect_in_err "belay repair --accept-loss"
+  done
+  run repair --accept-loss; expect_rc 0; expect_in_out "given up: of checkpoint 'big'"
+  [ $how = gone ] || [ "$(cat "$BELAY_HOME/packs.aside")" = mine ] || fail "packs was not kept"
+  run verify --read-data; expect_rc 0
+  run checkpoint -m anew; expect_rc 0
+  run gc; expect_rc 0
+  run list; expect_rc 0; expect_in_out anew
+  restore; rm -r "$scratch/packs"
+done
+
 # Manifest and packs gone: not "nothing stored yet" while the catalogue knows better.
 run status; expect_rc 0
 rm "$BELAY_HOME/manifest" "$BELAY_HOME"/packs/*.pack

@@ -366,7 +366,7 @@ TEST(Collect, KeepsAnUnlistedPackWhileSomethingIsDamaged) {
   EXPECT_EQ(UnlistedPacks(**again)->size(), 1u);
 
   ASSERT_OK(RepairStore(disk, world.clock, world.random, world.dir, world.options,
-                        /*take_in=*/true));
+                        {.take_in = true}));
   auto repaired = world.Open();
   ASSERT_OK(repaired);
   auto all = ReadAll(**repaired);
@@ -401,7 +401,7 @@ TEST(Collect, KeepsAnUnlistedPackWhileACopyIsBad) {
   ASSERT_FALSE(collected.ok());
   EXPECT_EQ(collected.error().code, Errc::kCorrupt);
   ASSERT_OK(RepairStore(disk, world.clock, world.random, world.dir, world.options,
-                        /*take_in=*/true));
+                        {.take_in = true}));
   auto repaired = world.Open();
   ASSERT_OK(repaired);
   auto all = ReadAll(**repaired);
