@@ -204,7 +204,9 @@ constexpr CommandSpec kLook[] = {
      .about =
          "Says whether the directory is protected, when its last checkpoint was made, "
          "what went wrong lately and what keeps the next one from being made (exit 1). "
-         "Creates nothing.",
+         "Makes no store and no checkpoint; an interrupted rollback is ended first, "
+         "and "
+         "the catalogue of a store is brought up to date.",
      .examples = kStatusExamples,
      .run = CmdStatus},
     {.name = "list",
