@@ -528,10 +528,20 @@ Result<PurgeReport> Purge(Store& store, const PurgeRequest& request) {
                 .WithHint("nothing was erased; look again with --dry-run");
       // 2. The same for others, without waiting: nobody waits for a second one.
       std::vector<HeldLock> held;
+      bool busy = false;
       for (const RootId& root : purger.OtherRoots()) {
-        BELAY_TRY(HeldLock lock, store.locks().AcquireRoot(root, 0));
-        held.push_back(std::move(lock));
+        auto lock = store.locks().AcquireRoot(root, 0);
+        busy = !lock.ok() && lock.error().code == Errc::kBusy &&
+               store.clock().SteadyNanos() < deadline;
+        if (busy) break;
+        if (!lock.ok()) return std::move(lock).error();
+        held.push_back(std::move(*lock));
         BELAY_OK(RefuseInterrupted(store, root));
+      }
+      if (busy) {
+        held.clear();
+        store.clock().SleepNanos(20'000'000);
+        continue;
       }
       // 3. One batch: from here on nobody brings it back, and it is finished by
       //    whoever comes next.

@@ -423,6 +423,25 @@ TEST_F(PurgeTest, WhoStoresTheSameMeanwhileKeepsIt) {
   EXPECT_GT(kept, 0u);
 }
 
+TEST_F(PurgeTest, WaitsForWhoeverIsAtWorkOnAnotherRootAndThenSaysBusy) {
+  Put(".env", "TOKEN=in-both-projects");
+  Must(world.Capture("one"));
+  RestoreWorld other(disk, AbsPath::Literal("/other"), 5);
+  other.world.dir = world.world.dir;
+  Must(PutFile(disk, Must(other.Dir()), P("token"), "TOKEN=in-both-projects"));
+  Must(other.Capture("theirs"));
+  auto theirs = Must(other.Open());
+  {
+    HeldLock at_work = Must(theirs.store->locks().AcquireRoot(theirs.root.id, 0));
+    auto busy = Erase(".env", true);
+    ASSERT_FALSE(busy.ok());
+    EXPECT_EQ(busy.error().code, Errc::kBusy);
+    EXPECT_THAT(Find("in-both-projects"), Not(IsEmpty()));
+  }
+  Must(Erase(".env", true));
+  EXPECT_THAT(Find("in-both-projects"), IsEmpty());
+}
+
 class PurgeSessionTest : public PurgeTest {
  protected:
   void Capture(const std::string& name, const std::string& session,
