@@ -34,6 +34,18 @@ void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
     json.Key("checkpoints").Uint(root.checkpoints);
     json.Key("unique").Uint(root.unique);
     json.Key("shared").Uint(root.shared);
+    json.Key("reclaimable").Uint(root.reclaimable);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("sessions").BeginArray();
+  for (const SessionUsage& session : usage.sessions) {
+    json.BeginObject();
+    json.Key("session").String(session.session);
+    json.Key("checkpoints").Uint(session.checkpoints);
+    json.Key("unique").Uint(session.unique);
+    json.Key("shared").Uint(session.shared);
+    json.Key("reclaimable").Uint(session.reclaimable);
     json.EndObject();
   }
   json.EndArray().EndObject();
@@ -109,6 +121,17 @@ ExitCode CmdDu(CommandContext& ctx) {
     term.Out(StrCat(name, ": ", CountText(root.checkpoints, "checkpoint"), "\n"));
     term.Out(Line(root.unique, "only here"));
     term.Out(Line(root.shared, "shared with others"));
+    if (root.reclaimable > 0)
+      term.Out(Line(root.reclaimable, "no longer needed: belay gc"));
+  }
+  if (!ctx.args.has("--sessions")) return code;
+  for (const SessionUsage& session : usage.sessions) {
+    term.Out(StrCat("session ", EscapeForDisplay(session.session), ": ",
+                    CountText(session.checkpoints, "checkpoint"), "\n"));
+    term.Out(Line(session.unique, "only here"));
+    term.Out(Line(session.shared, "shared with others"));
+    if (session.reclaimable > 0)
+      term.Out(Line(session.reclaimable, "no longer needed: belay gc"));
   }
   return code;
 }

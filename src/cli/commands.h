@@ -35,6 +35,7 @@ ExitCode CmdRollback(CommandContext& ctx);
 ExitCode CmdRoots(CommandContext& ctx);
 ExitCode CmdRun(CommandContext& ctx);
 ExitCode CmdSearch(CommandContext& ctx);
+ExitCode CmdSessions(CommandContext& ctx);
 ExitCode CmdShow(CommandContext& ctx);
 ExitCode CmdStats(CommandContext& ctx);
 ExitCode CmdStatus(CommandContext& ctx);

@@ -12,11 +12,16 @@ constexpr PositionalSpec kSession[] = {{.name = "SESSION"}};
 // --- conversations
 // ---------------------------------------------------------------------
 
-constexpr std::string_view kSessionsUsage[] = {"sessions [delete ID]"};
+constexpr std::string_view kSessionsUsage[] = {"sessions [--all]",
+                                               "sessions delete ID [--yes]"};
+constexpr FlagSpec kSessionsFlags[] = {
+    {.name = "--all", .help = "of every protected directory, not of this one alone"},
+    {.name = "--yes", .help = "do not ask"}};
 constexpr PositionalSpec kSessionsArgs[] = {{.name = "delete", .optional = true},
                                             {.name = "ID", .optional = true}};
 constexpr Example kSessionsExamples[] = {
-    {"belay sessions", "the conversations held here"}};
+    {"belay sessions", "the conversations held here"},
+    {"belay sessions delete 4f1c", "delete one with its checkpoints"}};
 
 constexpr std::string_view kRewindUsage[] = {"rewind SESSION --to MESSAGE|turn:N"};
 constexpr FlagSpec kRewindFlags[] = {
@@ -45,10 +50,15 @@ constexpr CommandSpec kConversations[] = {
     {.name = "sessions",
      .summary = "list conversations, or delete one",
      .usage = kSessionsUsage,
-     .about = "Deleting a session deletes its checkpoints, unless they are pinned or "
-              "shared.",
+     .about =
+         "Deleting a session deletes its checkpoints in every directory, unless they "
+         "are pinned, or shared: a session that grew out of it has them in its "
+         "history.\n\nWhat it wrote and was told may stay in the store's files until "
+         "they are collected; belay purge --session erases it for good.",
+     .flags = kSessionsFlags,
      .args = kSessionsArgs,
-     .examples = kSessionsExamples},
+     .examples = kSessionsExamples,
+     .run = CmdSessions},
     {.name = "rewind",
      .summary = "take a conversation back",
      .usage = kRewindUsage,

@@ -25,10 +25,13 @@ constexpr Example kGcExamples[] = {
     {"belay gc", "give back what nothing needs any more"},
     {"belay gc --everything", "after `belay delete`, for what must not stay"}};
 
-constexpr std::string_view kDuUsage[] = {"du"};
+constexpr std::string_view kDuUsage[] = {"du [--sessions]"};
+constexpr FlagSpec kDuFlags[] = {
+    {.name = "--sessions", .help = "also what each session takes"}};
 constexpr Example kDuExamples[] = {
     {"belay du", "how much disk does the store take?"},
-    {"belay du --root ~/project", "and what is there for one root"}};
+    {"belay du --root ~/project", "and what is there for one root"},
+    {"belay du --sessions", "and what would go with each session"}};
 
 constexpr std::string_view kVerifyUsage[] = {"verify [--read-data]"};
 constexpr FlagSpec kVerifyFlags[] = {
@@ -132,7 +135,10 @@ constexpr CommandSpec kUpkeep[] = {
      .usage = kDuUsage,
      .about =
          "Honest figures: allocated disk, what shares it, what could go. The store is "
-         "one for all roots; --root shows the share of one of them.",
+         "one for all roots; --root shows the share of one of them. What is only in "
+         "one "
+         "root or session would be given back if that was deleted.",
+     .flags = kDuFlags,
      .examples = kDuExamples,
      .run = CmdDu},
     {.name = "gc",

@@ -92,6 +92,128 @@ Result<Allocated> AllocatedBytes(Store& store) {
                    std::move(usage.aside_paths)};
 }
 
+namespace {
+
+// Whoever is asked what the store holds for them.
+struct Owner {
+  std::vector<const LogRecord*> holding, let_go;  // newest first
+  uint64_t unique = 0, shared = 0, reclaimable = 0;
+};
+
+// What leads to what, each object read once however many owners lead to it: with some
+// hundred sessions in one store there are as many walks over nearly the same objects.
+class Graph {
+ public:
+  Graph(Store& store, const Inventory& inventory,
+        const std::unordered_map<ObjectKey, uint64_t>& purged)
+      : store_(store), inventory_(inventory), purged_(purged) {}
+
+  void AddWanted(const ObjectKey& key, uint64_t length) {
+    objects_[Number(key)].wanted += length;
+  }
+  void AddGarbage(const ObjectKey& key, uint64_t length) {
+    objects_[Number(key)].garbage += length;
+  }
+
+  // Tells the owners' sums. What several have is shared by each of them; garbage that
+  // several once had is nobody's.
+  Status Share(const std::vector<Owner*>& owners) {
+    for (Object& object : objects_) object.holders = object.leavers = 0;
+    for (const bool count : {true, false})
+      for (Owner* owner : owners) {
+        BELAY_OK(Walk(owner->holding, true, [&](Object& object) {
+          if (count)
+            ++object.holders;
+          else
+            (object.holders == 1 ? owner->unique : owner->shared) += object.wanted;
+        }));
+        BELAY_OK(Walk(owner->let_go, false, [&](Object& object) {
+          if (count)
+            ++object.leavers;
+          else if (object.leavers == 1)
+            owner->reclaimable += object.garbage;
+        }));
+      }
+    return Ok();
+  }
+
+ private:
+  struct Object {
+    ObjectKey key;
+    uint64_t wanted = 0, garbage = 0;  // bytes
+    uint32_t holders = 0, leavers = 0;
+    uint32_t visited = 0;  // by which walk
+    bool read = false;
+    std::vector<uint32_t> below = {};
+  };
+
+  uint32_t Number(const ObjectKey& key) {
+    auto [at, fresh] =
+        numbers_.try_emplace(key, static_cast<uint32_t>(objects_.size()));
+    if (fresh) objects_.push_back(Object{.key = key});
+    return at->second;
+  }
+  // A file's content is a blob or a chunk list.
+  ObjectKey Stored(ObjectKey key) const {
+    if (key.type == ObjectType::kBlob && !inventory_.Has(key) &&
+        inventory_.Has({ObjectType::kChunks, key.id}))
+      key.type = ObjectType::kChunks;
+    return key;
+  }
+  // What cannot be read leads nowhere; MeasureUsage() says that it is damaged.
+  Status Read(uint32_t number) {
+    if (objects_[number].read) return Ok();
+    objects_[number].read = true;
+    const ObjectKey key = objects_[number].key;
+    if (key.type == ObjectType::kBlob || !inventory_.Has(key)) return Ok();
+    auto bytes = store_.Get(key);
+    if (!bytes.ok()) {
+      const Errc code = bytes.error().code;
+      if (code == Errc::kCorrupt || code == Errc::kNotFound || code == Errc::kPurged)
+        return Ok();
+      return std::move(bytes).error();
+    }
+    auto refs = ReferencesOf(key.type, *bytes);
+    if (!refs.ok()) return Ok();
+    std::vector<uint32_t> below;
+    for (const ObjectKey& child : *refs) below.push_back(Number(Stored(child)));
+    objects_[number].below = std::move(below);
+    return Ok();
+  }
+  Status Walk(const std::vector<const LogRecord*>& records, bool heed_purges,
+              const std::function<void(Object&)>& visit) {
+    ++walk_;
+    std::vector<uint32_t> work;
+    for (const LogRecord* record : records) {
+      for (const ObjectKey& key : record->refs) work.push_back(Number(Stored(key)));
+      while (!work.empty()) {
+        const uint32_t number = work.back();
+        work.pop_back();
+        if (objects_[number].visited == walk_) continue;
+        if (heed_purges && !purged_.empty()) {
+          auto purged = purged_.find(objects_[number].key);
+          if (purged != purged_.end() && record->seq < purged->second) continue;
+        }
+        objects_[number].visited = walk_;
+        BELAY_OK(Read(number));
+        visit(objects_[number]);
+        const std::vector<uint32_t>& below = objects_[number].below;
+        work.insert(work.end(), below.begin(), below.end());
+      }
+    }
+    return Ok();
+  }
+
+  Store& store_;
+  const Inventory& inventory_;
+  const std::unordered_map<ObjectKey, uint64_t>& purged_;
+  std::unordered_map<ObjectKey, uint32_t> numbers_;
+  std::vector<Object> objects_;
+  uint32_t walk_ = 0;
+};
+
+}  // namespace
+
 Result<StoreUsage> MeasureUsage(Store& store) {
   BELAY_TRY(HeldLock use, store.HoldForReading());
   BELAY_TRY(StoreUsage usage, FileCount(store).Run());
@@ -109,30 +231,38 @@ Result<StoreUsage> MeasureUsage(Store& store) {
   if (usage.damage.empty() && !marker.broken().empty())
     usage.damage.push_back(marker.broken().front().what);
 
-  std::unordered_set<ObjectId> dead_records;
+  std::unordered_map<ObjectId, const LogRecord*> dead_records;
   std::map<RootId, RootUsage> roots;
-  for (const LogRecord& r : log.records) {
+  std::map<std::string, SessionUsage> sessions;
+  // Who needs what: the records of each root; those of each session, and all others.
+  std::map<RootId, Owner> by_root;
+  std::map<std::string, Owner> by_session;
+  Owner no_session;
+  for (auto at = log.records.rbegin(); at != log.records.rend(); ++at) {
+    const LogRecord& r = *at;
+    auto checkpoint = ToCheckpoint(r);
+    const bool of_session = checkpoint.ok() && checkpoint->session;
+    Owner& root = by_root[r.root];
+    Owner& session = of_session ? by_session[*checkpoint->session] : no_session;
+    const bool holds = log.Holds(r);
+    (holds ? root.holding : root.let_go).push_back(&r);
+    (holds ? session.holding : session.let_go).push_back(&r);
     if (!log.IsWanted(r)) {
       LogRecord stored = r;
-      dead_records.insert(Sha256::Of(EncodeLogRecord(stored)));
+      dead_records.emplace(Sha256::Of(EncodeLogRecord(stored)), &r);
       stored.seq = 0;
-      dead_records.insert(Sha256::Of(EncodeLogRecord(stored)));
+      dead_records.emplace(Sha256::Of(EncodeLogRecord(stored)), &r);
       continue;
     }
+    if (of_session) ++sessions[*checkpoint->session].checkpoints;
     if (r.root.is_zero()) continue;
-    RootUsage& root = roots[r.root];
-    root.root = r.root;
-    if (auto named = ToRoot(r); named.ok()) root.path = named->path;
-    if (r.kind == RecordKind::kCheckpoint) ++root.checkpoints;
+    RootUsage& named = roots[r.root];
+    named.root = r.root;
+    if (auto it = ToRoot(r); it.ok() && named.path.empty()) named.path = it->path;
+    if (checkpoint.ok()) ++named.checkpoints;
   }
-  // Which roots need each object.
-  std::unordered_map<ObjectKey, std::vector<RootUsage*>> needs;
-  for (auto& [id, root] : roots) {
-    Marker mine(store, inventory);
-    for (auto at = log.records.rbegin(); at != log.records.rend(); ++at)
-      if (at->root == id && log.Holds(*at)) BELAY_OK(mine.MarkFrom(*at, log.purged));
-    for (const ObjectKey& key : mine.live()) needs[key].push_back(&root);
-  }
+
+  Graph graph(store, inventory, log.purged);
   std::unordered_set<ObjectKey> seen;
   for (const PackInventory& pack : inventory.packs) {
     usage.pack_bytes += pack.end;
@@ -149,18 +279,45 @@ Result<StoreUsage> MeasureUsage(Store& store) {
       records += length;
       if (!wanted[i] && !held.contains(item.offset)) {
         usage.reclaimable += length;
+        graph.AddGarbage(item.key, length);
+        if (auto dead = dead_records.find(item.key.id);
+            item.key.type == ObjectType::kLog && dead != dead_records.end()) {
+          const LogRecord& record = *dead->second;
+          if (auto root = roots.find(record.root); root != roots.end())
+            root->second.reclaimable += length;
+          if (auto gone = ToCheckpoint(record); gone.ok() && gone->session)
+            sessions[*gone->session].reclaimable += length;
+        }
         continue;
       }
       usage.wanted += length;
       usage.by_type[ObjectTypeName(item.key.type)] += length;
-      auto need = needs.find(item.key);
-      if (need == needs.end()) continue;
-      for (RootUsage* root : need->second)
-        (need->second.size() == 1 ? root->unique : root->shared) += length;
+      graph.AddWanted(item.key, length);
     }
     usage.overhead += pack.end - records;
   }
-  for (auto& [id, root] : roots) usage.roots.push_back(std::move(root));
+  std::vector<Owner*> owners;
+  for (auto& [id, owner] : by_root) owners.push_back(&owner);
+  BELAY_OK(graph.Share(owners));
+  owners = {&no_session};
+  for (auto& [id, owner] : by_session) owners.push_back(&owner);
+  // Sums of the roots first: both ways of sharing go over the same objects.
+  for (auto& [id, root] : roots) {
+    const Owner& owner = by_root[id];
+    root.unique = owner.unique;
+    root.shared = owner.shared;
+    root.reclaimable += owner.reclaimable;
+    usage.roots.push_back(std::move(root));
+  }
+  BELAY_OK(graph.Share(owners));
+  for (auto& [id, owner] : by_session) {
+    SessionUsage& session = sessions[id];
+    session.session = id;
+    session.unique = owner.unique;
+    session.shared = owner.shared;
+    session.reclaimable += owner.reclaimable;
+    usage.sessions.push_back(session);
+  }
   return usage;
 }
 

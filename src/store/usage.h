@@ -14,6 +14,19 @@ struct RootUsage {
   std::string path;     // empty when no record tells
   uint64_t unique = 0;  // stored bytes only this root's checkpoints need
   uint64_t shared = 0;  // stored bytes that others need too
+  // Stored bytes that nobody needs any more, and only this root once did: a part of
+  // StoreUsage::reclaimable.
+  uint64_t reclaimable = 0;
+  uint64_t checkpoints = 0;
+};
+
+// The same of a session, whose checkpoints may be of several roots. Here "others" are
+// all checkpoints and operations that are not the session's.
+struct SessionUsage {
+  std::string session;
+  uint64_t unique = 0;
+  uint64_t shared = 0;
+  uint64_t reclaimable = 0;
   uint64_t checkpoints = 0;
 };
 
@@ -35,6 +48,7 @@ struct StoreUsage {
   // What of the packs is damaged and so not counted right, in words.
   std::vector<std::string> damage;
   std::vector<RootUsage> roots;
+  std::vector<SessionUsage> sessions;  // by name
 };
 
 Result<StoreUsage> MeasureUsage(Store& store);

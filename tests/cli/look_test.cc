@@ -191,6 +191,17 @@ TEST_F(LookTest, PurgeWantsAWord) {
   EXPECT_FALSE(Run({"list"}).Says("mine"));
 }
 
+TEST_F(LookTest, DeletingASessionWantsAWord) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint", "--session", "talk", "-m", "mine"}).code, 0);
+  Outcome refused = Run({"sessions", "delete", "talk"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.Says("--yes"));
+  EXPECT_TRUE(Run({"list"}).Says("mine"));
+  EXPECT_EQ(Run({"sessions", "delete", "talk", "--yes"}).code, 0);
+  EXPECT_FALSE(Run({"list"}).Says("mine"));
+}
+
 TEST_F(LookTest, ForgetWantsAWord) {
   ASSERT_EQ(Run({"on"}).code, 0);
   ASSERT_EQ(Run({"checkpoint"}).code, 0);

@@ -93,6 +93,59 @@ TEST_F(UsageTest, PartsAddUpAndRootsShare) {
   EXPECT_EQ(usage.reclaimable, 0u);
 }
 
+TEST_F(UsageTest, SessionsShareWithEachOtherAndWithTheRest) {
+  const RootId root(world_.random.NewId());
+  auto make = [&](const std::string& name, const std::string& session,
+                  const Files& files) {
+    auto writer = store_->Begin();
+    ASSERT_TRUE(writer.ok());
+    auto state = PutFiles(**writer, files);
+    ASSERT_TRUE(state.ok());
+    Checkpoint c;
+    c.id = IdFor(name);
+    c.root = root;
+    c.state = *state;
+    if (!session.empty()) c.session = session;
+    (*writer)->Add(ToRecord(c));
+    ASSERT_TRUE((*writer)->Commit().ok());
+  };
+  const std::string all = Noise(1, 20'000), two = Noise(2, 15'000);
+  make("a", "", {{"all", all}});
+  make("b", "one", {{"all", all}, {"two", two}, {"x", Noise(3, 30'000)}});
+  make("c", "one", {{"all", all}, {"y", Noise(4, 5'000)}});
+  make("d", "other", {{"all", all}, {"two", two}, {"z", Noise(5, 40'000)}});
+  StoreUsage usage = Measure();
+  ASSERT_EQ(usage.sessions.size(), 2u);
+  const SessionUsage& one = usage.sessions[0];
+  EXPECT_EQ(one.session, "one");
+  EXPECT_EQ(one.checkpoints, 2u);
+  EXPECT_EQ(one.shared, 20'048u + 15'048u);
+  EXPECT_GE(one.unique, 35'000u);
+  EXPECT_LT(one.unique, 36'500u);
+  EXPECT_EQ(one.reclaimable, 0u);
+  const SessionUsage other = usage.sessions[1];
+  EXPECT_EQ(other.shared, 20'048u + 15'048u);
+  EXPECT_GE(other.unique, 40'000u);
+  ASSERT_EQ(usage.roots.size(), 1u);
+  EXPECT_EQ(usage.roots[0].unique + usage.by_type["record"], usage.wanted);
+
+  // What only it had is what goes with it, and that is true of the files, too.
+  ASSERT_TRUE(DropCheckpoints(*store_, {"d"}).ok());
+  usage = Measure();
+  ASSERT_EQ(usage.sessions.size(), 2u);
+  EXPECT_EQ(usage.sessions[1].checkpoints, 0u);
+  EXPECT_EQ(usage.sessions[1].unique + usage.sessions[1].shared, 0u);
+  EXPECT_GE(usage.sessions[1].reclaimable, other.unique);
+  EXPECT_EQ(usage.sessions[1].reclaimable, usage.reclaimable);
+  EXPECT_EQ(usage.roots[0].reclaimable, usage.reclaimable);
+  const uint64_t before = usage.pack_bytes;
+  ASSERT_TRUE(CollectGarbage(*store_, {.everything = true}).ok());
+  usage = Measure();
+  EXPECT_EQ(usage.sessions.size(), 1u);
+  EXPECT_LE(usage.pack_bytes + other.unique, before + 500);
+  EXPECT_EQ(usage.allocated, AllocatedOnDisk(store_->dir()));
+}
+
 TEST_F(UsageTest, SaysWhatCollectingWillFree) {
   ASSERT_TRUE(MakeCheckpoint(*store_, "kept", {{"a", Noise(1, 30'000)}}).ok());
   ASSERT_TRUE(MakeCheckpoint(*store_, "gone", {{"b", Noise(2, 40'000)}}).ok());

@@ -1,0 +1,141 @@
+#include "core/sessions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "core/annotate.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+
+// Tags of a session's and a turn's record.
+constexpr uint64_t kSession = 1, kAgent = 2, kParent = 3;
+
+bool IsOf(const LogRecord& record, const std::string& session) {
+  return record.fields.Text(kSession) == session;
+}
+
+}  // namespace
+
+Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
+                                                 const std::optional<RootId>& root) {
+  std::map<std::string, SessionSummary> known;
+  std::map<std::string, std::set<std::string>> places;
+  auto meet = [&](const std::string& id, int64_t at, uint64_t seq) -> SessionSummary& {
+    SessionSummary& session = known[id];
+    if (session.id.empty()) {
+      session.id = id;
+      session.first_ms = session.last_ms = at;
+    }
+    session.first_ms = std::min(session.first_ms, at);
+    session.last_ms = std::max(session.last_ms, at);
+    session.last_seq = std::max(session.last_seq, seq);
+    return session;
+  };
+  BELAY_TRY(auto roots, catalog.Roots());
+  for (const RootEntry& entry : roots) {
+    if (root && entry.root.id != *root) continue;
+    BELAY_TRY(auto rows, catalog.Outline(entry.root.id));
+    for (const CheckpointRow& row : rows) {
+      if (!row.session) continue;
+      SessionSummary& session = meet(*row.session, row.made_ms, row.seq);
+      ++session.checkpoints;
+      session.pinned += row.pinned ? 1 : 0;
+      places[session.id].insert(entry.root.path);
+    }
+  }
+  for (const RecordKind kind : {RecordKind::kSession, RecordKind::kTurn}) {
+    BELAY_TRY(auto records, catalog.ListRecords({.kind = kind, .root = root}));
+    for (const LogRecord& record : records) {  // newest first
+      auto id = record.fields.Text(kSession);
+      if (!id) continue;
+      SessionSummary& session = meet(*id, record.made_ms, record.seq);
+      if (kind == RecordKind::kTurn) {
+        ++session.turns;
+        continue;
+      }
+      if (!session.agent) session.agent = record.fields.Text(kAgent);
+      if (!session.parent) session.parent = record.fields.Text(kParent);
+    }
+  }
+  std::vector<SessionSummary> out;
+  for (auto& [id, session] : known) {
+    session.roots.assign(places[id].begin(), places[id].end());
+    if (!session.agent) {
+      BELAY_TRY(auto newest, catalog.ListCheckpoints({.session = id, .limit = 1}));
+      if (!newest.empty()) session.agent = newest[0].checkpoint.agent;
+    }
+    out.push_back(std::move(session));
+  }
+  std::ranges::sort(out, std::greater<>(), &SessionSummary::last_seq);
+  return out;
+}
+
+Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
+                                            const std::string& session) {
+  SessionDeletion plan;
+  for (const RecordKind kind : {RecordKind::kSession, RecordKind::kTurn}) {
+    BELAY_TRY(auto records, catalog.ListRecords({.kind = kind}));
+    for (const LogRecord& record : records) {
+      if (IsOf(record, session)) plan.records.push_back(record.id);
+      if (auto parent = record.fields.Text(kParent);
+          kind == RecordKind::kSession && parent == session && !IsOf(record, session) &&
+          record.fields.Text(kSession))
+        plan.shared_by.push_back(*record.fields.Text(kSession));
+    }
+  }
+  std::ranges::sort(plan.shared_by);
+  const auto same = std::ranges::unique(plan.shared_by);
+  plan.shared_by.erase(same.begin(), same.end());
+  BELAY_TRY(auto roots, catalog.Roots());
+  bool known = !plan.records.empty();
+  for (const RootEntry& root : roots) {
+    BELAY_TRY(auto entries,
+              catalog.ListCheckpoints({.root = root.root.id, .session = session}));
+    SessionDeletion::OfRoot here{root, {}};
+    for (CatalogEntry& entry : entries) {
+      known = true;
+      if (entry.pinned) {
+        plan.pinned.push_back(std::move(entry));
+        continue;
+      }
+      here.checkpoints.push_back(entry.checkpoint.id);
+    }
+    plan.checkpoints += here.checkpoints.size();
+    if (!here.checkpoints.empty()) plan.roots.push_back(std::move(here));
+  }
+  if (!known)
+    return Error(Errc::kNotFound, "there is no session " + EscapeForDisplay(session))
+        .WithHint("see them with: belay sessions");
+  return plan;
+}
+
+Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
+                               const SessionDeletion& plan) {
+  if (!plan.shared_by.empty() && !BELAY_MUTANT("delete-shared-session"))
+    return Error(Errc::kRefused, "session " + EscapeForDisplay(plan.shared_by[0]) +
+                                     " grew out of it and has its checkpoints in its "
+                                     "history")
+        .WithHint("delete that one first; nothing was deleted");
+  uint64_t gone = 0;
+  for (const SessionDeletion::OfRoot& here : plan.roots) {
+    BELAY_TRY(Deleted deleted,
+              DeleteCheckpoints(store, catalog, here.root.root, here.checkpoints));
+    gone += deleted.checkpoints.size();
+  }
+  // Last: while it is told of, whoever was interrupted can ask again. What is pinned
+  // still belongs to it.
+  if (plan.records.empty() || !plan.pinned.empty()) return gone;
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(MakeDrop(RecordId(store.random().NewId()), store.clock().WallMillis(),
+                       plan.records));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return gone;
+}
+
+}  // namespace belay

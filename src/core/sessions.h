@@ -1,0 +1,56 @@
+#pragma once
+
+// Sessions: the conversations that checkpoints belong to, and deleting one.
+//
+// A session is known by its checkpoints, and by the records that agents leave of it
+// (docs/format.md, "session", "turn"). It may have worked in several roots.
+//
+// Guarantees
+//   * Deleting one takes its checkpoints along, but for those that are pinned and those
+//     that are shared: a session that grew out of it (a fork, a resumed one) has them
+//     in its history. Then what is told of the session stays too.
+//   * Of each root it is one batch, with an entry in the operation log; the space comes
+//     back by a later collection. Erasing for good is another matter: history/purge.h.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+struct SessionSummary {
+  std::string id;
+  std::optional<std::string> agent = {}, parent = {};
+  std::vector<std::string> roots;  // paths, rising
+  int64_t first_ms = 0, last_ms = 0;
+  uint64_t last_seq = 0;
+  uint64_t checkpoints = 0, pinned = 0;
+  uint64_t turns = 0;
+};
+
+// The most recently active first; of one root when it is given.
+Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
+                                                 const std::optional<RootId>& root);
+
+struct SessionDeletion {
+  struct OfRoot {
+    RootEntry root;
+    std::vector<RecordId> checkpoints;
+  };
+  std::vector<OfRoot> roots;           // those with anything to delete
+  std::vector<RecordId> records;       // of the session itself, and its turns
+  std::vector<CatalogEntry> pinned;    // that stay
+  std::vector<std::string> shared_by;  // sessions that grew out of it: all stays
+  uint64_t checkpoints = 0;            // that go, or would if nobody shared them
+};
+// kNotFound when nobody knows the session.
+Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
+                                            const std::string& session);
+// The number of checkpoints that went. kRefused when they are shared.
+Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
+                               const SessionDeletion& plan);
+
+}  // namespace belay
