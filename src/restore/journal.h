@@ -2,7 +2,7 @@
 
 // The journal of a root: what an operation that is under way will have done. While the
 // file is there, the operation is not finished; any command on the root finishes it or
-// takes it back (restore/recover.h).
+// takes it back (Recover(), restore/rollback.h).
 //
 // Guarantees
 //   * Write() returns after the journal would survive a power cut; only then may the

@@ -1,7 +1,6 @@
 #include "restore/plan.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -10,31 +9,19 @@
 #include "base/mutant.h"
 #include "core/selection.h"
 #include "core/state_rules.h"
-#include "restore/both.h"
+#include "restore/chosen.h"
+#include "restore/ground.h"
+#include "restore/paths_internal.h"
+#include "restore/rules_differ.h"
 
 namespace belay {
 
 namespace {
 
-constexpr uint64_t kBlock = 4096;
 constexpr uint32_t kSetId = 06000;
 
 std::string Joined(const std::string& dir, const std::string& name) {
   return dir.empty() ? name : dir + '/' + name;
-}
-
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
-
-bool IsBelow(const std::string& path, const std::string& dir) {
-  return path.size() > dir.size() + 1 && path.starts_with(dir) &&
-         path[dir.size()] == '/';
-}
-
-bool IsDir(const std::optional<PathState>& state) {
-  return state && state->kind == EntryKind::kDirectory;
 }
 
 // One path where now and target differ.
@@ -74,7 +61,7 @@ class Planner {
   }
 
   Result<Plan> Run() {
-    ResolveSelection();
+    ResolveSelection(in_.store, looker_, in_.target.state.tree, selection_);
     BELAY_OK(Compare());
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Pair& a, const Pair& b) { return a.path < b.path; });
@@ -84,7 +71,7 @@ class Planner {
     BELAY_OK(LookForIgnored());
     BELAY_OK(EmptyDirectories());
     NameUnreadable();
-    BELAY_OK(CheckSelection());
+    BELAY_OK(CheckSelection(in_.store, looker_, in_.target.state.tree, selection_));
     std::sort(plan_.changes.begin(), plan_.changes.end(), ByPath);
     std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
     std::sort(plan_.kept.begin(), plan_.kept.end(),
@@ -410,45 +397,15 @@ class Planner {
         Keep(skipped.path, std::string(SkipName(skipped.why)));
   }
 
-  // --- 3. what only today's rules leave out
-  // ------------------------------------------- There is none unless the rules changed
-  // since.
+  // --- 3. what only today's rules leave out ------------------------------------------
+  // There is none unless the rules changed since.
   bool RulesMayDiffer() const {
     if (!in_.target.rules) return false;
     for (const Pair& pair : pairs_) {
       const std::string name = pair.path.substr(pair.path.rfind('/') + 1);
       if (name == ".gitignore" || name == ".belayignore") return true;
     }
-    const RulesRecord& then = *in_.target.rules;
-    const RuleLists& now = in_.now_rules;
-    if (then.lists.protect != now.protect || then.lists.exclude != now.exclude ||
-        then.lists.secret_patterns != now.secret_patterns ||
-        then.lists.skip_secrets != now.skip_secrets ||
-        then.lists.default_excludes != now.default_excludes)
-      return true;
-    auto same = [](const RuleBytes& a, const RuleBytes& b) {
-      return a.name == b.name && a.bytes == b.bytes;
-    };
-    if (!std::equal(then.loose_rules.begin(), then.loose_rules.end(),
-                    in_.now.loose_rules.begin(), in_.now.loose_rules.end(), same))
-      return true;
-    if (then.work_trees.size() != in_.now.work_trees.size()) return true;
-    auto same_file = [&](const std::optional<RuleBytes>& a,
-                         const std::optional<RuleBytes>& b) {
-      return a.has_value() == b.has_value() && (!a || a->bytes == b->bytes);
-    };
-    for (size_t i = 0; i < then.work_trees.size(); ++i) {
-      const WorkTreeInput& a = then.work_trees[i].input;
-      const auto& b = in_.now.work_trees[i].facts.input;
-      if (b == nullptr || then.work_trees[i].path != in_.now.work_trees[i].path ||
-          !same_file(a.info_exclude, b->info_exclude) ||
-          !same_file(a.global_excludes, b->global_excludes) ||
-          a.ignore_case != b->ignore_case ||
-          !std::equal(a.above_root.begin(), a.above_root.end(), b->above_root.begin(),
-                      b->above_root.end(), same_file))
-        return true;
-    }
-    return false;
+    return RulesDiffer(*in_.target.rules, in_.now_rules, in_.now);
   }
 
   Status LookForIgnored() {
@@ -545,9 +502,8 @@ class Planner {
     return at != tree.entries.end() && at->name == name ? &*at : nullptr;
   }
 
-  // --- 4. directories that go
-  // --------------------------------------------------------- From the deepest up: one
-  // goes when everything in it goes.
+  // --- 4. directories that go --------------------------------------------------------
+  // From the deepest up: one goes when everything in it goes.
   Status EmptyDirectories() {
     std::map<std::string, std::optional<PathState>, std::greater<>> going;  // after
     for (const auto& [path, state] : emptied_) going[path] = std::nullopt;
@@ -620,44 +576,6 @@ class Planner {
         Keep(skipped.path, "unreadable");
   }
 
-  // A name that exists is that name: `[id].tsx` is a file in many projects.
-  void ResolveSelection() {
-    selection_.Resolve([this](const RelPath& path) {
-      auto there = looker_.Stat(path.bytes());
-      if (there.ok() && *there) return true;
-      auto then = FindInTree(in_.target.state.tree, path, TreesOf(in_.store));
-      return then.ok() && *then;
-    });
-  }
-
-  Status CheckSelection() {
-    for (const std::string& named : selection_.Unused()) {
-      if (!Selection::IsGlob(named)) {
-        auto there = looker_.Stat(named);
-        auto path = RelPath::Parse(named);
-        if (there.ok() && *there) continue;  // as it was
-        if (path.ok()) {
-          auto then = FindInTree(in_.target.state.tree, *path, TreesOf(in_.store));
-          if (then.ok() && *then) continue;
-        }
-      } else {
-        // It may match what is the same in both; that is in the target.
-        Status walked =
-            WalkTree(in_.target.state.tree, "", TreesOf(in_.store),
-                     [&](const std::string& path, const TreeEntry&) -> Status {
-                       if (selection_.Has(path)) return Error(Errc::kExists, "found");
-                       return Ok();
-                     });
-        const auto unused = selection_.Unused();
-        if (std::find(unused.begin(), unused.end(), named) == unused.end()) continue;
-        if (!walked.ok() && walked.error().code != Errc::kExists) continue;
-      }
-      return Error(Errc::kInvalid, "neither the checkpoint nor the directory has " +
-                                       EscapeForDisplay(named));
-    }
-    return Ok();
-  }
-
   const PlanInput& in_;
   const PlanOptions& options_;
   Looker looker_;
@@ -684,223 +602,6 @@ class Planner {
 
 Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options) {
   return Planner(input, options).Run();
-}
-
-Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
-  std::vector<std::string> damaged;
-  Error first;
-  std::unordered_map<ObjectId, size_t> places;
-  struct Needed {
-    ObjectId id;
-    bool hold = false;
-    Status read = Ok();
-  };
-  std::vector<Needed> needed;
-  auto need = [&](const ObjectId& id, bool hold) {
-    if (places.emplace(id, needed.size()).second) needed.push_back({id, hold});
-  };
-  auto moves = [](const PathChange& change) {
-    return !change.before || !SameContent(*change.before, *change.after);
-  };
-  auto content_of = [&](const PathChange& change) {
-    return change.after->kind == EntryKind::kFile && moves(change);
-  };
-  auto xattrs_of = [&](const PathChange& change) {
-    return !change.after->xattrs.is_zero() &&
-           (moves(change) || change.before->xattrs != change.after->xattrs);
-  };
-  for (const PathChange& change : plan.changes) {
-    if (!change.after) continue;
-    if (content_of(change)) need(change.after->id, change.after->size <= kMaxBlob);
-    if (xattrs_of(change)) need(change.after->xattrs, false);
-  }
-  plan.contents = std::make_shared<HeldContents>();
-  OnBothThreads(needed.size(), [&](size_t, size_t i) {
-    if (needed[i].hold) {
-      auto bytes = store.ReadContentBytes(needed[i].id, kMaxBlob);
-      if (bytes.ok())
-        plan.contents->Add(needed[i].id, std::move(*bytes));
-      else
-        needed[i].read = std::move(bytes).error();
-    } else {
-      needed[i].read = store.ReadContent(needed[i].id, [](ByteSpan) { return Ok(); });
-    }
-    return true;
-  });
-  auto readable = [&](const ObjectId& id) {
-    const Status& read = needed[places.at(id)].read;
-    if (!read.ok()) first = read.error();
-    return read.ok();
-  };
-  std::erase_if(plan.changes, [&](const PathChange& change) {
-    if (!change.after) return false;
-    bool fine = true;
-    if (content_of(change)) fine = readable(change.after->id);
-    if (xattrs_of(change)) fine = readable(change.after->xattrs) && fine;
-    if (fine) return false;
-    damaged.push_back(change.path);
-    if (skip_damaged)
-      plan.kept.push_back(
-          {change.path, first.code == Errc::kPurged ? "purged" : "damaged"});
-    return skip_damaged;
-  });
-  if (damaged.empty() || skip_damaged) return Ok();
-  std::string list;
-  for (size_t i = 0; i < damaged.size() && i < 10; ++i)
-    list += (i == 0 ? "" : ", ") + EscapeForDisplay(damaged[i]);
-  if (damaged.size() > 10)
-    list += " and " + std::to_string(damaged.size() - 10) + " more";
-  return Error(Errc::kCorrupt, "the store cannot give back " + list + ": " + first.what)
-      .WithHint("nothing was changed; restore the rest with --skip-damaged");
-}
-
-namespace {
-
-// What CheckGround() asks the disk about one change.
-struct Ground {
-  bool ask_parent = false;  // the first change in its directory
-  std::optional<FileStat> parent = {}, self = {};
-  bool in_use = false;
-};
-
-void LookAtGround(Fs& fs, const Fd& root, Looker& looker, const PathChange& change,
-                  Ground& ground) {
-  if (change.path.empty()) {
-    auto stat = looker.Stat("");
-    if (stat.ok()) ground.self = *stat;
-    return;
-  }
-  auto at = looker.Parent(change.path);
-  if (ground.ask_parent && root.is_open()) {
-    // The directory is open already, unless we may not read it.
-    if (at.ok()) {
-      auto stat = fs.Stat(at->dir);
-      if (stat.ok()) ground.parent = *stat;
-    } else if (const std::string parent = ParentOf(change.path); !parent.empty()) {
-      auto stat = looker.Stat(parent);
-      if (stat.ok()) ground.parent = *stat;
-    }
-  }
-  if (!change.before || !at.ok()) return;
-  auto stat = fs.StatAt(at->dir, at->name);
-  if (!stat.ok()) return;
-  ground.self = *stat;
-  if (stat->type != FileType::kRegular ||
-      (change.after && SameContent(*change.before, *change.after)))
-    return;
-  auto file = fs.Open(at->dir, at->name, OpenMode::Read());
-  if (!file.ok()) return;
-  auto lease = fs.TryLease(*file, LockMode::kShared);
-  if (!lease.ok()) return;
-  ground.in_use = *lease == LeaseOutcome::kInUse;
-  if (*lease == LeaseOutcome::kHeld) (void)fs.EndLease(*file);
-}
-
-}  // namespace
-
-Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
-  std::vector<std::string> immutable, busy;
-  std::vector<Ground> grounds(plan.changes.size());
-  std::unordered_set<std::string> seen_dirs;
-  for (size_t i = 0; i < grounds.size(); ++i)
-    grounds[i].ask_parent = !plan.changes[i].path.empty() &&
-                            seen_dirs.insert(ParentOf(plan.changes[i].path)).second;
-  Looker lookers[] = {Looker(fs, root), Looker(fs, root)};
-  OnBothThreads(grounds.size(), [&](size_t thread, size_t i) {
-    LookAtGround(fs, root, lookers[thread], plan.changes[i], grounds[i]);
-    return true;
-  });
-  auto lock = [&](Plan::Locked one) {
-    if (std::none_of(plan.locked.begin(), plan.locked.end(),
-                     [&](const Plan::Locked& l) { return l.path == one.path; }))
-      plan.locked.push_back(std::move(one));
-  };
-  bool foreign_owner = false;
-  plan.bytes_needed = plan.inodes_needed = 0;
-  auto may_give = [&](const PathState& state) {
-    if (options.uid == 0) return true;
-    return state.uid == options.uid &&
-           std::find(options.groups.begin(), options.groups.end(), state.gid) !=
-               options.groups.end();
-  };
-  for (size_t i = 0; i < grounds.size(); ++i) {
-    PathChange& change = plan.changes[i];
-    const Ground& ground = grounds[i];
-    // Who is not root cannot give files away: they stay ours, and it is said.
-    if (change.after && options.uid != 0) {
-      PathState& after = *change.after;
-      const bool same = change.before && change.before->uid == after.uid &&
-                        change.before->gid == after.gid &&
-                        IsDir(change.before) == IsDir(change.after) &&
-                        SameContent(*change.before, after);
-      if (!same && !may_give(after)) {
-        foreign_owner = true;
-        if (after.uid != options.uid) after.mode &= ~kSetId;
-        after.uid = options.uid;
-        if (std::find(options.groups.begin(), options.groups.end(), after.gid) ==
-                options.groups.end() &&
-            !options.groups.empty())
-          after.gid = options.groups.front();
-      }
-    }
-    if (change.after &&
-        (!change.before || !SameContent(*change.before, *change.after))) {
-      ++plan.inodes_needed;
-      plan.bytes_needed += kBlock;
-      if (change.after->kind == EntryKind::kFile)
-        plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
-    }
-    if (ground.parent && ground.parent->type == FileType::kDirectory) {
-      const std::string parent = ParentOf(change.path);
-      if (ground.parent->immutable) immutable.push_back(parent.empty() ? "." : parent);
-      if (options.uid != 0 && ground.parent->uid == options.uid &&
-          (ground.parent->mode & 0300) != 0300)
-        lock({parent, ground.parent->mode});
-    }
-    // What the root is to become comes last: the staging directory is in it until then.
-    if (change.path.empty() && ground.self && options.uid != 0 &&
-        ground.self->uid == options.uid &&
-        ((ground.self->mode & 0300) != 0300 ||
-         (change.after && (change.after->mode & 0300) != 0300)))
-      lock({"", ground.self->mode});
-    if (ground.self && ground.self->immutable)
-      immutable.push_back(ShownPath(change.path));
-    if (ground.in_use) busy.push_back(change.path);
-  }
-  std::erase_if(plan.changes, [](const PathChange& change) {
-    return SameState(change.before, change.after);
-  });
-  if (!immutable.empty() && !BELAY_MUTANT("immutable-is-tried"))
-    return Error(Errc::kRefused,
-                 EscapeForDisplay(immutable.front()) +
-                     " is immutable (chattr +i or +a)" +
-                     (immutable.size() > 1
-                          ? " and so are " + std::to_string(immutable.size() - 1) +
-                                " others"
-                          : ""))
-        .WithHint("nothing was changed; make it changeable with: chattr -i -a " +
-                  EscapeForDisplay(immutable.front()));
-  if (foreign_owner)
-    plan.warnings.push_back(
-        "some files belonged to another user or group; they will belong to you");
-  for (const std::string& path : busy)
-    plan.warnings.push_back(EscapeForDisplay(path) +
-                            " is open for writing in another program");
-  if (plan.changes.empty() || !root.is_open()) return Ok();
-  if (BELAY_MUTANT("hope-for-room")) return Ok();
-  BELAY_TRY(FsInfo info, fs.Info(root));
-  if (info.read_only)
-    return Error(Errc::kRefused, "the file system of the directory is read-only");
-  // The staging directory, and what moves into it, take a little as well.
-  const uint64_t bytes = plan.bytes_needed + 16 * kBlock;
-  const uint64_t inodes = plan.inodes_needed + 2;
-  const bool counts_inodes = info.free_inodes != 0 || info.total_bytes == 0;
-  if (info.free_bytes < bytes || (counts_inodes && info.free_inodes < inodes))
-    return Error(Errc::kNoSpace, "the rollback needs " + std::to_string(bytes / 1024) +
-                                     " KiB and " + std::to_string(inodes) +
-                                     " files of room, and there is less")
-        .WithHint("nothing was changed; free some space on the disk of the directory");
-  return Ok();
 }
 
 std::vector<Step> StepsOf(const std::vector<PathChange>& changes) {

@@ -84,16 +84,6 @@ struct PlanInput {
 
 Result<Plan> MakePlan(const PlanInput& input, const PlanOptions& options);
 
-// For changes that were planned elsewhere (undo, redo): checks that can only be made on
-// the spot. Immutable files and short space refuse (kRefused, kNoSpace); attributes
-// that we may not set are adjusted with a warning; files that others have open for
-// writing are named.
-Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan);
-
-// Reads all content that `changes` need; what is damaged is named in the error
-// (kCorrupt), or with skip_damaged taken out and kept.
-Status CheckContent(Store& store, bool skip_damaged, Plan& plan);
-
 // The words of the command line's JSON: "create", "write", "delete", "mkdir", "rmdir",
 // "symlink", "chmod". A change of kind is two steps.
 struct Step {

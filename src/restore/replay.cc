@@ -5,15 +5,13 @@
 #include <unordered_set>
 
 #include "base/mutant.h"
+#include "restore/ground.h"
 #include "restore/look.h"
+#include "restore/paths_internal.h"
 
 namespace belay {
 
 namespace {
-
-bool IsDir(const std::optional<PathState>& state) {
-  return state && state->kind == EntryKind::kDirectory;
-}
 
 class Replay {
  public:

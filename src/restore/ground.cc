@@ -1,0 +1,235 @@
+#include "restore/ground.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "restore/both.h"
+#include "restore/look.h"
+#include "restore/paths_internal.h"
+
+namespace belay {
+
+Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
+  std::vector<std::string> damaged;
+  Error first;
+  std::unordered_map<ObjectId, size_t> places;
+  struct Needed {
+    ObjectId id;
+    bool hold = false;
+    Status read = Ok();
+  };
+  std::vector<Needed> needed;
+  auto need = [&](const ObjectId& id, bool hold) {
+    if (places.emplace(id, needed.size()).second) needed.push_back({id, hold});
+  };
+  auto moves = [](const PathChange& change) {
+    return !change.before || !SameContent(*change.before, *change.after);
+  };
+  auto content_of = [&](const PathChange& change) {
+    return change.after->kind == EntryKind::kFile && moves(change);
+  };
+  auto xattrs_of = [&](const PathChange& change) {
+    return !change.after->xattrs.is_zero() &&
+           (moves(change) || change.before->xattrs != change.after->xattrs);
+  };
+  for (const PathChange& change : plan.changes) {
+    if (!change.after) continue;
+    if (content_of(change)) need(change.after->id, change.after->size <= kMaxBlob);
+    if (xattrs_of(change)) need(change.after->xattrs, false);
+  }
+  plan.contents = std::make_shared<HeldContents>();
+  OnBothThreads(needed.size(), [&](size_t, size_t i) {
+    if (needed[i].hold) {
+      auto bytes = store.ReadContentBytes(needed[i].id, kMaxBlob);
+      if (bytes.ok())
+        plan.contents->Add(needed[i].id, std::move(*bytes));
+      else
+        needed[i].read = std::move(bytes).error();
+    } else {
+      needed[i].read = store.ReadContent(needed[i].id, [](ByteSpan) { return Ok(); });
+    }
+    return true;
+  });
+  auto readable = [&](const ObjectId& id) {
+    const Status& read = needed[places.at(id)].read;
+    if (!read.ok()) first = read.error();
+    return read.ok();
+  };
+  std::erase_if(plan.changes, [&](const PathChange& change) {
+    if (!change.after) return false;
+    bool fine = true;
+    if (content_of(change)) fine = readable(change.after->id);
+    if (xattrs_of(change)) fine = readable(change.after->xattrs) && fine;
+    if (fine) return false;
+    damaged.push_back(change.path);
+    if (skip_damaged)
+      plan.kept.push_back(
+          {change.path, first.code == Errc::kPurged ? "purged" : "damaged"});
+    return skip_damaged;
+  });
+  if (damaged.empty() || skip_damaged) return Ok();
+  std::string list;
+  for (size_t i = 0; i < damaged.size() && i < 10; ++i)
+    list += (i == 0 ? "" : ", ") + EscapeForDisplay(damaged[i]);
+  if (damaged.size() > 10)
+    list += " and " + std::to_string(damaged.size() - 10) + " more";
+  return Error(Errc::kCorrupt, "the store cannot give back " + list + ": " + first.what)
+      .WithHint("nothing was changed; restore the rest with --skip-damaged");
+}
+
+namespace {
+
+constexpr uint64_t kBlock = 4096;
+constexpr uint32_t kSetId = 06000;
+
+// What CheckGround() asks the disk about one change.
+struct Ground {
+  bool ask_parent = false;  // the first change in its directory
+  std::optional<FileStat> parent = {}, self = {};
+  bool in_use = false;
+};
+
+void LookAtGround(Fs& fs, const Fd& root, Looker& looker, const PathChange& change,
+                  Ground& ground) {
+  if (change.path.empty()) {
+    auto stat = looker.Stat("");
+    if (stat.ok()) ground.self = *stat;
+    return;
+  }
+  auto at = looker.Parent(change.path);
+  if (ground.ask_parent && root.is_open()) {
+    // The directory is open already, unless we may not read it.
+    if (at.ok()) {
+      auto stat = fs.Stat(at->dir);
+      if (stat.ok()) ground.parent = *stat;
+    } else if (const std::string parent = ParentOf(change.path); !parent.empty()) {
+      auto stat = looker.Stat(parent);
+      if (stat.ok()) ground.parent = *stat;
+    }
+  }
+  if (!change.before || !at.ok()) return;
+  auto stat = fs.StatAt(at->dir, at->name);
+  if (!stat.ok()) return;
+  ground.self = *stat;
+  if (stat->type != FileType::kRegular ||
+      (change.after && SameContent(*change.before, *change.after)))
+    return;
+  auto file = fs.Open(at->dir, at->name, OpenMode::Read());
+  if (!file.ok()) return;
+  auto lease = fs.TryLease(*file, LockMode::kShared);
+  if (!lease.ok()) return;
+  ground.in_use = *lease == LeaseOutcome::kInUse;
+  if (*lease == LeaseOutcome::kHeld) (void)fs.EndLease(*file);
+}
+
+}  // namespace
+
+Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
+  std::vector<std::string> immutable, busy;
+  std::vector<Ground> grounds(plan.changes.size());
+  std::unordered_set<std::string> seen_dirs;
+  for (size_t i = 0; i < grounds.size(); ++i)
+    grounds[i].ask_parent = !plan.changes[i].path.empty() &&
+                            seen_dirs.insert(ParentOf(plan.changes[i].path)).second;
+  Looker lookers[] = {Looker(fs, root), Looker(fs, root)};
+  OnBothThreads(grounds.size(), [&](size_t thread, size_t i) {
+    LookAtGround(fs, root, lookers[thread], plan.changes[i], grounds[i]);
+    return true;
+  });
+  auto lock = [&](Plan::Locked one) {
+    if (std::none_of(plan.locked.begin(), plan.locked.end(),
+                     [&](const Plan::Locked& l) { return l.path == one.path; }))
+      plan.locked.push_back(std::move(one));
+  };
+  bool foreign_owner = false;
+  plan.bytes_needed = plan.inodes_needed = 0;
+  auto may_give = [&](const PathState& state) {
+    if (options.uid == 0) return true;
+    return state.uid == options.uid &&
+           std::find(options.groups.begin(), options.groups.end(), state.gid) !=
+               options.groups.end();
+  };
+  for (size_t i = 0; i < grounds.size(); ++i) {
+    PathChange& change = plan.changes[i];
+    const Ground& ground = grounds[i];
+    // Who is not root cannot give files away: they stay ours, and it is said.
+    if (change.after && options.uid != 0) {
+      PathState& after = *change.after;
+      const bool same = change.before && change.before->uid == after.uid &&
+                        change.before->gid == after.gid &&
+                        IsDir(change.before) == IsDir(change.after) &&
+                        SameContent(*change.before, after);
+      if (!same && !may_give(after)) {
+        foreign_owner = true;
+        if (after.uid != options.uid) after.mode &= ~kSetId;
+        after.uid = options.uid;
+        if (std::find(options.groups.begin(), options.groups.end(), after.gid) ==
+                options.groups.end() &&
+            !options.groups.empty())
+          after.gid = options.groups.front();
+      }
+    }
+    if (change.after &&
+        (!change.before || !SameContent(*change.before, *change.after))) {
+      ++plan.inodes_needed;
+      plan.bytes_needed += kBlock;
+      if (change.after->kind == EntryKind::kFile)
+        plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
+    }
+    if (ground.parent && ground.parent->type == FileType::kDirectory) {
+      const std::string parent = ParentOf(change.path);
+      if (ground.parent->immutable) immutable.push_back(parent.empty() ? "." : parent);
+      if (options.uid != 0 && ground.parent->uid == options.uid &&
+          (ground.parent->mode & 0300) != 0300)
+        lock({parent, ground.parent->mode});
+    }
+    // What the root is to become comes last: the staging directory is in it until then.
+    if (change.path.empty() && ground.self && options.uid != 0 &&
+        ground.self->uid == options.uid &&
+        ((ground.self->mode & 0300) != 0300 ||
+         (change.after && (change.after->mode & 0300) != 0300)))
+      lock({"", ground.self->mode});
+    if (ground.self && ground.self->immutable)
+      immutable.push_back(ShownPath(change.path));
+    if (ground.in_use) busy.push_back(change.path);
+  }
+  std::erase_if(plan.changes, [](const PathChange& change) {
+    return SameState(change.before, change.after);
+  });
+  if (!immutable.empty() && !BELAY_MUTANT("immutable-is-tried"))
+    return Error(Errc::kRefused,
+                 EscapeForDisplay(immutable.front()) +
+                     " is immutable (chattr +i or +a)" +
+                     (immutable.size() > 1
+                          ? " and so are " + std::to_string(immutable.size() - 1) +
+                                " others"
+                          : ""))
+        .WithHint("nothing was changed; make it changeable with: chattr -i -a " +
+                  EscapeForDisplay(immutable.front()));
+  if (foreign_owner)
+    plan.warnings.push_back(
+        "some files belonged to another user or group; they will belong to you");
+  for (const std::string& path : busy)
+    plan.warnings.push_back(EscapeForDisplay(path) +
+                            " is open for writing in another program");
+  if (plan.changes.empty() || !root.is_open()) return Ok();
+  if (BELAY_MUTANT("hope-for-room")) return Ok();
+  BELAY_TRY(FsInfo info, fs.Info(root));
+  if (info.read_only)
+    return Error(Errc::kRefused, "the file system of the directory is read-only");
+  // The staging directory, and what moves into it, take a little as well.
+  const uint64_t bytes = plan.bytes_needed + 16 * kBlock;
+  const uint64_t inodes = plan.inodes_needed + 2;
+  const bool counts_inodes = info.free_inodes != 0 || info.total_bytes == 0;
+  if (info.free_bytes < bytes || (counts_inodes && info.free_inodes < inodes))
+    return Error(Errc::kNoSpace, "the rollback needs " + std::to_string(bytes / 1024) +
+                                     " KiB and " + std::to_string(inodes) +
+                                     " files of room, and there is less")
+        .WithHint("nothing was changed; free some space on the disk of the directory");
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,20 @@
+#pragma once
+
+// The last looks at a plan before anything is done by it: whether the store can give
+// all that it needs, and whether the directory takes it.
+
+#include "restore/plan.h"
+
+namespace belay {
+
+// For changes that were planned elsewhere (undo, redo): checks that can only be made on
+// the spot. Immutable files and short space refuse (kRefused, kNoSpace); attributes
+// that we may not set are adjusted with a warning; files that others have open for
+// writing are named.
+Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan);
+
+// Reads all content that `changes` need; what is damaged is named in the error
+// (kCorrupt), or with skip_damaged taken out and kept.
+Status CheckContent(Store& store, bool skip_damaged, Plan& plan);
+
+}  // namespace belay

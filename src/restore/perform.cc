@@ -1,0 +1,137 @@
+#include <unordered_set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "restore/displaced.h"
+#include "restore/overlay.h"
+#include "restore/perform_internal.h"
+#include "restore/root_dir_internal.h"
+#include "restore/runner_internal.h"
+
+namespace belay {
+
+namespace {
+
+// What a draft of a safety checkpoint needs so that it holds all that will be touched.
+Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& draft) {
+  BELAY_TRY(ObjectId changes,
+            draft.writer.PutObject(ObjectType::kNode,
+                                   EncodeNode(EncodeChanges(plan.changes))));
+  draft.more_refs.push_back({ObjectType::kNode, changes});
+  std::vector<Overlaid> paths;
+  for (const PathChange& change : plan.uncovered)
+    if (change.before) paths.push_back({change.path, *change.before});
+  if (BELAY_MUTANT("safety-without-ignored")) paths.clear();
+  Looker looker(store.fs(), root);
+  auto dir = [&](const std::string& path) -> Result<PathState> {
+    BELAY_TRY(auto looked, looker.Look(path, draft.sink));
+    if (!looked || looked->special)
+      return Error(Errc::kConflict, path + " changes meanwhile");
+    return StateOf(looked->state);
+  };
+  BELAY_TRY(draft.tree, OverlayTree(draft.tree, paths, draft.trees, dir, draft.sink));
+  return Ok();
+}
+
+// Steps of `plan` that `shown` does not have. What is in a file may be another by now:
+// that it is overwritten was said.
+std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
+  auto text = [](const Step& step) {
+    return std::string(step.op) + " " + ShownPath(step.change->path);
+  };
+  std::unordered_set<std::string> known;
+  for (const Step& step : StepsOf(shown.changes)) known.insert(text(step));
+  std::vector<std::string> out;
+  for (const Step& step : StepsOf(plan.changes))
+    if (!known.contains(text(step))) out.push_back(text(step));
+  return out;
+}
+
+}  // namespace
+
+Result<Outcome> Perform(Store& store, const RollbackRequest& request,
+                        Operation operation, const std::string& before_what,
+                        std::optional<int64_t> times_ns, const PlanMaker& make,
+                        Outcome out) {
+  const int64_t began = store.clock().SteadyNanos();
+  BELAY_TRY(Fd root, OpenRootDir(store, request.root));
+  CaptureRequest capture;
+  capture.root = request.root;
+  capture.settings = request.settings;
+  capture.git = request.git;
+  capture.kind = CheckpointKind::kSafety;
+  capture.description = before_what;
+  capture.holds_root_lock = true;
+  capture.progress = request.progress;
+  capture.amend = [&](Draft& draft) -> Status {
+    BELAY_TRY(out.plan, make(root, draft));
+    if (request.shown != nullptr && !BELAY_MUTANT("do-more-than-was-shown"))
+      out.unshown = StepsBeyond(*request.shown, out.plan);
+    if (out.plan.changes.empty() || !out.conflicts.empty() || !out.unshown.empty()) {
+      draft.publish = false;
+      return Ok();
+    }
+    BELAY_TRY(auto again, SecureDisplaced(store, root, out.plan, draft));
+    if (!again.empty())
+      out.warnings.push_back(
+          "the store could not give back " + EscapeForDisplay(again[0]) +
+          (again.size() > 1 ? " and " + std::to_string(again.size() - 1) + " more"
+                            : "") +
+          " as it is now; it was stored again; run: belay verify --read-data");
+    return CompleteSafety(store, root, out.plan, draft);
+  };
+  if (!BELAY_MUTANT("no-safety-checkpoint")) {
+    auto captured = CaptureCheckpoint(store, capture);
+    if (!captured.ok()) {
+      Error error = std::move(captured).error();
+      if (error.hint.empty()) error.hint = "nothing was changed";
+      return error;
+    }
+    for (std::string& warning : captured->warnings)
+      out.warnings.push_back(std::move(warning));
+    if (!captured->published) return out;
+    out.safety = captured->checkpoint;
+  } else {
+    capture.amend = [&](Draft& draft) -> Status {
+      BELAY_TRY(out.plan, make(root, draft));
+      draft.publish = false;
+      return Ok();
+    };
+    BELAY_TRY(auto ignored, CaptureCheckpoint(store, capture));
+    if (out.plan.changes.empty()) return out;
+  }
+
+  Journal journal;
+  journal.operation = std::move(operation);
+  journal.operation.id = RecordId(store.random().NewId());
+  journal.operation.root = request.root.id;
+  journal.operation.made_ms = store.clock().WallMillis();
+  if (out.safety) journal.operation.safety = out.safety->id;
+  journal.operation.paths = out.plan.changes.size();
+  journal.operation.took_us =
+      static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
+  journal.stage = StageName(journal.operation.id);
+  journal.changes = out.plan.changes;
+  journal.locked = out.plan.locked;
+  journal.times_ns = times_ns;
+  BELAY_TRY(FileStat root_stat, store.fs().Stat(root));
+  journal.root_ino = root_stat.ino;
+  if (request.stop && request.stop())
+    return Error(Errc::kRefused, "stopped")
+        .WithHint(NothingChanged(journal.operation.safety));
+  // 1. The journal is durable before the first byte of the tree moves.
+  if (Status written = JournalFile::Write(store, journal); !written.ok()) {
+    // It may be there all the same, and would be obeyed.
+    Status gone = JournalFile::Remove(store, request.root.id);
+    if (!gone.ok()) return Interrupted(written.error(), gone.error());
+    Error error = std::move(written).error();
+    if (error.hint.empty()) error.hint = NothingChanged(journal.operation.safety);
+    return error;
+  }
+  // 2. From here on a crash is finished or taken back by Recover().
+  Runner runner(store, root, std::move(journal), std::move(out.plan.contents));
+  BELAY_OK(runner.Forward(request.stop, out));
+  return out;
+}
+
+}  // namespace belay

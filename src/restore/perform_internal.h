@@ -1,0 +1,25 @@
+#pragma once
+
+// Perform is the way that rollback, undo and redo have in common: safety checkpoint,
+// journal, apply, verify, record. Order of things: docs/format.md, "journal/".
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/capture.h"
+#include "restore/rollback.h"
+
+namespace belay {
+
+using PlanMaker = std::function<Result<Plan>(const Fd& root, Draft& draft)>;
+
+// Under the root's lock. `before_what` describes the safety checkpoint; `times_ns` is
+// what files that come back are stamped with. Nothing to do, or more than was shown:
+// `out` without an operation.
+Result<Outcome> Perform(Store& store, const RollbackRequest& request,
+                        Operation operation, const std::string& before_what,
+                        std::optional<int64_t> times_ns, const PlanMaker& make,
+                        Outcome out);
+
+}  // namespace belay

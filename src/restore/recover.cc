@@ -1,0 +1,165 @@
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "core/last_failure.h"
+#include "restore/naming_internal.h"
+#include "restore/recover_internal.h"
+#include "restore/root_dir_internal.h"
+#include "restore/runner_internal.h"
+
+namespace belay {
+
+namespace {
+
+// Does the log have this operation? Then it was finished.
+Result<bool> IsRecorded(Store& store, const Operation& operation) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto operations, ListOperations(*catalog, operation.root));
+  return std::any_of(operations.begin(), operations.end(),
+                     [&](const Operation& o) { return o.id == operation.id; });
+}
+
+// `around_mounts`: what is beneath something that was mounted since stays as it is,
+// instead of being waited for.
+Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
+                                               bool around_mounts = false) {
+  auto loaded = JournalFile::Load(store, root.id);
+  if (!loaded.ok()) {
+    if (loaded.error().code != Errc::kCorrupt) return std::move(loaded).error();
+    // The safety checkpoint was acknowledged before the journal was written.
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto safety,
+              catalog->ListCheckpoints(
+                  {.root = root.id, .kind = CheckpointKind::kSafety, .limit = 1}));
+    BELAY_TRY(auto last, catalog->LastCheckpoint(root.id));
+    BELAY_TRY(std::string aside, JournalFile::PutAside(store, root.id));
+    std::string text(kJournalLost);
+    text += ", which was put aside as " + aside +
+            "; the directory may be a mix of before and after";
+    if (!safety.empty())
+      text += "; to go back to before it: belay rollback " +
+              safety[0].checkpoint.id.text().substr(0, 7);
+    // `belay status` says so until a person has gone on.
+    RememberFailure(store, root.id,
+                    {.of = FailureOf::kRollback,
+                     .at_ms = store.clock().WallMillis(),
+                     .after = last ? last->checkpoint.id : RecordId(),
+                     .what = text});
+    return std::optional(
+        Recovered{.how = Recovered::How::kDropped, .text = std::move(text)});
+  }
+  if (!*loaded) return std::optional<Recovered>();
+  Journal& journal = **loaded;
+  Recovered out;
+  out.operation = journal.operation;
+  const std::string name = Naming(journal.operation);
+  auto dir = OpenRootDir(store, root);
+  if (!dir.ok()) {
+    if (dir.error().code != Errc::kNotFound) return std::move(dir).error();
+    out.how = Recovered::How::kWaiting;
+    out.text = name +
+               " was interrupted, and the directory is gone; it is finished when "
+               "the directory is back";
+    return std::optional(std::move(out));
+  }
+  BELAY_TRY(FileStat stat, store.fs().Stat(*dir));
+  if (journal.root_ino != 0 && stat.ino != journal.root_ino &&
+      !store.fs().StatAt(*dir, Name::Literal(journal.stage)).ok() &&
+      !BELAY_MUTANT("recover-in-any-directory")) {
+    out.how = Recovered::How::kWaiting;
+    out.text = name +
+               " was interrupted, and another directory stands here now (is a "
+               "disk not mounted?); it is finished when the old one is back";
+    return std::optional(std::move(out));
+  }
+  BELAY_TRY(bool recorded, IsRecorded(store, journal.operation));
+  BELAY_TRY(HeldLock hold, store.HoldForReading());
+  journal.operation.recovered = true;
+  Runner runner(store, *dir, std::move(journal));
+  if (recorded) {
+    if (Status tidied = runner.Tidy(); !tidied.ok())
+      return InUsersWords(std::move(tidied).error(), runner.journal());
+    if (TakesRootAway(runner.journal().changes)) TakeRootAway(store, root);
+    out.how = Recovered::How::kTidied;
+    out.text = name + " was complete; its traces were removed";
+    return std::optional(std::move(out));
+  }
+  if (!around_mounts && !BELAY_MUTANT("recover-around-mounts")) {
+    out.mounted = MountedOver(store.fs(), *dir, runner.journal());
+    if (out.mounted) {
+      out.how = Recovered::How::kWaiting;
+      out.text = name + " was interrupted, and something is mounted over " +
+                 EscapeForDisplay(*out.mounted) +
+                 " now; it is finished when that is unmounted";
+      return std::optional(std::move(out));
+    }
+  }
+  if (around_mounts || BELAY_MUTANT("recover-around-mounts")) runner.GoAroundMounts();
+  Outcome outcome;
+  hold.Release();
+  Status forward = runner.Forward({}, outcome);
+  if (outcome.raced) out.raced = outcome.raced;
+  if (forward.ok()) {
+    if (TakesRootAway(runner.journal().changes)) TakeRootAway(store, root);
+    out.operation = *outcome.operation;
+    out.how = Recovered::How::kFinished;
+    out.text =
+        "finished " + name + " that was interrupted; take it back with: belay undo";
+    if (out.raced && out.raced->description.starts_with("edited"))
+      out.text += "; what was edited since the interruption is kept in " +
+                  out.raced->id.text().substr(0, 7);
+    return std::optional(std::move(out));
+  }
+  // Taken back, unless the journal is still there.
+  BELAY_TRY(bool pending, JournalFile::Exists(store, root.id));
+  if (pending) return std::move(forward).error();
+  if (MakesRoot(runner.journal().changes)) TakeRootAway(store, root);
+  out.how = Recovered::How::kTakenBack;
+  out.text =
+      "took back " + name + " that was interrupted (" + forward.error().what + ")";
+  if (forward.error().hint.starts_with(kOthersChanged)) {
+    // Not all of it could be taken back: said until somebody has gone on from here.
+    out.text += "; " + forward.error().hint;
+    if (out.operation.safety)
+      out.text += ": belay rollback " + out.operation.safety->text().substr(0, 7);
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto last, catalog->LastCheckpoint(root.id));
+    RememberFailure(store, root.id,
+                    {.of = FailureOf::kRollback,
+                     .at_ms = store.clock().WallMillis(),
+                     .after = last ? last->checkpoint.id : RecordId(),
+                     .what = out.text});
+  }
+  return std::optional(std::move(out));
+}
+
+}  // namespace
+
+Result<std::optional<Recovered>> RecoverOrRefuse(Store& store,
+                                                 const RollbackRequest& request) {
+  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  if (!recovered || recovered->how != Recovered::How::kWaiting) return recovered;
+  if (!request.force)
+    return Error(Errc::kRefused, recovered->text)
+        .WithHint(recovered->mounted
+                      ? "to end it without what is beneath: belay rollback REF --force"
+                      : "to give it up and roll back here: belay rollback REF --force");
+  if (recovered->mounted)
+    return RecoverLocked(store, request.root, /*around_mounts=*/true);
+  BELAY_TRY(std::string aside, JournalFile::PutAside(store, request.root.id));
+  recovered->how = Recovered::How::kDropped;
+  recovered->text = Naming(recovered->operation) +
+                    ", interrupted in a directory that is gone, was given up (" +
+                    aside + ")";
+  return recovered;
+}
+
+Result<std::optional<Recovered>> Recover(Store& store, const RollbackRequest& request) {
+  BELAY_TRY(bool pending, JournalFile::Exists(store, request.root.id));
+  if (!pending) return std::optional<Recovered>();
+  BELAY_TRY(RootLock lock, RootLock::Take(store, request, "recovery"));
+  return RecoverLocked(store, request.root);
+}
+
+}  // namespace belay

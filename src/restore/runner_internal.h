@@ -1,0 +1,70 @@
+#pragma once
+
+// Runner takes one journal to its end: forward and recorded, or back and forgotten.
+//
+// Threads: one.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "restore/journal.h"
+#include "restore/mover.h"
+#include "restore/rollback.h"
+
+namespace belay {
+
+// How the hint of an error begins when not all could be taken back.
+inline constexpr std::string_view kOthersChanged = "others have changed ";
+
+// An error about a file that is made ready beside the others is about the path that it
+// is to become: nobody else knows of a staging directory.
+Error InUsersWords(Error error, const Journal& journal);
+
+// Neither done nor taken back: the journal is there, or may be.
+Error Interrupted(const Error& why, const Error& back);
+
+// The hint: in the tree; the safety checkpoint stays.
+std::string NothingChanged(const std::optional<RecordId>& safety);
+
+// The first path of the journal, or directory above one, on which something is mounted
+// by now. There was nothing when it was planned: no plan touches what is mounted.
+std::optional<std::string> MountedOver(Fs& fs, const Fd& root, const Journal& journal);
+
+class Runner {
+ public:
+  // `store` and `root` must outlive it.
+  Runner(Store& store, const Fd& root, Journal journal,
+         std::shared_ptr<const HeldContents> known = nullptr);
+
+  // An error leaves the tree as it was; kIo "interrupted" when not even that can be
+  // done now.
+  Status Forward(const std::function<bool()>& stop, Outcome& out);
+  // The operation is in the log, or was taken back: what is left is ours to remove.
+  Status Tidy();
+
+  const Journal& journal() const { return journal_; }
+  // What is beneath a mount is passed over, and named.
+  void GoAroundMounts() { around_mounts_ = true; }
+
+ private:
+  Status TakeBack(Error why, Outcome& out);
+  // What raced us goes into the log together with the operation.
+  Status Record(Outcome& out);
+  Status StoreFound(Outcome& out);
+  // A checkpoint of what was edited while we were at it: as the safety checkpoint, with
+  // those paths as they were found.
+  Result<Checkpoint> AddRaced(BatchWriter& writer, ScanSink& sink,
+                              const std::vector<Mover::Found>& found);
+
+  Store& store_;
+  const Fd& root_;
+  const Journal journal_;
+  Mover mover_;
+  const int64_t began_;
+  bool around_mounts_ = false;
+};
+
+}  // namespace belay

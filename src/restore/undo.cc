@@ -1,0 +1,132 @@
+// Undo and redo: what an operation did, the other way or again.
+
+#include "restore/naming_internal.h"
+#include "restore/perform_internal.h"
+#include "restore/recover_internal.h"
+#include "restore/root_dir_internal.h"
+#include "store/heads.h"
+
+namespace belay {
+
+namespace {
+
+Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operation) {
+  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.changes}));
+  BELAY_TRY(Node node, DecodeNode(bytes));
+  return DecodeChanges(node);
+}
+
+Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
+                               Operation operation, std::vector<PathChange> changes,
+                               bool exact, uint64_t seq) {
+  Outcome out;
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, seq));
+  std::vector<KeptPath> kept;
+  std::erase_if(changes, [&](const PathChange& change) {
+    const std::optional<PathState>& after = change.after;
+    if (!purged.LeavesAlone(change.path) &&
+        !(after && after->kind == EntryKind::kFile && purged.Lacks(after->id)) &&
+        !(after && purged.Lacks(after->xattrs)))
+      return false;
+    kept.push_back({change.path, "purged"});
+    return true;
+  });
+  const std::string what = "before " + std::string(OperationName(operation.kind)) +
+                           " of the rollback to " + Quoted(operation.label);
+  std::vector<Conflict> conflicts;
+  bool was_gone = false;
+  if (MakesRoot(changes)) {
+    BELAY_TRY(was_gone, BringRootBack(store, request, *changes.front().after));
+  }
+  auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
+    conflicts.clear();
+    BELAY_TRY(Plan plan,
+              PlanReplay(store, root, draft, changes, request.plan, exact, conflicts));
+    plan.kept.insert(plan.kept.end(), kept.begin(), kept.end());
+    if (!conflicts.empty())
+      plan.changes.clear();
+    else if (was_gone)
+      BELAY_OK(AddMadeRoot(store, root, plan));
+    return plan;
+  };
+  auto done = Perform(store, request, std::move(operation), what, std::nullopt, make,
+                      std::move(out));
+  if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
+  if (!done.ok()) return done;
+  done->conflicts = std::move(conflicts);
+  if (done->operation && TakesRootAway(done->plan.changes) &&
+      !TakeRootAway(store, request.root))
+    done->plan.kept.push_back({".", "not_empty"});
+  return done;
+}
+
+Error Nothing(const std::string& what) {
+  return Error(Errc::kRefused, "there is nothing to " + what)
+      .WithHint("see what was done with: belay log");
+}
+
+// Which operation it is about, and the one that takes it back or does it again.
+struct Turn {
+  Operation about, operation;
+};
+
+Result<Turn> FindUndo(const UndoStacks& stacks, const std::optional<RecordId>& which) {
+  if (stacks.undo.empty()) return Nothing("undo");
+  size_t at = stacks.undo.size() - 1;
+  if (which) {
+    while (at < stacks.undo.size() && stacks.undo[at].id != *which) --at;
+    if (at >= stacks.undo.size())
+      return Error(Errc::kNotFound, "that operation is not there to be undone")
+          .WithHint("see what can be with: belay log");
+  }
+  Turn turn{.about = stacks.undo[at], .operation = {}};
+  turn.operation.target = turn.about.safety;
+  turn.operation.out_of_order = at + 1 != stacks.undo.size();
+  return turn;
+}
+
+Result<Turn> FindRedo(const UndoStacks& stacks) {
+  if (stacks.redo.empty()) return Nothing("redo");
+  Turn turn{.about = stacks.redo.back(), .operation = {}};
+  turn.operation.target = turn.about.target;
+  return turn;
+}
+
+Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& request,
+                   OperationKind kind, const std::optional<RecordId>& which,
+                   bool exact) {
+  const bool back = kind == OperationKind::kUndo;
+  BELAY_TRY(RootLock lock,
+            RootLock::Take(store, request, std::string(OperationName(kind))));
+  BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
+  BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
+  const UndoStacks stacks = StacksOf(operations);
+  BELAY_TRY(Turn turn, back ? FindUndo(stacks, which) : FindRedo(stacks));
+  BELAY_TRY(std::vector<PathChange> changes, ChangesOf(store, turn.about));
+  turn.operation.kind = kind;
+  turn.operation.of = turn.about.id;
+  turn.operation.label = turn.about.label;
+  turn.operation.paths_only = turn.about.paths_only;
+  BELAY_TRY(Outcome out,
+            PerformChanges(store, request, std::move(turn.operation),
+                           back ? Reversed(std::move(changes)) : std::move(changes),
+                           exact, turn.about.seq));
+  out.undone = Naming(turn.about);
+  if (recovered) out.warnings.push_back(recovered->text);
+  return out;
+}
+
+}  // namespace
+
+Result<Outcome> Undo(Store& store, Catalog& catalog, const RollbackRequest& request,
+                     const std::optional<RecordId>& which, bool exact) {
+  return Go(store, catalog, request, OperationKind::kUndo, which, exact);
+}
+
+Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& request,
+                     bool exact) {
+  return Go(store, catalog, request, OperationKind::kRedo, {}, exact);
+}
+
+}  // namespace belay
