@@ -357,7 +357,7 @@ class Purger {
 // What of the store a purge asked for and did not get.
 struct Remains {
   uint64_t objects = 0;  // in packs, wanted by nobody
-  uint64_t again = 0;    // in packs, and wanted by records newer than the purge
+  uint64_t again = 0;    // of this purge, and wanted by records newer than it
   uint64_t records = 0;
   uint64_t files = 0;  // packs that no manifest names
   bool none() const { return objects == 0 && records == 0 && files == 0; }
@@ -365,7 +365,7 @@ struct Remains {
 
 // By every record there is. All that was ever erased counts, so that what was
 // interrupted is finished too.
-Result<Remains> LookForRemains(Store& store, const std::vector<RecordId>& dropped) {
+Result<Remains> LookForRemains(Store& store, const PurgePlan& plan) {
   Remains remains;
   BELAY_TRY(HeldLock use, store.HoldForReading());
   LogView log;
@@ -373,21 +373,24 @@ Result<Remains> LookForRemains(Store& store, const std::vector<RecordId>& droppe
   BELAY_TRY(Inventory inventory, TakeInventory(store));
   std::unique_ptr<Marker> marker;
   std::unordered_set<ObjectId> records;
-  for (const LogRecord& record : log.records)
-    for (const ObjectKey& key : PurgedBy(record)) {
-      if (key.type == ObjectType::kLog) records.insert(key.id);
-      if (!inventory.Has(key)) continue;
-      if (!marker) {
-        marker = std::make_unique<Marker>(store, inventory);
-        BELAY_OK(marker->Mark(log));
-      }
-      ++(marker->IsLive(key) ? remains.again : remains.objects);
+  for (const auto& [key, seq] : log.purged) {
+    if (key.type == ObjectType::kLog) records.insert(key.id);
+    if (!inventory.Has(key)) continue;
+    if (!marker) {
+      marker = std::make_unique<Marker>(store, inventory);
+      BELAY_OK(marker->Mark(log));
     }
+    // What came back after an earlier purge is somebody's own doing.
+    if (!marker->IsLive(key))
+      ++remains.objects;
+    else if (std::ranges::binary_search(plan.objects, key))
+      ++remains.again;
+  }
   for (const PackInventory& pack : inventory.packs)
     for (const InventoryItem& item : pack.items)
       if (item.key.type == ObjectType::kLog && records.contains(item.key.id))
         ++remains.records;
-  const std::unordered_set<RecordId> ids(dropped.begin(), dropped.end());
+  const std::unordered_set<RecordId> ids(plan.records.begin(), plan.records.end());
   for (const LogRecord& record : log.records)
     remains.records += ids.contains(record.id);
   BELAY_TRY(auto unlisted, UnlistedPacks(store));
@@ -444,7 +447,7 @@ Status Erase(Store& store, const PurgeRequest& request, PurgeReport& report) {
       if (collected->bytes_before > collected->bytes_after)
         report.freed += collected->bytes_before - collected->bytes_after;
       // A pack that others began meanwhile is left by one round and taken by the next.
-      BELAY_TRY(Remains remains, LookForRemains(store, report.plan.records));
+      BELAY_TRY(Remains remains, LookForRemains(store, report.plan));
       report.again = remains.again;
       if (remains.none() || BELAY_MUTANT("purge-looks-once")) break;
       if (late)

@@ -246,6 +246,23 @@ TEST_F(PurgeTest, WhatIsStillThereIsLeftOutAndLeftAlone) {
   EXPECT_EQ(Has("one", ".env"), "purged");
 }
 
+TEST_F(PurgeTest, WhatCameBackAfterAnEarlierPurgeIsNobodysTrouble) {
+  Put("a", "TOKEN=came-back");
+  Put("b", "TOKEN=of-another");
+  Must(world.Capture("one"));
+  Must(Erase("a"));
+  auto opened = Must(world.Open());
+  Must(AllowAgain(*opened.store, opened.root, "a", 200));
+  Must(world.Capture("two"));
+  ASSERT_EQ(Has("two", "a"), "TOKEN=came-back");
+  EXPECT_EQ(Must(Erase("b")).again, 0u);
+  EXPECT_EQ(Has("two", "a"), "TOKEN=came-back");
+  // And purged once more it is gone once more.
+  EXPECT_EQ(Must(Erase("a")).plan.versions, 1u);
+  EXPECT_THAT(Find("came-back"), IsEmpty());
+  ExpectWhole();
+}
+
 TEST_F(PurgeTest, ARollbackReplacesAndDeletesNothingForWhatTheTargetLost) {
   Put("conf", "TOKEN=of-then");
   Put("dir/conf", "TOKEN=below");
