@@ -19,7 +19,11 @@ Status Read(const DiffSide& side, const std::string& path, TreeEntry& entry,
     out = ToBytes(entry.target);
     return Ok();
   }
-  BELAY_TRY(out, side.content(path, entry, kMaxDiffFile));
+  auto read = side.content(path, entry, kMaxDiffFile);
+  if (!read.ok() && read.error().code == Errc::kPurged)
+    return Error(Errc::kPurged, "its content was purged");
+  if (!read.ok()) return std::move(read).error();
+  out = std::move(*read);
   if (side.is_now) {
     // Somebody may have written since the scan; what was read is what is shown.
     entry.size = out.size();

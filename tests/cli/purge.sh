@@ -63,7 +63,7 @@ expect_py "[e['path'] for e in d['entries'] if e['purged']] == ['config.txt', 'l
 run cat c2 token; expect_rc 1; expect_in_err "was purged"
 run cat c2 code; expect_rc 0; expect_out "2
 "
-run diff c1 c2 -- config.txt; expect_rc 1; expect_in_err "purged"
+run diff c1 c2 -- config.txt; expect_rc 1; expect_in_err "its content was purged"
 run log; expect_rc 0; expect_in_out "purge of token"
 run why config.txt code --json
 expect_py "[p['why'] for p in d['paths']] == ['purged', 'covered']"
