@@ -78,7 +78,7 @@ Error SysError(int sys, std::string_view what) {
 }
 
 Error Context(Error error, std::string_view context) {
-  error.what.insert(0, ": ").insert(0, context);
+  if (!context.empty()) error.what.insert(0, ": ").insert(0, context);
   return error;
 }
 

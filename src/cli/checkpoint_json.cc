@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/state_view.h"
 
 namespace belay {
 
@@ -29,6 +30,17 @@ void OptionalNumber(JsonWriter& json, std::string_view key,
     json.Null();
 }
 }  // namespace
+
+StateFacts::Facts StateFacts::Of(const ObjectId& id) {
+  auto state = store_.GetState(id);
+  if (!state.ok()) return {};
+  if (state->rules != rules_ || rules_.is_zero()) {
+    auto view = LoadState(store_, id);
+    skipped_ = view.ok() ? view->Skipped() : std::vector<SkippedPath>();
+    rules_ = state->rules;
+  }
+  return {state->tree, skipped_};
+}
 
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      std::string_view root_path, const ObjectId& tree,

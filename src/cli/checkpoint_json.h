@@ -20,6 +20,24 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
                      const std::function<void(JsonWriter&)>& more = {},
                      const std::optional<RecordId>& taken_back_by = {});
 
+// What of a checkpoint is only in its state: its tree, and what was left out.
+// Neighbours mostly have the same rules, which are then read once.
+class StateFacts {
+ public:
+  explicit StateFacts(Store& store) : store_(store) {}
+  struct Facts {
+    ObjectId tree;  // zero: the state cannot be read
+    std::span<const SkippedPath> skipped;
+  };
+  // Valid until the next call.
+  Facts Of(const ObjectId& state);
+
+ private:
+  Store& store_;
+  ObjectId rules_;
+  std::vector<SkippedPath> skipped_;
+};
+
 std::string_view CheckpointKindName(CheckpointKind kind);  // "auto", "manual", "safety"
 // "2026-03-09 21:15", local time.
 std::string LocalMinute(int64_t ms);

@@ -31,6 +31,8 @@ std::optional<std::string> Text(const Args& args, std::string_view flag) {
   return value ? std::optional<std::string>(*value) : std::nullopt;
 }
 
+constexpr size_t kColumns = 80;
+
 std::string Milliseconds(uint64_t micros) {
   char text[32];
   std::snprintf(text, sizeof text, micros < 100'000 ? "%.1f ms" : "%.0f ms",
@@ -40,19 +42,24 @@ std::string Milliseconds(uint64_t micros) {
 
 // What was left out, in few words: the full list is in `belay show`.
 std::string SkippedText(const std::vector<SkippedPath>& skipped) {
-  std::string text = StrCat(CountText(skipped.size(), "path"),
-                            " left out: ", EscapeForDisplay(skipped[0].path), " (",
-                            SkipName(skipped[0].why), ")");
-  if (skipped.size() > 1) text += ", ...";
-  return text;
+  const std::string begin =
+      StrCat("  ", CountText(skipped.size(), "path"), " left out: ");
+  const std::string end =
+      StrCat(" (", SkipName(skipped[0].why), ")", skipped.size() > 1 ? ", ..." : "");
+  return StrCat(
+      begin,
+      FitPath(EscapeForDisplay(skipped[0].path), kColumns - begin.size() - end.size()),
+      end);
 }
 
 std::string ChangingText(const std::vector<SkippedPath>& changing) {
-  std::string text = StrCat(CountText(changing.size(), "file"),
-                            " changed while being read, kept as last read: ",
-                            EscapeForDisplay(changing[0].path));
-  if (changing.size() > 1) text += ", ...";
-  return text;
+  const std::string begin = StrCat("  ", CountText(changing.size(), "file"),
+                                   " changed while being read, kept as last read: ");
+  const std::string end = changing.size() > 1 ? ", ..." : "";
+  return StrCat(
+      begin,
+      FitPath(EscapeForDisplay(changing[0].path), kColumns - begin.size() - end.size()),
+      end);
 }
 
 // What it says of a new checkpoint.
@@ -70,16 +77,18 @@ void Report(CommandContext& ctx, const Root& root, const Captured& made) {
     return;
   }
   const uint64_t changed = c.added + c.modified + c.deleted;
-  ctx.term.Out(StrCat("kept ", c.id.text().substr(0, 7), "  ",
-                      EscapeForDisplay(c.name ? *c.name : c.description), "\n"));
+  ctx.term.Out(StrCat(Fit(StrCat("kept ", c.id.text().substr(0, 7), "  ",
+                                 EscapeForDisplay(CheckpointTitle(c))),
+                          kColumns),
+                      "\n"));
   ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
                       CountText(changed, "file"), " changed; ",
                       Milliseconds(c.took_us)));
   std::vector<SkippedPath> left_out, changing;
   for (const SkippedPath& path : made.skipped)
     (IsHeld(path.why) ? changing : left_out).push_back(path);
-  if (!left_out.empty()) ctx.term.Say(StrCat("  ", SkippedText(left_out)));
-  if (!changing.empty()) ctx.term.Say(StrCat("  ", ChangingText(changing)));
+  if (!left_out.empty()) ctx.term.Say(SkippedText(left_out));
+  if (!changing.empty()) ctx.term.Say(ChangingText(changing));
 }
 
 }  // namespace

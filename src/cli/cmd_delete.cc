@@ -66,9 +66,12 @@ ExitCode CmdDelete(CommandContext& ctx) {
     json.Key("root").PathValue(root->root.path);
     json.Key("operation").String(done->operation.text());
     json.Key("deleted").BeginArray();
-    for (size_t i = 0; i < done->checkpoints.size(); ++i)
-      WriteCheckpoint(done->checkpoints[i], found[i].number, root->root.path, {}, {},
-                      json);
+    StateFacts facts(root->store());
+    for (size_t i = 0; i < done->checkpoints.size(); ++i) {
+      const StateFacts::Facts state = facts.Of(done->checkpoints[i].checkpoint.state);
+      WriteCheckpoint(done->checkpoints[i], found[i].number, root->root.path,
+                      state.tree, state.skipped, json);
+    }
     json.EndArray().EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;

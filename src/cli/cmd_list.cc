@@ -251,13 +251,13 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   };
   if (graph) id(json, "here", tree.here);
   json.Key("checkpoints").BeginArray();
+  StateFacts facts(root.store());
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const Row& row = listing.rows[i];
     BELAY_TRY(const CatalogEntry* entry, entries.At(i));
-    auto state = root.store().GetState(entry->checkpoint.state);
+    const StateFacts::Facts state = facts.Of(entry->checkpoint.state);
     WriteCheckpoint(
-        *entry, row.number, root.root.path, state.ok() ? state->tree : ObjectId(), {},
-        json,
+        *entry, row.number, root.root.path, state.tree, state.skipped, json,
         [&](JsonWriter& more) {
           more.Key("folded").Uint(row.folded);
           if (graph) id(more, "parent", tree.nodes[i].parent);

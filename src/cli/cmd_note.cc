@@ -22,12 +22,12 @@ ExitCode Run(CommandContext& ctx, const Annotation& annotation, std::string_view
   ctx.term.WorkIsDone();
   const Checkpoint& c = after->checkpoint;
   if (ctx.term.json()) {
-    auto state = root->store().GetState(c.state);
+    StateFacts facts(root->store());
+    const StateFacts::Facts state = facts.Of(c.state);
     auto taken_back = TakenBackBy(*root->catalog, root->root.id, c.seq);
     JsonWriter json;
-    WriteCheckpoint(*after, found->number, root->root.path,
-                    state.ok() ? state->tree : ObjectId(), {}, json, {},
-                    taken_back.ok() ? *taken_back : std::nullopt);
+    WriteCheckpoint(*after, found->number, root->root.path, state.tree, state.skipped,
+                    json, {}, taken_back.ok() ? *taken_back : std::nullopt);
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }

@@ -7,6 +7,7 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/roots.h"
+#include "git/repository.h"
 
 namespace belay {
 
@@ -49,6 +50,14 @@ Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_
       what = "your home directory";
     else if (what.empty() && at.IsWithin(dir))
       what = "a directory that holds your home directory";
+  }
+  // A rollback in there would take commits back behind git's back.
+  for (AbsPath at = dir; what.empty() && !at.is_root(); at = at.parent()) {
+    auto opened = ctx.fs.OpenDir(at);
+    if (!opened.ok()) break;
+    auto git = IsGitDirectory(ctx.fs, *opened);
+    if (git.ok() && *git)
+      what = at == dir ? "a git directory" : "inside a git directory";
   }
   if (what.empty()) return Ok();
   return Error(Errc::kRefused,
@@ -98,7 +107,7 @@ ExitCode CmdOn(CommandContext& ctx) {
       ctx.term.Warn(StrCat("this looks like ", EscapeForDisplay((*moved)->root.path),
                            ", which is gone; to go on with its history: belay on "
                            "--moved-from ",
-                           EscapeForDisplay((*moved)->root.path)));
+                           ShellWord((*moved)->root.path)));
   }
   auto done = RegisterRoot(store, **catalog, *real, *stat, moved_from);
   if (!done.ok()) return FailOnStore(ctx, done.error());

@@ -15,6 +15,7 @@ struct Row {
   uint64_t checkpoints = 0;
   std::optional<CatalogEntry> last;
   ObjectId tree;
+  std::vector<SkippedPath> skipped;
 };
 
 std::string_view StateName(RootPlace place) {
@@ -39,12 +40,17 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
   if (damage) return std::move(*damage);
   BELAY_TRY(auto roots, catalog->Roots());
   std::vector<Row> rows;
+  StateFacts facts(store);
   for (RootEntry& entry : roots) {
     if (entry.root.off && !all) {
       ++hidden;
       continue;
     }
-    Row row{.root = entry.root, .state = "protected", .last = {}, .tree = {}};
+    Row row{.root = entry.root,
+            .state = "protected",
+            .last = {},
+            .tree = {},
+            .skipped = {}};
     auto path = AbsPath::Parse(entry.root.path);
     if (entry.root.off)
       row.state = "off";
@@ -54,9 +60,11 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
       row.state = StateName(LookAtPlace(ctx.fs, *path));
     BELAY_TRY(row.checkpoints, catalog->Count(entry.root.id));
     BELAY_TRY(row.last, catalog->LastCheckpoint(entry.root.id));
-    if (row.last && ctx.term.json())
-      if (auto state = store.GetState(row.last->checkpoint.state); state.ok())
-        row.tree = state->tree;
+    if (row.last && ctx.term.json()) {
+      const StateFacts::Facts state = facts.Of(row.last->checkpoint.state);
+      row.tree = state.tree;
+      row.skipped.assign(state.skipped.begin(), state.skipped.end());
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -75,7 +83,7 @@ void WriteJson(const std::vector<Row>& rows, JsonWriter& json) {
     json.Key("bytes").Uint(row.last ? row.last->checkpoint.bytes : 0);
     json.Key("last");
     if (row.last)
-      WriteCheckpoint(*row.last, 1, row.root.path, row.tree, {}, json);
+      WriteCheckpoint(*row.last, 1, row.root.path, row.tree, row.skipped, json);
     else
       json.Null();
     json.EndObject();

@@ -133,13 +133,13 @@ ExitCode CmdSearch(CommandContext& ctx) {
     json.Key("query").String(query);
     json.Key("more").Bool(more);
     json.Key("checkpoints").BeginArray();
+    StateFacts facts(root->store());
     for (const CatalogEntry& entry : *found) {
       const Checkpoint& c = entry.checkpoint;
       const Match match = WhereIn(c, words);
-      auto state = root->store().GetState(c.state);
+      const StateFacts::Facts state = facts.Of(c.state);
       WriteCheckpoint(
-          entry, numbers[c.seq], root->root.path, state.ok() ? state->tree : ObjectId(),
-          {}, json,
+          entry, numbers[c.seq], root->root.path, state.tree, state.skipped, json,
           [&](JsonWriter& out) {
             out.Key("matched").BeginObject();
             out.Key("fields").BeginArray();

@@ -94,11 +94,19 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
     };
     StateRules then(*before_rules, TreesOf(store), contents);
     StateRules now(d.view, TreesOf(store), contents);
+    uint64_t deleted = 0;
+    std::vector<ChangedPath*> unclear;  // was tracked, perhaps: the index is not kept
     for (ChangedPath& changed : d.changed) {
       if (changed.change != Change::kDeleted) continue;
       auto was = then.Ask(changed.path, false), is = now.Ask(changed.path, false);
-      changed.left_out = was.ok() && is.ok() && was->covered && !is->covered;
+      const bool not_now = is.ok() && !is->covered;
+      changed.left_out = was.ok() && was->covered && not_now;
+      deleted += changed.left_out ? 0 : 1;
+      if (not_now && !changed.left_out) unclear.push_back(&changed);
     }
+    // Who made the checkpoint saw which of them were gone, and counted.
+    if (deleted == c.deleted + unclear.size())
+      for (ChangedPath* changed : unclear) changed->left_out = true;
   }
   if (!counted.ok()) {
     d.changed.clear();

@@ -82,7 +82,7 @@ class Obstacles {
   }
 
   void LookAtDirectory() {
-    const std::string root = EscapeForDisplay(status_.root.bytes());
+    const std::string root = ShellWord(status_.root.bytes());
     switch (LookAtPlace(ctx_.fs, status_.root)) {
       case RootPlace::kThere:
         return;

@@ -201,7 +201,7 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
                             " is not protected, but looks like ",
                             EscapeForDisplay(moved->root.path), ", which is gone"))
             .WithHint(StrCat("go on with its history: belay on --moved-from ",
-                             EscapeForDisplay(moved->root.path)));
+                             ShellWord(moved->root.path)));
     }
   }
   return not_protected();

@@ -36,7 +36,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
           status.hint = StrCat("This looks like ", EscapeForDisplay(moved->root.path),
                                ", which is gone. To go on with its history: belay on "
                                "--moved-from ",
-                               EscapeForDisplay(moved->root.path));
+                               ShellWord(moved->root.path));
       }
     } else if (!root || root->root.path != dir.bytes()) {
       return none;
@@ -72,10 +72,10 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   BELAY_TRY(catalog, Catalog::Open(now));
   BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));
   if (last) {
-    auto state = now.GetState(last->checkpoint.state);
+    StateFacts facts(now);
+    const StateFacts::Facts state = facts.Of(last->checkpoint.state);
     JsonWriter json;
-    WriteCheckpoint(*last, 1, root->root.path, state.ok() ? state->tree : ObjectId{},
-                    {}, json);
+    WriteCheckpoint(*last, 1, root->root.path, state.tree, state.skipped, json);
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last, 80 - 17);
   }
@@ -124,7 +124,7 @@ Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root) {
   auto settings = LoadSettings(ctx.fs, file, root);
   if (!settings.ok()) {
     Error error = std::move(settings).error();
-    if (error.hint.empty())
+    if (error.hint.empty() && error.code == Errc::kInvalid)
       error.hint =
           "mend it, or see what it says with: belay doctor; rollback, undo, list, show "
           "and cat work meanwhile";

@@ -112,7 +112,14 @@ std::string ShellWord(std::string_view text) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
     return std::string(text);
-  std::string out = "'";
+  // What a terminal would obey or not show is written as bash, zsh and ksh read it.
+  const std::string shown = EscapeForDisplay(text);
+  const bool plain = shown == text;
+  std::string out = plain ? "'" : "$'";
+  if (!plain) {
+    for (char c : shown) out += c == '\'' ? std::string("\\'") : std::string(1, c);
+    return out + "'";
+  }
   for (char c : text) {
     if (c == '\'')
       out += "'\\''";

@@ -393,6 +393,14 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   captured.tree = state.tree;
   captured.same_state = last && last->state == state_id;
   captured.skipped = summary.skipped;
+  for (const SkippedPath& path : summary.skipped) {
+    const std::string_view name =
+        std::string_view(path.path).substr(path.path.rfind('/') + 1);
+    if (IsHeld(path.why) || (name != ".gitignore" && name != ".belayignore")) continue;
+    captured.warnings.push_back(EscapeForDisplay(path.path) + " is not obeyed (" +
+                                std::string(SkipName(path.why)) +
+                                "): what it leaves out is covered");
+  }
   for (const ScanSummary::AtPath& top : summary.work_trees)
     for (const std::string& trouble : top.facts.trouble)
       captured.warnings.push_back(trouble);

@@ -90,14 +90,18 @@ Error Space::WithAside(Error error) const {
 
 Status Space::Check(uint64_t bytes) const {
   if (BELAY_MUTANT("store-without-limits")) return Ok();
-  if (cap_ != 0 && bytes > Above(cap_ - cap_ / 16, used_))
+  if (cap_ != 0 && bytes > Above(cap_ - cap_ / 16, used_)) {
+    // Twice as much, or as often as it takes to help.
+    uint64_t enough = 2 * cap_;
+    while (enough - enough / 16 < used_ + bytes) enough *= 2;
     return WithAside(
         Error(Errc::kNoSpace,
               "the store has reached its cap (store.cap = " + SizeOf(cap_) +
                   "), and everything in it is to be kept")
-            .WithHint("raise it: belay config store.cap " + SizeOf(2 * cap_) +
+            .WithHint("raise it: belay config store.cap " + SizeOf(enough) +
                       "; or forget the history of a root you no longer need (belay off "
                       "--forget) and run `belay gc`"));
+  }
   if (bytes > Above(free_, floor_) && floor_ == 0)
     return WithAside(
         Error(Errc::kNoSpace, "the disk that holds the store is full")

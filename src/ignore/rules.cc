@@ -167,6 +167,13 @@ DirRules::Ptr DirRules::MakeChild(std::string_view name,
   child->include_ = verdict.include;
   child->ignore_ = verdict.ignore;
   child->fallback_ = verdict.fallback;
+  child->secret_ = secret_;
+  if (RuleRef rule = LastMatch(&config_->secrets(), query, root_at_)) {
+    if (!Says(rule))
+      child->secret_ = {};
+    else if (rule.pattern->dir_only && !BELAY_MUTANT("secret-not-inherited"))
+      child->secret_ = rule;
+  }
 
   child->belay_stack_ = belay_stack_;
   if (work_tree == nullptr || BELAY_MUTANT("nested-by-outer-rules")) {
@@ -339,6 +346,7 @@ Decision DirRules::Judge(std::string_view name, bool is_dir, bool ask_index) con
   RuleRef secret;
   if (!is_dir || BELAY_MUTANT("secret-directories")) {
     secret = LastMatch(&config_->secrets(), query, root_at_);
+    if (!secret) secret = secret_;
     if (!Says(secret)) secret = {};
     d.secret = bool{secret};
   }

@@ -17,8 +17,10 @@
 //     is below it unless matched again; not below a directory that is left out already.
 //   * A directory that is left out is *barred*: below it only tracked and protected
 //     paths are covered, no secret and nothing that `!x` names.
-//   * Secrets are files and symlinks, never directories. With `skip_secrets` they are
-//     not covered, tracked or not, unless protected.
+//   * Secrets are files and symlinks, never directories: a virtual environment may be
+//     called .env. A pattern that ends in `/` makes secrets of all files below, until
+//     one is matched again. With `skip_secrets` they are not covered, tracked or not,
+//     unless protected.
 //   * protect: a match of a directory holds for everything below it, until a path below
 //     is matched again (`!x` ends it).
 //   * Default excludes bind untracked paths only, and not one whose own last matching
@@ -310,6 +312,7 @@ class DirRules : public std::enable_shared_from_this<DirRules> {
   bool git_dir_ = false;  // it is or lies in a `.git`
   bool barred_ = false;
   RuleRef protect_;
+  RuleRef secret_;
   RuleRef exclude_;
   RuleRef include_;
   RuleRef ignore_;

@@ -413,6 +413,21 @@ TEST(Rules, SkippedSecretsAreNotCoveredUnlessProtected) {
   EXPECT_EQ(r.Why(".env/"), "+covered [all]");  // a directory is none
 }
 
+TEST(Rules, APatternOfADirectoryMakesSecretsOfWhatIsBelow) {
+  Rules r;
+  r.lists.secret_patterns = {".env", "vault/", "!vault/public"};
+  r.gitignore[""] = "out/\ntoken\n";
+  EXPECT_EQ(r.Why("vault/"), "+covered [all]");
+  EXPECT_EQ(r.Why("vault/token"), "+secret secret_patterns:2:vault/");
+  EXPECT_EQ(r.Why("a/vault/b/c"), "+secret secret_patterns:2:vault/");
+  EXPECT_EQ(r.Why("vault/public"), "+covered");
+  EXPECT_EQ(r.Why("out/vault/token"), "-ignored .gitignore:1:out/");
+  EXPECT_EQ(r.Why("vault"), "+covered");   // a file
+  EXPECT_EQ(r.Why(".env/x"), "+covered");  // a virtual environment, perhaps
+  r.lists.skip_secrets = true;
+  EXPECT_EQ(r.Why("vault/token"), "-secret secret_patterns:2:vault/");
+}
+
 TEST(Rules, AProtectedSecretIsStillKnownAsOne) {
   Rules r;
   r.lists.secret_patterns = {".env"};
