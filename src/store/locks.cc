@@ -22,7 +22,9 @@ std::string_view Holder(StoreLock which) {
   return "the store is locked";
 }
 
+// Only what speaks of locks: a disk may fail in a lock call too.
 Error LocksDoNotWork(Error cause) {
+  if (cause.code != Errc::kUnsupported && cause.code != Errc::kInvalid) return cause;
   return Error(Errc::kUnsupported, cause.sys,
                "the store's file system has no working locks (" + cause.what + ")")
       .WithHint("move the store to a local disk: set BELAY_HOME");
@@ -46,11 +48,7 @@ Result<Fd> StoreLocks::OpenFile() {
 Result<std::optional<HeldLock>> StoreLocks::TryAcquire(StoreLock which, LockMode mode) {
   BELAY_TRY(Fd file, OpenFile());
   auto got = fs_.TryLock(file, static_cast<uint64_t>(which), mode);
-  if (!got.ok()) {
-    if (got.error().code == Errc::kUnsupported || got.error().code == Errc::kInvalid)
-      return LocksDoNotWork(got.error());
-    return got.error();
-  }
+  if (!got.ok()) return LocksDoNotWork(got.error());
   if (!*got) return std::optional<HeldLock>();
   return std::optional<HeldLock>(HeldLock(std::move(file)));
 }
@@ -76,11 +74,7 @@ Result<HeldLock> StoreLocks::AcquireByte(uint64_t byte, LockMode mode, int64_t w
   constexpr int64_t kLongestPause = 5'000'000;
   for (int64_t pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     auto got = fs_.TryLock(file, byte, mode);
-    if (!got.ok()) {
-      if (got.error().code == Errc::kUnsupported || got.error().code == Errc::kInvalid)
-        return LocksDoNotWork(got.error());
-      return got.error();
-    }
+    if (!got.ok()) return LocksDoNotWork(got.error());
     if (*got) return HeldLock(std::move(file));
     if (clock_.SteadyNanos() >= deadline)
       return Error(Errc::kBusy, std::string(holder)).WithHint("try again in a moment");

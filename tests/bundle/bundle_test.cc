@@ -124,6 +124,7 @@ TEST_F(Bundle, LeavesOutWhatIsASecretByTodaysPatternsToo) {
   const Machine::Exported out = Must(from.Export({"one"}));
   EXPECT_EQ(out.report.checkpoints[0].left_out,
             (std::vector<SkippedPath>{{".env", Skip::kSecret},
+                                      {"deep/er/and/deeper/file", Skip::kSecret},
                                       {"deep/server.pem", Skip::kSecret},
                                       {"src/copy.c", Skip::kSecret}}));
 }
