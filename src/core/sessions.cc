@@ -90,8 +90,8 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
     }
   }
   std::ranges::sort(plan.shared_by);
-  const auto same = std::ranges::unique(plan.shared_by);
-  plan.shared_by.erase(same.begin(), same.end());
+  plan.shared_by.erase(std::unique(plan.shared_by.begin(), plan.shared_by.end()),
+                       plan.shared_by.end());
   BELAY_TRY(auto roots, catalog.Roots());
   bool known = !plan.records.empty();
   for (const RootEntry& root : roots) {

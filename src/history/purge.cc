@@ -86,8 +86,11 @@ std::optional<ObjectId> HashOnDisk(Fs& fs, const Root& root, const std::string& 
 void SortUnique(std::vector<SharedContent>& shared) {
   auto key = [](const SharedContent& s) { return std::tie(s.path, s.root, s.also); };
   std::ranges::sort(shared, {}, key);
-  const auto same = std::ranges::unique(shared, {}, key);
-  shared.erase(same.begin(), same.end());
+  // Not ranges::unique: clang 14 does not compile what it returns.
+  auto same = [&](const SharedContent& a, const SharedContent& b) {
+    return key(a) == key(b);
+  };
+  shared.erase(std::unique(shared.begin(), shared.end(), same), shared.end());
 }
 
 // Published alone or not at all, by whoever holds the locks.
