@@ -259,6 +259,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
     lost = !has.ok() || !*has;
     return !lost;
   };
+  scan_request.strict = request.kind == CheckpointKind::kSafety;
   scan_request.threads = request.threads;
   scan_request.progress = request.progress;
   scan_request.released_ns = request.released_ns;

@@ -246,9 +246,12 @@ class Planner {
     const bool asked = options_.select.empty() ||
                        std::find(options_.select.begin(), options_.select.end(), "") !=
                            options_.select.end();
-    if (!asked || !in_.root.is_open() || !in_.target.rules ||
-        BELAY_MUTANT("forget-root-mode"))
+    if (!asked || !in_.root.is_open() || BELAY_MUTANT("forget-root-mode")) return;
+    if (!in_.target.rules) {
+      // What it was like is written with the rules, and those cannot be read.
+      if (!in_.target.state.rules.is_zero()) Keep(".", "rules_unknown");
       return;
+    }
     PathState now = RootState(in_.now.mode, in_.now.uid, in_.now.gid);
     const RulesRecord& rules = *in_.target.rules;
     PathState then = RootState(rules.mode, rules.uid, rules.gid);

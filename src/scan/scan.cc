@@ -1036,7 +1036,7 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
   auto of = [&](const Fd& readable) -> Status {
     auto got = CaptureXattrs(readable);
     if (!got.ok()) {
-      if (got.error().sys == 0 || !IsAboutTheFile(got.error()))
+      if (got.error().sys == 0 || !IsAboutTheFile(got.error()) || request_.strict)
         return std::move(got).error();
       return Ok();
     }
@@ -1046,7 +1046,8 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
   if (node.block == 0) return of(dir);
   auto readable = OpenByPath(node, OpenMode::Directory());
   if (readable.ok()) return of(*readable);
-  return IsAboutTheFile(readable.error()) ? Ok() : Status(std::move(readable).error());
+  const bool passed_over = IsAboutTheFile(readable.error()) && !request_.strict;
+  return passed_over ? Ok() : Status(std::move(readable).error());
 }
 
 // --- capture -------------------------------------------------------------------------

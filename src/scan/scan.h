@@ -69,6 +69,9 @@ struct ScanRequest {
   // are looked up.
   uint64_t generation = 0;
   const Fd* cache_dir = nullptr;  // none: no cache
+  // Attributes of a directory that cannot be read are an error, not none: what a
+  // rollback takes away must be known.
+  bool strict = false;
   // Whether the store still has what it had at a batch; otherwise too ids are looked
   // up. None: it has.
   std::function<bool(const BatchPlace&)> still_has = {};
