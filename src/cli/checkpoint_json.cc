@@ -11,9 +11,8 @@
 
 namespace belay {
 
-namespace {
-void OptionalText(JsonWriter& json, std::string_view key,
-                  const std::optional<std::string>& value) {
+void WriteTextOrNull(JsonWriter& json, std::string_view key,
+                     const std::optional<std::string>& value) {
   json.Key(key);
   if (value)
     json.String(*value);
@@ -21,6 +20,7 @@ void OptionalText(JsonWriter& json, std::string_view key,
     json.Null();
 }
 
+namespace {
 void OptionalNumber(JsonWriter& json, std::string_view key,
                     const std::optional<uint64_t>& value) {
   json.Key(key);
@@ -53,22 +53,22 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("seq").Uint(c.seq);
   json.Key("number").Uint(number);
   json.Key("kind").String(CheckpointKindName(c.kind));
-  OptionalText(json, "name", c.name);
-  OptionalText(json, "note", c.note);
+  WriteTextOrNull(json, "name", c.name);
+  WriteTextOrNull(json, "note", c.note);
   json.Key("description").String(c.description);
   json.Key("created_at").String(FormatUtcMillis(c.made_ms));
   json.Key("root").PathValue(root_path);
-  OptionalText(json, "session", c.session);
-  OptionalText(json, "agent", c.agent);
+  WriteTextOrNull(json, "session", c.session);
+  WriteTextOrNull(json, "agent", c.agent);
   OptionalNumber(json, "turn", c.turn);
-  OptionalText(json, "prompt", c.prompt);
-  OptionalText(json, "message_id", c.message_id);
+  WriteTextOrNull(json, "prompt", c.prompt);
+  WriteTextOrNull(json, "message_id", c.message_id);
   OptionalNumber(json, "message_index", c.message_index);
   json.Key("tool");
   if (c.tool_name || c.tool_use_id) {
     json.BeginObject();
-    OptionalText(json, "name", c.tool_name);
-    OptionalText(json, "id", c.tool_use_id);
+    WriteTextOrNull(json, "name", c.tool_name);
+    WriteTextOrNull(json, "id", c.tool_use_id);
     json.EndObject();
   } else {
     json.Null();

@@ -38,6 +38,10 @@ class StateFacts {
   std::vector<SkippedPath> skipped_;
 };
 
+// `"key":"value"`, or null.
+void WriteTextOrNull(JsonWriter& json, std::string_view key,
+                     const std::optional<std::string>& value);
+
 std::string_view CheckpointKindName(CheckpointKind kind);  // "auto", "manual", "safety"
 // "2026-03-09 21:15", local time.
 std::string LocalMinute(int64_t ms);

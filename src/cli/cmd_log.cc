@@ -86,11 +86,7 @@ void WriteAuthor(const PathHistoryRow& row, JsonWriter& json) {
   else
     author.kind = OperationName(row.operation->kind);
   auto text = [&](std::string_view key, const std::optional<std::string>& value) {
-    json.Key(key);
-    if (value)
-      json.String(*value);
-    else
-      json.Null();
+    WriteTextOrNull(json, key, value);
   };
   json.BeginObject();
   json.Key("kind").String(author.kind);

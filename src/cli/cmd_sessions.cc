@@ -12,11 +12,7 @@ namespace {
 
 void WriteSession(const SessionSummary& session, JsonWriter& json) {
   auto text = [&](std::string_view key, const std::optional<std::string>& value) {
-    json.Key(key);
-    if (value)
-      json.String(*value);
-    else
-      json.Null();
+    WriteTextOrNull(json, key, value);
   };
   json.BeginObject();
   json.Key("id").String(session.id);

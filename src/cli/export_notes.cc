@@ -36,11 +36,7 @@ Result<std::vector<Noted>> Collect(OpenedRoot& root,
 void WriteJson(const OpenedRoot& root, const std::optional<std::string>& session,
                const std::vector<Noted>& notes, JsonWriter& json) {
   auto text = [&](std::string_view key, const std::optional<std::string>& value) {
-    json.Key(key);
-    if (value)
-      json.String(*value);
-    else
-      json.Null();
+    WriteTextOrNull(json, key, value);
   };
   json.BeginObject();
   json.Key("root").PathValue(root.root.path);

@@ -123,12 +123,13 @@ namespace {
 struct Alone {
   std::optional<HeldLock> lock;
   std::string why_not = {};
+  bool busy = false;  // it may be free in a moment
 };
 Result<Alone> TryRoot(Store& store, const RootId& root, int64_t wait_ms) {
   auto held = store.locks().AcquireRoot(root, wait_ms);
   if (!held.ok()) {
     if (held.error().code != Errc::kBusy) return std::move(held).error();
-    return Alone{std::nullopt, "somebody is at work there: passed over"};
+    return Alone{std::nullopt, "somebody is at work there: passed over", true};
   }
   BELAY_TRY(bool interrupted, HasJournal(store, root));
   if (interrupted && !BELAY_MUTANT("prune-under-a-journal"))
@@ -210,6 +211,9 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   };
   std::vector<uint64_t> numbers;
   for (const RootEntry& root : roots) {
+    // Nothing of it goes, however long one waits.
+    BELAY_TRY(bool interrupted, HasJournal(store, root.root.id));
+    if (interrupted) continue;
     BELAY_TRY(RetentionPlan plan, prunable(root.root.id));
     for (const Doomed& doomed : plan.checkpoints)
       numbers.push_back(doomed.entry.checkpoint.seq);
@@ -222,7 +226,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   for (const RootEntry& root : roots) {
     BELAY_TRY(Alone alone, TryRoot(store, root.root.id, kPatienceMs));
     if (!alone.lock) {
-      gone.somebody_busy = true;
+      gone.somebody_busy = gone.somebody_busy || alone.busy;
       continue;
     }
     // Anew: whoever was here before may have gone back to one of them.

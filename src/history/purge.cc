@@ -18,6 +18,7 @@
 #include "store/gc.h"
 #include "store/heads.h"
 #include "store/inventory.h"
+#include "store/usage.h"
 
 namespace belay {
 
@@ -404,25 +405,14 @@ Result<Remains> LookForRemains(Store& store, const PurgePlan& plan) {
 // Files that are none of the store's any more, and yet in it; and packs that go on
 // behind their end.
 Result<std::vector<std::string>> WhatMayHoldMore(Store& store) {
-  std::vector<std::string> names;
-  Fs& fs = store.fs();
-  for (const std::string_view below : {"", "packs", "catalog"}) {
-    Fd opened;
-    if (!below.empty()) {
-      auto dir = fs.Open(store.dir(), Name::Literal(below), OpenMode::Directory());
-      if (!dir.ok()) continue;
-      opened = std::move(*dir);
-    }
-    BELAY_TRY(auto entries, fs.List(below.empty() ? store.dir() : opened));
-    for (const DirEntry& entry : entries)
-      if (entry.name.find(".aside") != std::string::npos)
-        names.push_back(below.empty() ? entry.name
-                                      : std::string(below) + "/" + entry.name);
-  }
+  BELAY_TRY(Allocated allocated, AllocatedBytes(store));
+  std::vector<std::string> names = std::move(allocated.aside_paths);
+  // A journal knows names and hashes, and no content.
+  std::erase_if(names, [](const std::string& n) { return n.starts_with("journal/"); });
   BELAY_OK(store.Refresh());
   for (const Manifest::Pack& pack : store.manifest().packs) {
     const Name name = PackFile::FileName(pack.id);
-    auto stat = fs.StatAt(store.packs_dir(), name);
+    auto stat = store.fs().StatAt(store.packs_dir(), name);
     if (pack.sealed && stat.ok() && stat->size > *pack.sealed)
       names.push_back("packs/" + name.bytes());
   }

@@ -1,5 +1,6 @@
 #include "restore/displaced.h"
 
+#include <atomic>
 #include <unordered_set>
 
 #include "base/escape.h"
@@ -39,16 +40,22 @@ std::vector<Displaced> NotStoredNow(const Plan& plan, BatchWriter& writer) {
 }  // namespace
 
 Result<std::vector<std::string>> SecureDisplaced(Store& store, const Fd& root,
-                                                 const Plan& plan, Draft& draft) {
+                                                 const Plan& plan, Draft& draft,
+                                                 const std::function<bool()>& stop) {
   std::vector<std::string> again;
   if (BELAY_MUTANT("displace-unread")) return again;
   const std::vector<Displaced> displaced = NotStoredNow(plan, draft.writer);
   std::vector<std::optional<Error>> trouble(displaced.size());
-  OnBothThreads(displaced.size(), [&](size_t, size_t i) {
-    Status read = store.ReadContent(displaced[i].id, [](ByteSpan) { return Ok(); });
+  std::atomic<bool> stopped{false};
+  OnBothThreads(displaced.size(), [&](size_t thread, size_t i) {
+    Status read = store.ReadContent(displaced[i].id, [&](ByteSpan) -> Status {
+      if (thread == 0 && stop && stop()) stopped = true;
+      return stopped ? Status(Error(Errc::kRefused, "stopped")) : Ok();
+    });
     if (!read.ok()) trouble[i] = std::move(read).error();
-    return true;
+    return !stopped;
   });
+  if (stopped) return Error(Errc::kRefused, "stopped").WithHint("nothing was changed");
   Looker looker(store.fs(), root);
   for (size_t i = 0; i < displaced.size(); ++i) {
     if (!trouble[i]) continue;

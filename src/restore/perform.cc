@@ -71,7 +71,7 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
       draft.publish = false;
       return Ok();
     }
-    BELAY_TRY(auto again, SecureDisplaced(store, root, out.plan, draft));
+    BELAY_TRY(auto again, SecureDisplaced(store, root, out.plan, draft, request.stop));
     if (!again.empty())
       out.warnings.push_back(
           "the store could not give back " + EscapeForDisplay(again[0]) +

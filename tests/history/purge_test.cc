@@ -392,7 +392,9 @@ TEST_F(PurgeTest, WhatRepairKeptIsNamed) {
   Must(world.Capture("one"));
   Fd packs = Must(disk.OpenDir(AbsPath::Literal("/m/store/packs")));
   Must(PutFile(disk, packs, P("x.pack.aside"), "TOKEN=x"));
-  EXPECT_THAT(Must(Erase(".env")).stays, ElementsAre("packs/x.pack.aside"));
+  Must(PutFile(disk, packs, P("y.pack.unreadable"), "TOKEN=x"));
+  EXPECT_THAT(Must(Erase(".env")).stays,
+              ElementsAre("packs/x.pack.aside", "packs/y.pack.unreadable"));
 }
 
 TEST_F(PurgeTest, WhoStoresTheSameMeanwhileKeepsIt) {

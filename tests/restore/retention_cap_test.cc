@@ -202,6 +202,11 @@ TEST_F(RetentionCapTest, NothingGoesUnderAnInterruptedRollback) {
     ASSERT_FALSE(deleted.ok());
     EXPECT_EQ(deleted.error().code, Errc::kRefused);
     EXPECT_FALSE(Must(MayMakeRoom(*opened.store, world_.settings)));
+    // Nor is it waited for: the clock stands still, and this ends.
+    world_.settings.store_cap = {.bytes = 64 * kKiB};
+    EXPECT_FALSE(
+        Must(MakeRoom(*opened.store, world_.settings, 1024 * kKiB, 1000)).enough);
+    world_.settings.store_cap = {};
     ASSERT_TRUE(JournalFile::Remove(*opened.store, opened.root.id).ok());
     EXPECT_TRUE(Must(MayMakeRoom(*opened.store, world_.settings)));
   }
