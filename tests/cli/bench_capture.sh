@@ -21,6 +21,10 @@ cmp -s a.list b.list || fail "two lists of the same tree differ"
 [ "$(find a -type f | wc -l)" = 77 ] || fail "60 + 16 files and a .gitignore expected"
 "$programs/lab_tree" gen c 60 16 7
 [ "$(diff -rq a c | wc -l)" = 10 ] || fail "ten edits expected: $(diff -rq a c)"
+# Never of the size it had: see lab_tree.cc on peers that would miss it.
+diff -rq a c | while read -r _ new _ old _; do
+  [ "$(stat -c %s "$new")" -gt "$(stat -c %s "$old")" ] || echo "$new"
+done >same; [ -s same ] && fail "edited files that are not longer: $(cat same)"
 "$programs/lab_limits" walk a 2 node_modules >"$scratch/out"; out=$(cat "$scratch/out")
 expect_py "d['files'] == 61 and d['dirs'] == 5"
 
