@@ -3,12 +3,14 @@
 // beside them, processes killed at random. The cap holds, nothing is refused while
 // anything may go, and whatever must stay is there, whole.
 //
-// ./test runs a few weeks; BELAY_FULL=1 the year: 20,000 checkpoints, 50 sessions.
+// ./test runs a few weeks; BELAY_FULL=1 the year: 20,000 checkpoints, 50 sessions, and
+// then what `belay list` and `belay search` of the program beside this one take.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +156,41 @@ std::vector<std::string> Lines(const std::string& file) {
   _exit(0);
 }
 
+// Milliseconds of CPU that the program takes in `place`'s first project, the least of
+// five runs; negative when it fails.
+double CpuOf(const Place& place, std::vector<const char*> words) {
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+  std::string program(self, length > 0 ? static_cast<size_t>(length) : 0);
+  program.replace(program.rfind('/') + 1, std::string::npos, "belay");
+  words.insert(words.begin(), program.c_str());
+  words.push_back(nullptr);
+  double least = -1;
+  for (int round = 0; round < 5; ++round) {
+    std::fflush(nullptr);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+      if (chdir(place.project(0).bytes().c_str()) != 0 || dup2(null, 0) < 0 ||
+          dup2(null, 1) < 0)
+        _exit(3);
+      setenv("HOME", place.top.c_str(), 1);
+      setenv("BELAY_HOME", place.store().bytes().c_str(), 1);
+      execv(program.c_str(), const_cast<char**>(words.data()));
+      _exit(3);
+    }
+    int status = 0;
+    rusage used{};
+    if (wait4(pid, &status, 0, &used) != pid || status != 0) return -1;
+    auto ms = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+    };
+    const double cpu = ms(used.ru_utime) + ms(used.ru_stime);
+    if (least < 0 || cpu < least) least = cpu;
+  }
+  return least;
+}
+
 TEST(YearTest, TheCapHoldsAndWhatMustStayStays) {
   const bool full = Full();
   const int count = full ? 2500 : 90;  // of each writer
@@ -264,6 +301,16 @@ TEST(YearTest, TheCapHoldsAndWhatMustStayStays) {
       static_cast<unsigned long long>(sessions), kills, there.size(),
       static_cast<unsigned long long>(most >> 10),
       static_cast<unsigned long long>(kCap >> 10));
+  if (!full) return;
+  const double list = CpuOf(place, {"list"});
+  const double list_all = CpuOf(place, {"list", "--all", "--json"});
+  const double search = CpuOf(place, {"search", "f3"});
+  std::printf("year: CPU of list %.1f ms, with --all --json %.1f ms, search %.1f ms\n",
+              list, list_all, search);
+  for (const double ms : {list, list_all, search}) {
+    EXPECT_GT(ms, 0) << "the program failed";
+    EXPECT_LT(ms, 50);
+  }
 }
 
 }  // namespace
