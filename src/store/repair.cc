@@ -6,6 +6,7 @@
 
 #include "base/mutant.h"
 #include "store/appender.h"
+#include "store/store_files.h"
 
 namespace belay {
 
@@ -44,7 +45,7 @@ class Repairer {
       held.push_back(std::move(lock));
     }
 
-    BELAY_OK(ClearTheWayTo(home_, Name::Literal("manifest")));
+    BELAY_OK(ClearTheWayTo(home_, ManifestName()));
     BELAY_TRY(bool there, ReadManifest());
     BELAY_OK(MakeTailReadable());
     BELAY_OK(ClearCache());
@@ -54,8 +55,7 @@ class Repairer {
     if (there && how_.take_in) BELAY_OK(TakeIn());
     BELAY_OK(SealUnreadable());
     if (changed_)
-      BELAY_OK(ReplaceFile(fs_, home_, Name::Literal("manifest"),
-                           EncodeManifest(manifest_)));
+      BELAY_OK(ReplaceFile(fs_, home_, ManifestName(), EncodeManifest(manifest_)));
     BELAY_OK(RebuildIndexes());
     return std::move(report_);
   }
@@ -74,12 +74,12 @@ class Repairer {
   }
 
   Status OpenPacks() {
-    auto packs = fs_.Open(home_, Name::Literal("packs"), OpenMode::Directory());
+    auto packs = fs_.Open(home_, PacksName(), OpenMode::Directory());
     if (packs.ok()) {
       packs_dir_ = std::move(*packs);
       return Ok();
     }
-    const Name name = Name::Literal("packs");
+    const Name& name = PacksName();
     auto stat = fs_.StatAt(home_, name);
     const bool in_the_way = stat.ok() && stat->type != FileType::kDirectory;
     if (!in_the_way && packs.error().code != Errc::kNotFound)
@@ -118,7 +118,7 @@ class Repairer {
   // A manifest, or at least one pack: otherwise this is somebody's directory, in which
   // not even a lock file is made, or there is nothing left to repair.
   Status CheckIsStore() {
-    auto manifest = fs_.StatAt(home_, Name::Literal("manifest"));
+    auto manifest = fs_.StatAt(home_, ManifestName());
     if (manifest.ok()) return Ok();
     BELAY_TRY(auto entries, fs_.List(packs_dir_));
     bool index = false;
@@ -161,7 +161,7 @@ class Repairer {
 
   // False: it is lost, and what the packs say must do.
   Result<bool> ReadManifest() {
-    const Name name = Name::Literal("manifest");
+    const Name& name = ManifestName();
     auto bytes = ReadSmallFile(fs_, home_, name, size_t{16} << 20);
     // Once more: only what stays unreadable is given up.
     if (!bytes.ok() && IsUnreadable(bytes.error()))
@@ -184,7 +184,7 @@ class Repairer {
 
   // Writers stop at a tail that they cannot read; without one they look for themselves.
   Status MakeTailReadable() {
-    const Name name = Name::Literal("tail");
+    const Name& name = TailName();
     BELAY_OK(ClearTheWayTo(home_, name));
     auto bytes = ReadSmallFile(fs_, home_, name, 4096);
     if (bytes.ok() || !IsUnreadable(bytes.error())) return Ok();
@@ -421,7 +421,7 @@ class Repairer {
     if (!manifest_.open_pack()) return Ok();
     Manifest::Pack& open = manifest_.packs.back();
     std::optional<Tail> tail;
-    if (auto bytes = ReadSmallFile(fs_, home_, Name::Literal("tail"), 4096); bytes.ok())
+    if (auto bytes = ReadSmallFile(fs_, home_, TailName(), 4096); bytes.ok())
       tail = DecodeTail(*bytes);
     if (tail && tail->pack != open.id) tail.reset();
     const uint64_t flushed = tail ? tail->flushed : kPackHeaderSize;

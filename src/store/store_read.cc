@@ -1,0 +1,259 @@
+// Finding and reading what the packs hold: objects, content, the log.
+
+#include <algorithm>
+
+#include "base/mutant.h"
+#include "store/batch_writer.h"
+#include "store/store.h"
+
+namespace belay {
+
+Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
+  const std::shared_ptr<const Manifest> listed = Listed();
+  for (auto at = listed->packs.rbegin(); at != listed->packs.rend(); ++at) {
+    auto pack = Pack(at->id);
+    if (!pack.ok()) {
+      // A damaged or missing pack hides its objects; others may still have this one.
+      Errc code = pack.error().code;
+      if (code == Errc::kCorrupt || code == Errc::kNotFound) continue;
+      return std::move(pack).error();
+    }
+    BELAY_TRY(auto offsets, (*pack)->index.Candidates(key));
+    for (uint64_t offset : offsets) {
+      auto header = (*pack)->file->HeaderAt(offset, (*pack)->limit);
+      if (!header.ok()) {
+        if (header.error().code == Errc::kCorrupt) continue;
+        return std::move(header).error();
+      }
+      if (header->key() == key)
+        return std::optional(ObjectLocation{*pack, RecordAt{offset, *header}});
+    }
+  }
+  return std::optional<ObjectLocation>();
+}
+
+Result<std::shared_ptr<const Store::AllRecords>> Store::Survey() {
+  std::shared_ptr<const AllRecords> known;
+  {
+    std::lock_guard guard(mutex_);
+    known = all_records_;
+  }
+  auto survey = std::make_shared<AllRecords>();
+  std::vector<std::shared_ptr<const OpenPack>> packs;
+  for (const Manifest::Pack& listed : Listed()->packs) {
+    auto pack = Pack(listed.id);
+    if (!pack.ok()) continue;
+    BELAY_TRY(uint64_t end, EndOf(listed, *(*pack)->file));
+    survey->ends.emplace_back(listed.id, end);
+    packs.push_back(std::move(*pack));
+  }
+  if (known && known->ends == survey->ends && !BELAY_MUTANT("survey-for-each"))
+    return known;
+  for (size_t i = 0; i < packs.size(); ++i) {
+    const auto& [id, end] = survey->ends[i];
+    BELAY_TRY(auto entries, ObjectsIn(*packs[i]->file, kPackHeaderSize, end));
+    for (const IndexEntry& e : entries)
+      survey->places.emplace(e.key, std::make_pair(id, e.offset));
+  }
+  std::lock_guard guard(mutex_);
+  all_records_ = survey;
+  return std::shared_ptr<const AllRecords>(std::move(survey));
+}
+
+Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
+  // Held while it is looked into: another thread may bring a newer one at any time.
+  BELAY_TRY(auto survey, Survey());
+  auto place = survey->places.find(key);
+  if (place == survey->places.end()) return std::optional<ObjectLocation>();
+  const auto& [id, offset] = place->second;
+  BELAY_TRY(auto pack, Pack(id));
+  BELAY_TRY(uint64_t size, pack->file->Size());
+  BELAY_TRY(RecordHeader header, pack->file->HeaderAt(offset, size));
+  return std::optional(ObjectLocation{pack, RecordAt{offset, header}});
+}
+
+Result<bool> Store::IsPurged(const ObjectKey& key) {
+  bool purged = false;
+  BELAY_TRY(LogPosition end,
+            ReadLogHeld(std::nullopt, [&](const LogRecord& record) -> Status {
+              for (const ObjectKey& k : PurgedBy(record)) purged |= k == key;
+              return Ok();
+            }));
+  (void)end;
+  return purged;
+}
+
+Result<Bytes> Store::Get(const ObjectKey& key) {
+  // By the indexes; then with a fresh manifest (GC may have moved it, another process
+  // may have just written it); then by looking at every record there is.
+  std::optional<Error> damage;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (attempt == 1) BELAY_OK(Refresh());
+    BELAY_TRY(auto found, attempt < 2 ? Find(key) : DeepFind(key));
+    if (!found) continue;
+    auto bytes = found->pack->file->ReadRecord(found->record);
+    if (bytes.ok()) return bytes;
+    if (bytes.error().code != Errc::kCorrupt) return bytes;
+    damage = std::move(bytes).error();  // a second copy elsewhere may be whole
+  }
+  if (damage) {
+    // Look for another copy: duplicates exist when writers raced.
+    for (const Manifest::Pack& listed : manifest().packs) {
+      auto pack = Pack(listed.id);
+      if (!pack.ok()) continue;
+      BELAY_TRY(auto offsets, (*pack)->index.Candidates(key));
+      for (uint64_t offset : offsets) {
+        auto header = (*pack)->file->HeaderAt(offset, (*pack)->limit);
+        if (!header.ok() || header->key() != key) continue;
+        auto bytes = (*pack)->file->ReadRecord(RecordAt{offset, *header});
+        if (bytes.ok()) return bytes;
+      }
+    }
+    return *damage;
+  }
+  BELAY_TRY(bool purged, IsPurged(key));
+  std::string name = ObjectTypeName(key.type) + " " + key.id.hex();
+  if (purged) return Error(Errc::kPurged, name + " was purged");
+  return Error(Errc::kNotFound, name + " is not in the store");
+}
+
+Result<Tree> Store::GetTree(const ObjectId& id) {
+  BELAY_TRY(Bytes bytes, Get({ObjectType::kTree, id}));
+  return DecodeTree(bytes);
+}
+Result<State> Store::GetState(const ObjectId& id) {
+  BELAY_TRY(Bytes bytes, Get({ObjectType::kState, id}));
+  return DecodeState(bytes);
+}
+
+Result<bool> Store::HasContent(const ObjectId& id) {
+  BELAY_TRY(auto blob, Find({ObjectType::kBlob, id}));
+  if (blob) return true;
+  BELAY_TRY(auto chunks, Find({ObjectType::kChunks, id}));
+  return chunks.has_value();
+}
+
+Status Store::ReadContent(const ObjectId& id,
+                          const std::function<Status(ByteSpan)>& sink) {
+  // Most content is a blob; the cheap look decides which to ask for in earnest.
+  BELAY_TRY(auto chunked, Find({ObjectType::kChunks, id}));
+  if (!chunked) {
+    auto blob = Get({ObjectType::kBlob, id});
+    if (blob.ok()) return sink(*blob);
+    if (blob.error().code != Errc::kNotFound) return std::move(blob).error();
+  }
+  auto encoded = Get({ObjectType::kChunks, id});
+  if (!encoded.ok()) {
+    if (encoded.error().code == Errc::kNotFound)
+      return Error(Errc::kNotFound, "content " + id.hex() + " is not in the store");
+    return std::move(encoded).error();
+  }
+  BELAY_TRY(ChunkList list, DecodeChunks(*encoded));
+  Sha256 whole;
+  Bytes held;  // one chunk behind, so that the last waits for the verdict
+  for (const Chunk& chunk : list.chunks) {
+    BELAY_TRY(Bytes bytes, Get({ObjectType::kBlob, chunk.id}));
+    if (bytes.size() != chunk.length)
+      return Error(Errc::kCorrupt, "chunk list of " + id.hex() + " is damaged");
+    whole.Update(bytes);
+    if (!held.empty()) BELAY_OK(sink(held));
+    held = std::move(bytes);
+  }
+  if (whole.Finish() != id && !BELAY_MUTANT("trust-chunk-list"))
+    return Error(Errc::kCorrupt, "content " + id.hex() + " does not match its hash");
+  return sink(held);
+}
+
+Result<Bytes> Store::ReadContentBytes(const ObjectId& id, uint64_t limit) {
+  Bytes all;
+  BELAY_OK(ReadContent(id, [&](ByteSpan piece) -> Status {
+    if (piece.size() > limit - all.size())
+      return Error(Errc::kInvalid, "content " + id.hex() + " is too long");
+    all.insert(all.end(), piece.begin(), piece.end());
+    return Ok();
+  }));
+  return all;
+}
+
+Result<LogPosition> Store::ReadLog(
+    const std::optional<LogPosition>& after,
+    const std::function<Status(const LogRecord&)>& visit) {
+  BELAY_TRY(HeldLock use, HoldForReading());
+  return ReadLogHeld(after, visit);
+}
+
+Result<HeldLock> Store::HoldForReading() {
+  auto held = locks_.Acquire(StoreLock::kUse, LockMode::kShared);
+  // A store on a read-only disk cannot be collected either.
+  if (!held.ok() && held.error().code == Errc::kRefused) return HeldLock();
+  return held;
+}
+
+Result<LogPosition> Store::ReadLogHeld(
+    const std::optional<LogPosition>& after,
+    const std::function<Status(const LogRecord&)>& visit) {
+  BELAY_OK(Refresh());
+  Manifest m = manifest();
+  LogPosition position;
+  position.generation = m.generation;
+  size_t first = 0;
+  uint64_t from = kPackHeaderSize;
+  if (after && after->generation == m.generation && !after->pack.is_zero()) {
+    for (size_t i = 0; i < m.packs.size(); ++i) {
+      if (m.packs[i].id != after->pack) continue;
+      first = i;
+      from = after->offset;
+    }
+  }
+  for (size_t i = first; i < m.packs.size(); ++i, from = kPackHeaderSize) {
+    const Manifest::Pack& listed = m.packs[i];
+    auto file = PackFile::Open(fs_, packs_dir_, listed.id, m.store, OpenMode::Read());
+    if (!file.ok()) {
+      Errc code = file.error().code;
+      position.whole = false;
+      if (code == Errc::kCorrupt || code == Errc::kNotFound) continue;
+      return std::move(file).error();
+    }
+    // First what must be there: a writer may move the mark on meanwhile.
+    BELAY_TRY(uint64_t due, DueLength(listed));
+    BELAY_TRY(uint64_t end, EndOf(listed, *file));
+    position.whole &= end >= due;
+    auto on_batch = [&](const BatchHeader& b, bool damaged) -> Status {
+      uint64_t index = 0;
+      uint64_t readable = 0;
+      bool visitor_failed = false;  // its errors are not the pack's damage
+      Status walked = file->ForEachRecord(b, PackFile::Part::kLog,
+                                          [&](const RecordAt& r) -> Status {
+                                            if (r.header.type != ObjectType::kLog)
+                                              return Ok();
+                                            uint64_t place = index++;
+                                            auto bytes = file->ReadRecord(r);
+                                            if (!bytes.ok()) {
+                                              if (bytes.error().code == Errc::kCorrupt)
+                                                return Ok();
+                                              return std::move(bytes).error();
+                                            }
+                                            auto record = DecodeLogRecord(*bytes);
+                                            if (!record.ok()) return Ok();
+                                            if (record->seq == 0)
+                                              record->seq = b.first_seq + place;
+                                            ++readable;
+                                            Status visited = visit(*record);
+                                            visitor_failed = !visited.ok();
+                                            return visited;
+                                          });
+      if (!walked.ok() && (visitor_failed || walked.error().code != Errc::kCorrupt))
+        return walked;
+      position.whole &= walked.ok() && !damaged && readable == b.log_count;
+      return Ok();
+    };
+    BELAY_OK(file->ForEachBatch(from, end, on_batch));
+    // Also beyond the end: a batch there may be whole, and only not be read this time.
+    position.whole &= !file->has_unreadable() || BELAY_MUTANT("unreadable-is-absent");
+    position.pack = listed.id;
+    position.offset = std::max(end, from);
+  }
+  return position;
+}
+
+}  // namespace belay
