@@ -108,6 +108,10 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
     if (deleted == c.deleted + unclear.size())
       for (ChangedPath* changed : unclear) changed->left_out = true;
   }
+  // The root directory has no entry in a tree.
+  if (before_rules && before_rules->rules && d.view.rules &&
+      before_rules->rules->RootEntry() != d.view.rules->RootEntry())
+    d.changed.push_back({".", Change::kModified});
   if (!counted.ok()) {
     d.changed.clear();
     d.trouble.push_back(StrCat("what changed: ", counted.error().what));

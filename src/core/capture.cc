@@ -147,10 +147,11 @@ std::string Files(uint64_t count) {
 
 // "src/app.ts and 2 more changed", "first checkpoint (1234 files)".
 std::string Describe(const ChangeCounts& counts, bool first, uint64_t files,
-                     const std::string& one_path) {
+                     const std::string& one_path, const std::string& of_root) {
   if (first) return "first checkpoint (" + Files(files) + ")";
   const uint64_t total = counts.total();
   if (total == 0) return "nothing changed";
+  if (total == 1 && !of_root.empty()) return of_root + " of . changed";
   const std::string_view verb = counts.modified == total  ? " changed"
                                 : counts.added == total   ? " added"
                                 : counts.deleted == total ? " deleted"
@@ -159,6 +160,21 @@ std::string Describe(const ChangeCounts& counts, bool first, uint64_t files,
   if (total > 1) text += " and " + std::to_string(total - 1) + " more";
   text += verb;
   return text;
+}
+
+// What of the root directory itself is not as the rules record `then` has it: "mode",
+// "owner" or nothing. One that cannot be read tells nothing.
+std::string ChangeOfRoot(Store& store, const ObjectId& then, const ScanSummary& now) {
+  auto bytes = store.Get({ObjectType::kNode, then});
+  if (!bytes.ok()) return {};
+  auto node = DecodeNode(*bytes);
+  if (!node.ok()) return {};
+  // What the files of rules say is of no interest here.
+  auto rules =
+      DecodeRules(*node, [](const ObjectId&) -> Result<Bytes> { return Bytes(); });
+  if (!rules.ok()) return {};
+  if (rules->mode != now.mode) return "mode";
+  return rules->uid != now.uid || rules->gid != now.gid ? "owner" : "";
 }
 
 }  // namespace
@@ -317,6 +333,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   ChangeCounts counts;
   FirstPaths paths;
   uint64_t left_out = 0;  // not in the tree any more, and not deleted
+  std::string of_root;
   const bool first = !last;
   if (!first) {
     auto before = store.GetState(last->state);
@@ -333,6 +350,9 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
       if (changed.ok()) {
         counts = *changed;
         counts.deleted -= std::min(left_out, counts.deleted);
+        if (before->rules != state.rules && !before->rules.is_zero())
+          of_root = ChangeOfRoot(store, before->rules, summary);
+        counts.modified += of_root.empty() ? 0 : 1;
       } else
         captured.warnings.push_back("the checkpoint before cannot be read: " +
                                     changed.error().what);
@@ -354,7 +374,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   c.name = request.name;
   c.note = request.note;
   c.description = request.description.empty()
-                      ? Describe(counts, first, summary.files, paths.first())
+                      ? Describe(counts, first, summary.files, paths.first(), of_root)
                       : request.description;
   c.session = request.session;
   c.agent = request.agent;

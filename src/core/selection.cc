@@ -1,5 +1,7 @@
 #include "core/selection.h"
 
+#include <algorithm>
+
 #include "ignore/wildmatch.h"
 
 namespace belay {
@@ -42,6 +44,10 @@ bool Selection::Has(const std::string& path) {
     found = true;
   }
   return found;
+}
+
+bool Selection::HasRoot() const {
+  return given_.empty() || std::ranges::find(given_, "") != given_.end();
 }
 
 bool Selection::MayHaveBelow(const std::string& path) const {

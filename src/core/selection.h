@@ -31,6 +31,8 @@ class Selection {
   bool everything() const { return given_.empty(); }
   // Remembers which of the given ones matched.
   bool Has(const std::string& path);
+  // The root directory itself, which no glob stands for.
+  bool HasRoot() const;
   // Something at or below the directory `path` may be selected: never a wrong no.
   bool MayHaveBelow(const std::string& path) const;
   // Those that named nothing at all so far.

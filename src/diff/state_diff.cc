@@ -56,6 +56,8 @@ class Differ {
 
   Result<StateDiff> Run() {
     selection_.Resolve([this](const RelPath& path) { return Exists(path); });
+    if (from_.root && to_.root && *from_.root != *to_.root && selection_.HasRoot())
+      Put(".", from_.root, to_.root, false);
     BELAY_OK(Walk());
     BELAY_OK(CheckSelection());
     for (PathDiff& path : out_.paths) BELAY_OK(Judge(path));
@@ -184,6 +186,7 @@ class Differ {
 
   Status CheckSelection() {
     for (const std::string& named : selection_.Unused()) {
+      if (named.empty()) continue;  // the root
       auto path = RelPath::Parse(named);
       if (path.ok() && Exists(*path)) continue;
       bool found = false;
@@ -266,6 +269,7 @@ DiffSide SideOfState(Store& store, const StateView& view, bool partial,
   DiffSide side;
   side.tree = view.state.tree;
   side.trees = TreesOf(store);
+  if (view.rules) side.root = view.rules->RootEntry();
   side.content = [&store](const std::string&, const TreeEntry& entry, uint64_t limit) {
     return store.ReadContentBytes(entry.id, limit);
   };
@@ -292,6 +296,8 @@ DiffSide SideOfNow(Store& store, const TreeNow& now, const Fd& root,
   DiffSide side;
   side.tree = now.summary.tree;
   side.trees = now.read;
+  side.root =
+      RulesRecord::RootEntryOf(now.summary.mode, now.summary.uid, now.summary.gid);
   side.is_now = true;
   side.is_secret = SecretsBy(lists, nullptr);
   Fs& fs = store.fs();

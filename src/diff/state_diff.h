@@ -29,6 +29,8 @@ namespace belay {
 struct DiffSide {
   ObjectId tree;
   Scan::TreeReader trees;
+  // The root directory itself, which has no entry in a tree; none: not known.
+  std::optional<TreeEntry> root = {};
   // The bytes of a file of this side; more than `limit` is kInvalid.
   std::function<Result<Bytes>(const std::string& path, const TreeEntry& entry,
                               uint64_t limit)>
@@ -59,7 +61,7 @@ std::string_view DiffStatusName(DiffStatus status);  // "added", "type_changed" 
 
 struct PathDiff {
   DiffStatus status = DiffStatus::kModified;
-  std::string path;                        // the new one of a rename
+  std::string path;                        // the new one of a rename; "." is the root
   std::string old_path = {};               // of a rename
   std::optional<TreeEntry> before, after;  // directories only when empty or changed
   bool secret = false;

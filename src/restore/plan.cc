@@ -243,10 +243,9 @@ class Planner {
 
   // The directory itself: who made it private, or read-only, made that part of a state.
   void DecideRoot() {
-    const bool asked = options_.select.empty() ||
-                       std::find(options_.select.begin(), options_.select.end(), "") !=
-                           options_.select.end();
-    if (!asked || !in_.root.is_open() || BELAY_MUTANT("forget-root-mode")) return;
+    if (!selection_.HasRoot() || !in_.root.is_open() ||
+        BELAY_MUTANT("forget-root-mode"))
+      return;
     if (!in_.target.rules) {
       // What it was like is written with the rules, and those cannot be read.
       if (!in_.target.state.rules.is_zero()) Keep(".", "rules_unknown");

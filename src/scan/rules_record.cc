@@ -88,6 +88,15 @@ bool IsPathOrTop(const std::string& path) {
 
 }  // namespace
 
+TreeEntry RulesRecord::RootEntryOf(uint32_t mode, uint32_t uid, uint32_t gid) {
+  TreeEntry entry;
+  entry.kind = EntryKind::kDirectory;
+  entry.mode = mode;
+  entry.uid = uid;
+  entry.gid = gid;
+  return entry;
+}
+
 RulesRecord MakeRulesRecord(const ScanRequest& request, const ScanSummary& summary) {
   RulesRecord record;
   record.lists = request.rules->lists();

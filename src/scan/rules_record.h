@@ -34,6 +34,10 @@ struct RulesRecord {
   std::vector<RuleBytes> loose_rules;    // rule files that are not in the tree, by path
   std::vector<SkippedPath> skipped;      // by path
   std::vector<std::string> other_roots;  // paths below the root that are not its own
+
+  // The root directory as an entry without a name, tree and attributes.
+  TreeEntry RootEntry() const { return RootEntryOf(mode, uid, gid); }
+  static TreeEntry RootEntryOf(uint32_t mode, uint32_t uid, uint32_t gid);
 };
 
 RulesRecord MakeRulesRecord(const ScanRequest& request, const ScanSummary& summary);
