@@ -70,14 +70,14 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
       ctx.term.Warn("move what is in the way elsewhere, then try again");
     return code;
   }
-  if (!done->operation) {
-    ctx.term.Say("Nothing to do: the files are so already.");
-    return code;
-  }
   const bool can_redo =
       done->operation->kind == OperationKind::kUndo && !done->operation->out_of_order;
   ctx.term.Say(StrCat(command == "undo" ? "took back " : "did again ", done->undone,
-                      ": ", AffectedText(done->plan), "; ",
+                      ": ",
+                      !done->plan.changes.empty() ? AffectedText(done->plan)
+                      : done->plan.kept.empty()   ? "the files were so already"
+                                                  : "nothing could be moved",
+                      "; ",
                       can_redo ? "go forward again with `belay redo`"
                                : "take it back with `belay undo`"));
   for (const KeptPath& kept : done->plan.kept)

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "base/mutant.h"
 #include "core/capture.h"
 #include "core/selection.h"
+#include "core/state_rules.h"
 #include "core/state_view.h"
 
 namespace belay {
@@ -68,6 +70,7 @@ class Historian {
     BELAY_OK(LeaveOut(checkpoint, changes, held));
     pending_ = std::move(held);
     last_ = state.tree;
+    last_state_ = checkpoint.state;
     return changes;
   }
 
@@ -148,21 +151,54 @@ class Historian {
     return Maybe(StateOf(*entry));
   }
 
+  // For whatever a checkpoint's tree lacks and the one before has.
+  struct Absent {
+    StateView now = {}, before = {};
+    std::vector<SkippedPath> skipped = {};
+    std::unique_ptr<StateRules> rules_now = {}, rules_before = {};
+  };
+
+  // Left out, or no longer covered by the rules: then it was not seen to be deleted.
+  bool IsThereStill(const Checkpoint& checkpoint, Absent& absent,
+                    const std::string& path) {
+    if (IsLeftOut(absent.skipped, path)) return true;
+    if (!absent.now.rules || !absent.before.rules) return false;
+    if (!absent.rules_now) {
+      const ContentReader contents = [this](const ObjectId& id) {
+        return store_.ReadContentBytes(id, kMaxPatternFile);
+      };
+      absent.rules_now = std::make_unique<StateRules>(absent.now, trees_, contents);
+      absent.rules_before =
+          std::make_unique<StateRules>(absent.before, trees_, contents);
+    }
+    auto is = absent.rules_now->Ask(path, false);
+    if (!is.ok() || is->covered) return false;
+    auto was = absent.rules_before->Ask(path, false);
+    // Covered though the rules say no: git tracked it. Whoever made the checkpoint saw
+    // whether anything was gone.
+    return was.ok() && (was->covered || checkpoint.deleted == 0);
+  }
+
   // Not in this checkpoint's tree, but not gone either: the next one that has it is
   // compared with what was known last.
   Status LeaveOut(const Checkpoint& checkpoint, Changes& changes,
                   std::map<std::string, Maybe>& held) {
-    std::optional<std::vector<SkippedPath>> skipped;
+    std::optional<Absent> absent;
     for (auto at = changes.begin(); at != changes.end();) {
       if (at->second != Change::kDeleted) {
         ++at;
         continue;
       }
-      if (!skipped) {
-        BELAY_TRY(StateView view, LoadState(store_, checkpoint.state));
-        skipped = view.Skipped();
+      if (!absent) {
+        absent.emplace();
+        BELAY_TRY(absent->now, LoadState(store_, checkpoint.state));
+        if (!last_state_.is_zero()) {
+          BELAY_TRY(absent->before, LoadState(store_, last_state_));
+        }
+        absent->skipped = absent->now.Skipped();
       }
-      if (!IsLeftOut(*skipped, at->first) || BELAY_MUTANT("left-out-is-deleted")) {
+      if (!IsThereStill(checkpoint, *absent, at->first) ||
+          BELAY_MUTANT("left-out-is-deleted")) {
         ++at;
         continue;
       }
@@ -181,7 +217,7 @@ class Historian {
   const Scan::TreeReader& trees_;
   Selection& selection_;
   const std::vector<std::string> below_;
-  ObjectId last_;  // tree of the checkpoint before
+  ObjectId last_, last_state_;  // of the checkpoint before: its tree, its state
   // What is known better than by that tree.
   std::map<std::string, Maybe> pending_;
 };

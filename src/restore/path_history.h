@@ -5,9 +5,9 @@
 //
 // A checkpoint tells what changed since the one before it; what a rollback, undo or
 // redo did in between is told of that, and of the next checkpoint only what differs
-// from it. What a checkpoint left out (too large, unreadable) was not deleted, and is
-// not said to be. Of two trees only the subtrees on the way to the paths, and below
-// them where they differ, are read.
+// from it. What a checkpoint left out (too large, unreadable, ignored since) was not
+// deleted, and is not said to be. Of two trees only the subtrees on the way to the
+// paths, and below them where they differ, are read.
 
 #include <functional>
 

@@ -1,5 +1,6 @@
 // Undo and redo: what an operation did, the other way or again.
 
+#include "base/mutant.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
 #include "restore/recover_internal.h"
@@ -14,6 +15,24 @@ Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operati
   BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.changes}));
   BELAY_TRY(Node node, DecodeNode(bytes));
   return DecodeChanges(node);
+}
+
+// The files are so already, and the step counts all the same: or it would be in the way
+// of all that came before it, for ever.
+Status RecordAlone(Store& store, const RollbackRequest& request, Operation operation,
+                   Outcome& out) {
+  BELAY_TRY(auto writer, store.Begin());
+  operation.id = RecordId(store.random().NewId());
+  operation.root = request.root.id;
+  operation.made_ms = store.clock().WallMillis();
+  BELAY_TRY(operation.changes,
+            writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges({}))));
+  writer->Add(ToRecord(operation));
+  BELAY_TRY(auto published, writer->Commit());
+  operation.seq = published.first_seq;
+  out.operation = std::move(operation);
+  out.verified = true;
+  return Ok();
 }
 
 Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
@@ -50,11 +69,14 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
       BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
   };
-  auto done = Perform(store, request, std::move(operation), what, std::nullopt, make,
-                      std::move(out));
+  auto done =
+      Perform(store, request, operation, what, std::nullopt, make, std::move(out));
   if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
   if (!done.ok()) return done;
   done->conflicts = std::move(conflicts);
+  if (!done->operation && done->conflicts.empty() &&
+      !BELAY_MUTANT("undo-stays-where-nothing-moves"))
+    BELAY_OK(RecordAlone(store, request, std::move(operation), *done));
   if (done->operation && TakesRootAway(done->plan.changes) &&
       !TakeRootAway(store, request.root))
     done->plan.kept.push_back({".", "not_empty"});

@@ -110,6 +110,23 @@ TEST_F(PathHistoryTest, WhatWasLeftOutWasNotDeleted) {
   EXPECT_EQ(History({"a"}), "modified a: edited | added a: one");
 }
 
+TEST_F(PathHistoryTest, WhatBecameIgnoredWasNotDeleted) {
+  Put("gen", "1");
+  Put("dir/gen", "1");
+  Put("gone", "1");
+  Must(world.Capture("one"));
+  Put(".gitignore", "gen\n");
+  Remove("gone");
+  Must(world.Capture("ignored"));
+  EXPECT_EQ(History({"gen", "dir", "gone"}),
+            "deleted gone: ignored | added dir/gen, added gen, added gone: one");
+  Remove(".gitignore");
+  Put("gen", "2");
+  Must(world.Capture("covered again"));
+  EXPECT_EQ(History({"gen", "dir"}),
+            "modified gen: covered again | added dir/gen, added gen: one");
+}
+
 TEST_F(PathHistoryTest, AChangeOfKindIsAChangeOfThePath) {
   Put("a", "1");
   MakeDir("e");

@@ -259,6 +259,34 @@ TEST_F(UndoTest, APathThatIsSoAlreadyIsNoConflict) {
   EXPECT_EQ(Read("b"), "b1");
 }
 
+TEST_F(UndoTest, WhereNothingMovesIsAStepAllTheSame) {
+  Checkpoint("v0");
+  Checkpoint("v1");
+  Must(world.Rollback("v0"));
+  Put("only", "x");
+  Must(world.Rollback("v0"));  // takes "only" away
+  Put("only", "x");            // and somebody brings it back
+  Outcome undone = Must(world.Undo());
+  ASSERT_TRUE(undone.operation);
+  EXPECT_TRUE(undone.plan.changes.empty());
+  EXPECT_FALSE(undone.safety) << "nothing was at risk";
+  EXPECT_EQ(UndoStack(), "rollback:v0");
+  Must(world.Undo());
+  EXPECT_EQ(Read("a"), "v1");
+  EXPECT_FALSE(world.Undo().ok()) << "there is nothing left";
+  Must(world.Redo());
+  EXPECT_EQ(Read("a"), "v0");
+  EXPECT_EQ(Read("only"), "x");
+  Must(world.Redo());
+  EXPECT_FALSE(Exists("only"));
+  EXPECT_FALSE(world.Redo().ok()) << "there is nothing left";
+  // Gone already: a step as well.
+  Must(world.Undo());
+  Remove("only");
+  ASSERT_TRUE(Must(world.Redo()).operation);
+  EXPECT_EQ(RedoStack(), "");
+}
+
 TEST_F(UndoTest, RulesDoNotApplyToIt) {
   Put("data", "d0");
   Must(world.Capture("start"));
