@@ -198,11 +198,11 @@ class Diff {
     };
     if (ctx_.args.has("--name-only"))
       note(unknown_, "path is", "paths are",
-           "not listed: only one side covers it; the diff itself says more");
+           "not listed: covered on one side only; the diff itself says more");
     if (!is_patch_ || term_.out_is_terminal()) return;
     note(unshown_, "binary file is", "binary files are",
          "only marked: the patch does not bring the content along");
-    note(secrets_, "secret is", "secrets are", "only named: the patch leaves it out");
+    note(secrets_, "secret is", "secrets are", "only named: not in the patch");
   }
 
   CommandContext& ctx_;

@@ -101,6 +101,27 @@ bool ParseDay(std::string_view text, tm& out) {
 }
 
 // A day (the rest of `day` is zero) and a time of it, or all of it.
+// Minutes east of Greenwich that `time` ends in ("Z", "+01:00", "-0330", "+01"), cut
+// off it; none when it ends in nothing of the kind.
+std::optional<int> TakeZone(std::string_view& time) {
+  if (time.ends_with('Z')) {
+    time.remove_suffix(1);
+    return 0;
+  }
+  const size_t sign = time.find_last_of("+-");
+  if (sign == std::string_view::npos) return std::nullopt;
+  std::string digits(time.substr(sign + 1));
+  if (digits.size() == 5 && digits[2] == ':') digits.erase(2, 1);
+  if (digits.size() == 2) digits += "00";
+  const auto number = Number<int>(digits);
+  if (digits.size() != 4 || !AllDigits(digits) || !number) return std::nullopt;
+  const int hours = *number / 100, minutes = *number % 100;
+  if (hours > 14 || minutes > 59) return std::nullopt;
+  const bool west = time[sign] == '-';
+  time = time.substr(0, sign);
+  return (west ? -1 : 1) * (hours * 60 + minutes);
+}
+
 Span At(tm day, const std::optional<TimeOfDay>& clock, bool utc) {
   auto moment = [&](tm at) -> int64_t {
     at.tm_isdst = -1;
@@ -308,7 +329,7 @@ Result<int64_t> ParseTime(std::string_view text, int64_t now_ms) {
 
   // A day, and a time of it: one may be missing.
   tm day = DayOf(now_ms, 0);
-  bool utc = false, named_day = true;
+  bool named_day = true;
   size_t used = 1;  // words
   std::string_view time;
   std::string_view first = words[0];
@@ -319,8 +340,6 @@ Result<int64_t> ParseTime(std::string_view text, int64_t now_ms) {
     if (first.size() > 11 && first[10] == 'T') {
       time = first.substr(11);
       first = first.substr(0, 10);
-      utc = time.ends_with('Z');
-      if (utc) time.remove_suffix(1);
     }
     tm parsed{};
     named_day = ParseDay(first, parsed);
@@ -332,15 +351,26 @@ Result<int64_t> ParseTime(std::string_view text, int64_t now_ms) {
     }
   }
   if (time.empty() && words.size() > used) time = words[used++];
+  std::optional<int> zone;  // without one: as the clock on the wall here
+  if (named_day && !time.empty()) zone = TakeZone(time);
+  if (named_day && !zone && words.size() == used + 1) {
+    std::string_view last = words[used];
+    if (last == "UTC" || last == "GMT")
+      zone = 0;
+    else if (zone = TakeZone(last); zone && !last.empty())
+      return bad;
+    used += zone ? 1 : 0;
+  }
   if (used != words.size()) return bad;
   std::optional<TimeOfDay> clock;
   if (!time.empty()) {
     clock = ParseClock(time);
     if (!clock) return bad;
   }
-  Span span = At(day, clock, utc);
+  Span span = At(day, clock, zone.has_value());
+  if (zone) span.begin_ms -= *zone * kMinuteMs;
   // Just a time: the last time it was.
-  if (!named_day && span.begin_ms > now_ms) span = At(DayOf(now_ms, 1), clock, utc);
+  if (!named_day && span.begin_ms > now_ms) span = At(DayOf(now_ms, 1), clock, false);
   return span.last();
 }
 

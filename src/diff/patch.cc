@@ -178,6 +178,9 @@ void PatchWriter::Section(const PathDiff& diff, const FileDiff& file) {
   if (diff.before) {
     head(first);
     head("deleted file mode " + std::string(GitMode(*diff.before)));
+    // Without it patch(1) finds nothing to do for an empty file, and asks.
+    if (file.old_text().empty())
+      head("index " + GitBlobId({}) + ".." + std::string(40, '0'));
     const LineEdit edit = Whole(file.old_text(), {});
     Body(a, "/dev/null", file.old_text(), {}, {&edit, edit.a.count > 0 ? 1u : 0u});
   }

@@ -97,7 +97,7 @@ bool MayBeWord(char c) {
 // AND: FTS5 then passes over what turns out to hold no word at all.
 Result<std::string> SearchExpression(std::string_view words) {
   if (words.size() > kMaxSearch)
-    return Error(Errc::kInvalid, "search: more than 4096 bytes of words");
+    return Error(Errc::kInvalid, "more than 4096 bytes of words");
   const std::string text = ForSearch(words);
   size_t count = 0;
   std::string out;

@@ -172,4 +172,18 @@ shown=$(tty TERM=xterm PAGER=/nonexistent "$BELAY_BIN" diff five -- esc.txt)
 shown=$(tty TERM=xterm "$BELAY_BIN" diff now)
 [[ $shown == *"No differences."* ]] || fail "nothing to show: $shown"
 run diff five -- esc.txt; [[ $out == *$'+a\033[31mb\n'* ]] || fail "bytes as they are off a terminal"
+
+# An empty file that goes, or becomes a symlink: for patch too.
+mkdir "$scratch/hollow"; cd "$scratch/hollow" || exit 1
+: >gone; : >link; echo x >stays
+"$BELAY_BIN" on >/dev/null
+"$BELAY_BIN" checkpoint -q -m hollow >/dev/null
+cp -a . "$scratch/by-patch"; cp -a . "$scratch/by-git"
+rm gone link; ln -s stays link
+"$BELAY_BIN" diff hollow -q >"$scratch/patch"
+(cd "$scratch/by-patch" && patch -s --batch -p1 -i "$scratch/patch") || fail "patch: an empty file"
+(cd "$scratch/by-git" && git apply "$scratch/patch") || fail "git apply: an empty file"
+for way in patch git; do
+  diff -r --no-dereference "$scratch/by-$way" . || fail "$way: an empty file"
+done
 finish

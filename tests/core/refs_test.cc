@@ -274,6 +274,16 @@ TEST_P(TimeTest, UtcIsTheSameEverywhere) {
   EXPECT_EQ(Parsed("2026-03-09T21:15:30.123Z"), 1'773'090'930'123);
 }
 
+TEST_P(TimeTest, ATimeMayNameItsZone) {
+  const int64_t utc = Parsed("2026-03-09T21:15:30Z");
+  for (std::string_view same : {"2026-03-09T22:15:30+01:00", "2026-03-09T22:15:30+01",
+                                "2026-03-09 22:15:30+0100", "2026-03-09 17:45:30-03:30",
+                                "2026-03-09 21:15:30 UTC", "2026-03-10 02:45:30 +05:30",
+                                "2026-03-09 21:15:30Z", "2026-03-09 21:15:30 Z"})
+    EXPECT_EQ(Parsed(same), utc) << same;
+  EXPECT_EQ(Parsed("2026-03-09T22:15:30.250+01:00"), utc - 749);
+}
+
 TEST_P(TimeTest, RefusesTheRest) {
   for (std::string_view text : {"",
                                 " ",
@@ -300,6 +310,13 @@ TEST_P(TimeTest, RefusesTheRest) {
                                 "2026-03-09T",
                                 "xxxx-xx-xxT21:15",
                                 "21:15:30.",
+                                "21:15+01:00",
+                                "2026-03-09 21:15+1",
+                                "2026-03-09 21:15+15:00",
+                                "2026-03-09 21:15+01:60",
+                                "2026-03-09 21:15 x+01:00",
+                                "2026-03-09 21:15 UTC+1",
+                                "2026-03-09 21:15Z Z",
                                 "1969-12-31"})
     EXPECT_FALSE(ParseTime(text, now_).ok()) << text;
 }
