@@ -39,7 +39,11 @@ Row RowOf(const Deed& deed) {
 std::string DeedTitle(const Row& row) {
   if (row.deed == "purge")
     return StrCat("purge of ", EscapeForDisplay(row.operation.label), " (",
-                  CountText(row.checkpoints, "checkpoint"), ")");
+                  // A session may have had prompts alone.
+                  row.checkpoints == 0 && row.operation.label != "a session"
+                      ? "all of it is kept because of other paths"
+                      : CountText(row.checkpoints, "checkpoint"),
+                  ")");
   return StrCat(row.deed, " '", EscapeForDisplay(row.operation.label), "'",
                 row.checkpoints > 1
                     ? StrCat(" and ", std::to_string(row.checkpoints - 1), " more")

@@ -51,6 +51,15 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
     json.EndObject();
   }
   json.EndArray();
+  json.Key("purged_before").BeginArray();
+  for (const SharedContent& shared : plan.purged_before) {
+    json.BeginObject();
+    json.Key("path").PathValue(shared.path);
+    json.Key("root").PathValue(shared.root);
+    json.Key("also").PathValue(shared.also);
+    json.EndObject();
+  }
+  json.EndArray();
   json.Key("on_disk").Bool(plan.on_disk);
   auto list = [&](std::string_view key, const std::vector<std::string>& names) {
     json.Key(key).BeginArray();
@@ -64,6 +73,15 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
   json.EndObject();
 }
 
+// "copy in /other/project", the second part where it is another directory.
+std::string Whose(const PurgeRequest& request, const SharedContent& shared) {
+  return StrCat(shared.also.empty() ? std::string("a file of rules")
+                                    : EscapeForDisplay(shared.also),
+                shared.root == request.root.path
+                    ? std::string()
+                    : StrCat(" in ", EscapeForDisplay(shared.root)));
+}
+
 void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan) {
   auto more = [&](size_t count, std::string_view what) {
     if (count > kShown)
@@ -74,16 +92,17 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
   more(plan.paths.size(), "paths");
   for (size_t i = 0; i < plan.shared.size() && i < kShown; ++i) {
     const SharedContent& shared = plan.shared[i];
-    const std::string other =
-        shared.also.empty() ? std::string("a file of rules") : shared.also;
     term.Say(StrCat(request.everywhere ? "  erased there too: " : "  kept, because of ",
-                    EscapeForDisplay(other),
-                    shared.root == request.root.path
-                        ? std::string()
-                        : StrCat(" in ", EscapeForDisplay(shared.root)),
-                    " (the same content as ", EscapeForDisplay(shared.path), ")"));
+                    Whose(request, shared), " (the same content as ",
+                    EscapeForDisplay(shared.path), ")"));
   }
   more(plan.shared.size(), "places that have the same content");
+  for (size_t i = 0; i < plan.purged_before.size() && i < kShown; ++i)
+    term.Say(StrCat("  erased there too: ", Whose(request, plan.purged_before[i]),
+                    ", which was purged before and kept until now (the same content "
+                    "as ",
+                    EscapeForDisplay(plan.purged_before[i].path), ")"));
+  more(plan.purged_before.size(), "places that were purged before");
   if (plan.pinned > 0)
     term.Say(StrCat("  ", CountText(plan.pinned, "checkpoint"), " of them pinned"));
   if (plan.operations > 0)
@@ -139,10 +158,9 @@ std::optional<ExitCode> Ask(CommandContext& ctx, const PurgeRequest& request,
 void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& report) {
   Terminal& term = ctx.term;
   const PurgePlan& plan = report.plan;
-  if (plan.empty())
-    term.Out(StrCat("nothing of ", EscapeForDisplay(*request.path), " is stored",
-                    plan.shared.empty() ? "" : " that no other path has", "\n"));
-  else
+  if (plan.empty() && !plan.keeps_all())
+    term.Out(StrCat("nothing of ", EscapeForDisplay(*request.path), " is stored\n"));
+  if (!plan.empty())
     term.Out(StrCat("erased ", WhatGoes(request, plan), "; ", SizeText(report.freed),
                     " given back\n"));
   for (const std::string& path : report.left_out)
@@ -150,8 +168,24 @@ void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& r
                     " is still there; checkpoints leave it out from now on\n"));
   if (!report.left_out.empty())
     term.Say("To have one covered again: belay purge --allow PATH");
-  if (!plan.shared.empty() && !request.everywhere)
+  if (!plan.empty() && !plan.shared.empty() && !request.everywhere)
     term.Say("To erase it under the other paths too: --everywhere");
+}
+
+// A purge that leaves all as it is was not what somebody asked for.
+void TellAllStays(Terminal& term, const PurgeRequest& request, const PurgePlan& plan) {
+  const std::string path = EscapeForDisplay(*request.path);
+  if (plan.shared.empty()) {
+    term.Warn(StrCat("nothing was erased: ", path,
+                     " was a symlink, and its target is part of the checkpoints"));
+    return;
+  }
+  term.Warn(StrCat("nothing was erased: all that is stored of ", path,
+                   " is kept because of ",
+                   plan.shared.size() == 1
+                       ? Whose(request, plan.shared[0])
+                       : StrCat(std::to_string(plan.shared.size()), " other places")));
+  term.Note("To erase it there too: --everywhere, or purge those paths as well");
 }
 
 }  // namespace
@@ -239,6 +273,10 @@ ExitCode CmdPurge(CommandContext& ctx) {
   if (report.again > 0)
     ctx.term.Warn(
         "somebody stored the same content while it was being erased, and has it now");
+  if (report.plan.keeps_all()) {
+    TellAllStays(ctx.term, request, report.plan);
+    return ExitCode::kProblem;
+  }
   return report.stays.empty() && report.again == 0 ? ExitCode::kOk : ExitCode::kProblem;
 }
 

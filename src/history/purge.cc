@@ -25,7 +25,8 @@ namespace belay {
 namespace {
 
 // Tags of an operation record; docs/format.md.
-constexpr uint64_t kName = 1, kLabel = 8, kCount = 11;
+constexpr uint64_t kName = 1, kLabel = 8, kCount = 11, kPurgedPath = 12;
+constexpr std::string_view kPurgeName = "purge", kSessionLabel = "a session";
 // Of a session's and a turn's record.
 constexpr uint64_t kOfSession = 1;
 // Objects that one purge record names at most.
@@ -48,6 +49,43 @@ KnownRoots RootsIn(const LogView& log) {
     if (known.seq <= record.seq) known = {std::move(*root), record.seq};
   }
   return roots;
+}
+
+bool IsPurgeOperation(const LogRecord& record) {
+  return record.kind == RecordKind::kOperation &&
+         record.fields.Text(kName) == kPurgeName;
+}
+
+// Which paths were purged, and when: as operations say, and where none was written
+// (once, when nothing could be erased) as the root's record does, the first to have it.
+PurgeSurvey::PurgedPaths PathsPurgedIn(const LogView& log, const KnownRoots& roots) {
+  PurgeSurvey::PurgedPaths out;
+  std::unordered_map<RootId, std::vector<std::string>> left_out;
+  for (const LogRecord& record : log.records) {
+    if (!log.IsWanted(record)) continue;
+    if (auto root = ToRoot(record); root.ok()) {
+      std::vector<std::string>& before = left_out[root->id];
+      for (const std::string& path : root->purged)
+        if (std::ranges::find(before, path) == before.end())
+          out[root->id].push_back({path, record.seq});
+      before = std::move(root->purged);
+    } else if (IsPurgeOperation(record)) {
+      auto path = record.fields.Text(kPurgedPath);
+      if (!path) path = record.fields.Text(kLabel);  // of an older Belay
+      if (path && (record.fields.Text(kPurgedPath) || *path != kSessionLabel))
+        out[record.root].push_back({*path, record.seq});
+    }
+  }
+  // Several ids may mean one root.
+  std::map<std::string, std::vector<RootId>> by_path;
+  for (const auto& [id, known] : roots) by_path[known.root.path].push_back(id);
+  for (const auto& [path, ids] : by_path) {
+    if (ids.size() == 1) continue;
+    std::vector<PurgeSurvey::PurgedPath> all;
+    for (const RootId& id : ids) all.insert(all.end(), out[id].begin(), out[id].end());
+    for (const RootId& id : ids) out[id] = all;
+  }
+  return out;
 }
 
 // What the path is now; nothing when it is not there.
@@ -112,7 +150,8 @@ class Purger {
     std::unordered_set<RootId> mine{request_.root.id};
     for (const auto& [id, known] : roots_)
       if (known.root.path == request_.root.path) mine.insert(id);
-    survey_ = std::make_unique<PurgeSurvey>(store_, log_, *request_.path, mine);
+    survey_ = std::make_unique<PurgeSurvey>(store_, log_, *request_.path, mine,
+                                            PathsPurgedIn(log_, roots_));
     BELAY_OK(survey_->Run());
     PlanPath();
     return Ok();
@@ -126,6 +165,8 @@ class Purger {
     std::set<RootId> others;
     if (request_.everywhere)
       for (const SharedContent& shared : plan_.shared) others.insert(shared.root_id);
+    for (const SharedContent& shared : plan_.purged_before)
+      others.insert(shared.root_id);
     for (const LogRecord& record : log_.records)
       if (!record.root.is_zero() && dropped_.contains(record.id))
         others.insert(record.root);
@@ -160,8 +201,11 @@ class Purger {
       if (more) writer->Add(ToRecord(next, new_id(), now));
     }
     std::ranges::sort(left_out);
-    if (!plan_.empty()) AddToTheLog(*writer, now);
-    if (plan_.empty() && left_out.empty()) return Ok();
+    // Also when all of it stays, because of another path: the purge of that one then
+    // knows that this one is no reason.
+    const bool log = !plan_.empty() || !plan_.shared.empty();
+    if (log) AddToTheLog(*writer, now);
+    if (!log && left_out.empty()) return Ok();
     BELAY_TRY([[maybe_unused]] auto published, writer->Commit([&] {
       return BELAY_MUTANT("purge-trusts-its-look") ? Ok() : StillTrue();
     }));
@@ -185,13 +229,21 @@ class Purger {
     auto shared = [&](const ObjectId& id, const std::string& path) {
       auto found = survey_->others().find(id);
       if (found == survey_->others().end()) return false;
+      bool stays = false;
+      std::vector<SharedContent> before;
       for (const PurgeSurvey::Place& place : found->second) {
         auto root = roots_.find(place.root);
-        plan.shared.push_back({path, place.root,
-                               root == roots_.end() ? "" : root->second.root.path,
-                               place.path});
+        stays |= !place.purged;
+        (place.purged ? before : plan.shared)
+            .push_back({path, place.root,
+                        root == roots_.end() ? "" : root->second.root.path,
+                        place.path});
       }
-      return !request_.everywhere && !BELAY_MUTANT("purge-what-is-shared");
+      stays = stays && !request_.everywhere && !BELAY_MUTANT("purge-what-is-shared");
+      if (!stays)
+        plan.purged_before.insert(plan.purged_before.end(), before.begin(),
+                                  before.end());
+      return stays;
     };
     for (const auto& [id, content] : survey_->mine()) {
       if (shared(id, content.path)) continue;
@@ -209,6 +261,10 @@ class Purger {
     }
     plan.objects.assign(objects.begin(), objects.end());
     SortUnique(plan.shared);
+    SortUnique(plan.purged_before);
+    std::erase_if(plan.purged_before, [&](const SharedContent& before) {
+      return std::ranges::find(plan.shared, before) != plan.shared.end();
+    });
     plan_ = std::move(plan);
   }
 
@@ -306,26 +362,29 @@ class Purger {
 
   // For `belay log`. Of a session nothing but that it went.
   void AddToTheLog(BatchWriter& writer, int64_t now) {
-    auto record = [&](const RootId& root, std::string_view label, uint64_t count) {
+    auto record = [&](const RootId& root, std::string_view label, uint64_t count,
+                      const std::optional<std::string>& path) {
       LogRecord operation;
       operation.kind = RecordKind::kOperation;
       operation.id = RecordId(store_.random().NewId());
       operation.root = root;
       operation.made_ms = now;
-      operation.fields.Add(kName, "purge");
+      operation.fields.Add(kName, kPurgeName);
       operation.fields.Add(kLabel, label);
       operation.fields.AddNumber(kCount, count);
+      if (path) operation.fields.Add(kPurgedPath, *path);
       writer.Add(std::move(operation));
     };
     if (request_.path) {
-      record(request_.root.id, *request_.path, plan_.checkpoints);
+      record(request_.root.id, *request_.path, plan_.empty() ? 0 : plan_.checkpoints,
+             request_.path);
       return;
     }
     std::map<RootId, uint64_t> counts;
     for (const LogRecord& r : log_.records)
       if (!r.root.is_zero() && dropped_.contains(r.id))
         counts[r.root] += r.kind == RecordKind::kCheckpoint ? 1 : 0;
-    for (const auto& [root, count] : counts) record(root, "a session", count);
+    for (const auto& [root, count] : counts) record(root, kSessionLabel, count, {});
   }
 
   // Under `append`: nobody publishes meanwhile.
@@ -336,8 +395,10 @@ class Purger {
     BELAY_OK(ReadOn(store_, log_));
     if (log_.records.size() == before) return Ok();
     for (const LogRecord& record : log_.records) {
-      if (known.contains(record.id) || !log_.Holds(record) || record.refs.empty())
-        continue;
+      if (known.contains(record.id) || !log_.Holds(record)) continue;
+      // What we keep because of a path is kept no longer when that is purged.
+      if (IsPurgeOperation(record)) return Changed();
+      if (record.refs.empty()) continue;
       if (request_.session) return Changed();
       BELAY_TRY(bool same, survey_->LookAtOther(record));
       if (!same) return Changed();

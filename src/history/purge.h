@@ -8,7 +8,8 @@
 //     name what may still hold it and why. The packs were looked at to say so.
 //   * Content that another path has as well is named, and kept unless `everywhere`,
 //     whoever stores it meanwhile. Nothing else is lost: every wanted object that the
-//     purge does not name stays.
+//     purge does not name stays. A path that was purged itself is no reason to keep
+//     anything: what was kept because of each other goes with the last of them.
 //   * Checkpoints stay, and say `purged` in its place (core/purged.h). The name, size
 //     and hash of what was there stay in their trees: docs/erasing.md.
 //   * What is purged and still in a directory is left out of its checkpoints from then
@@ -61,14 +62,17 @@ struct PurgePlan {
   std::vector<RecordId> records;      // that will be dropped (of a session)
   std::vector<std::string> paths;     // under which something is stored, rising
   std::vector<SharedContent> shared;  // kept, or with `everywhere` erased there too
-  uint64_t versions = 0;              // contents that will be erased
-  uint64_t bytes = 0;                 // of those, as files
-  uint64_t checkpoints = 0;           // that have any of it
-  uint64_t pinned = 0;                // of a session: of them
-  uint64_t operations = 0;            // of a session: that can no longer be undone
-  bool on_disk = false;               // the path is there: it will be left out
+  std::vector<SharedContent> purged_before;  // erased there too: it was kept then
+  uint64_t versions = 0;                     // contents that will be erased
+  uint64_t bytes = 0;                        // of those, as files
+  uint64_t checkpoints = 0;                  // that have any of it
+  uint64_t pinned = 0;                       // of a session: of them
+  uint64_t operations = 0;  // of a session: that can no longer be undone
+  bool on_disk = false;     // the path is there: it will be left out
   bool links = false;  // a symlink was there: its target stays in its directory's tree
   bool empty() const { return objects.empty() && records.empty(); }
+  // Something of the path is stored, and all of it stays.
+  bool keeps_all() const { return empty() && (!shared.empty() || links); }
 };
 
 // Changes nothing.

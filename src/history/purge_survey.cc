@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/mutant.h"
 #include "core/purged.h"
 #include "restore/change.h"
 #include "scan/rules_record.h"
@@ -68,6 +69,15 @@ Result<bool> PurgeSurvey::LookAtOther(const LogRecord& record) {
 
 bool PurgeSurvey::IsOurs(const RootId& root, std::string_view path) const {
   return roots_.contains(root) && IsAtOrBelow(path, path_);
+}
+
+bool PurgeSurvey::WasPurged(const RootId& root, std::string_view path) const {
+  if (path.empty() || BELAY_MUTANT("purge-spares-the-purged")) return false;
+  auto found = purged_before_.find(root);
+  if (found == purged_before_.end()) return false;
+  return std::ranges::any_of(found->second, [&](const PurgedPath& purged) {
+    return purged.seq > seq_ && IsAtOrBelow(path, purged.path);
+  });
 }
 
 // --- what the path had ---------------------------------------------------------------

@@ -19,10 +19,22 @@ namespace belay {
 
 class PurgeSurvey {
  public:
+  // A path that was purged before, by the record with the number `seq`: what older
+  // records have under it is no reason to keep anything.
+  struct PurgedPath {
+    std::string path;
+    uint64_t seq = 0;
+  };
+  using PurgedPaths = std::unordered_map<RootId, std::vector<PurgedPath>>;
+
   // `log` must outlive it and may be read on.
   PurgeSurvey(Store& store, const LogView& log, std::string path,
-              std::unordered_set<RootId> roots)
-      : store_(store), log_(log), path_(std::move(path)), roots_(std::move(roots)) {}
+              std::unordered_set<RootId> roots, PurgedPaths purged_before)
+      : store_(store),
+        log_(log),
+        path_(std::move(path)),
+        roots_(std::move(roots)),
+        purged_before_(std::move(purged_before)) {}
 
   // All records of the log; what cannot be read stops it.
   Status Run();
@@ -37,6 +49,7 @@ class PurgeSurvey {
   struct Place {
     RootId root;
     std::string path;
+    bool purged = false;  // before, and only records older than that have it there
     auto operator<=>(const Place&) const = default;
   };
   const std::map<ObjectId, Content>& mine() const { return mine_; }
@@ -52,6 +65,7 @@ class PurgeSurvey {
   // The record that is looked at no longer has it: it was purged since.
   bool IsGone(const ObjectId& content) const;
   bool IsOurs(const RootId& root, std::string_view path) const;
+  bool WasPurged(const RootId& root, std::string_view path) const;
   Status FindMine(const LogRecord& record);
   Result<bool> MineInState(const ObjectId& state);
   Status MineBelow(const ObjectId& tree, const std::string& path);
@@ -70,7 +84,7 @@ class PurgeSurvey {
                        const std::string& path);
   Status OthersInNode(const RootId& root, const ObjectId& node);
   void AddOther(const ObjectId& id, const RootId& root, const std::string& path) {
-    if (!IsGone(id)) others_[id].insert({root, path});
+    if (!IsGone(id)) others_[id].insert({root, path, WasPurged(root, path)});
   }
 
   Store& store_;
@@ -78,6 +92,7 @@ class PurgeSurvey {
   uint64_t seq_ = 0;  // of the record that is looked at
   const std::string path_;
   const std::unordered_set<RootId> roots_;
+  const PurgedPaths purged_before_;
   std::map<ObjectId, Content> mine_;
   std::unordered_set<ObjectId> chunks_;  // of all of ours
   std::map<ObjectId, std::set<Place>> others_;

@@ -102,9 +102,10 @@ run cat c1 config.txt; expect_rc 1
 mkdir ../other; echo "password=in-two-places" | tee a >b; cp a ../other/c
 run checkpoint -m both; expect_rc 0
 (cd ../other && "$BELAY_BIN" on -q >/dev/null && "$BELAY_BIN" checkpoint -q >/dev/null) || fail "other"
-run purge a --yes; expect_rc 0; expect_in_out "nothing of a is stored that no other path has"
+run purge a --yes; expect_rc 1; expect_in_err "nothing was erased"; expect_in_err "--everywhere"
 expect_in_out "b"; expect_in_out "other"; there in-two-places
-run purge a --yes --json; expect_rc 0
+run log; expect_in_out "purge of a (all of it is kept"
+run purge a --yes --json; expect_rc 1
 expect_py "sorted(s['also'] for s in d['shared']) == ['b', 'c'] and all(s['kept'] for s in d['shared'])"
 run purge a --everywhere --yes; expect_rc 0
 gone in-two-places
@@ -112,6 +113,15 @@ for dir in . ../other; do
   (cd "$dir" && "$BELAY_BIN" checkpoint -q >/dev/null) || fail "$dir"
 done
 gone in-two-places
+run verify --read-data; expect_rc 0
+
+# Two paths that are purged one after the other do not keep content for each other.
+echo "password=each-for-the-other" | tee first >second
+run checkpoint -m pair; expect_rc 0
+run purge first --yes; expect_rc 1; expect_in_err "because of second"; there each-for-the-other
+run purge second --yes; expect_rc 0; expect_in_out "erased there too: first, which was purged before"
+gone each-for-the-other
+run cat pair first; expect_rc 1; expect_in_err "was purged"
 run verify --read-data; expect_rc 0
 
 # A name and a note: deleted, they are in no file once everything was collected.

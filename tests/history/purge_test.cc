@@ -158,6 +158,62 @@ TEST_F(PurgeTest, KeepsWhatAnotherPathHasAndNamesIt) {
   ExpectWhole();
 }
 
+TEST_F(PurgeTest, APathThatWasPurgedItselfIsNoReasonToKeepAnything) {
+  Put("a", "TOKEN=each-blames-the-other");
+  Put("dir/b", "TOKEN=each-blames-the-other");
+  Must(world.Capture("one"));
+  // Gone from the directory by then: nothing but the log knows of the purge.
+  Remove("a");
+  PurgeReport report = Must(Erase("a"));
+  EXPECT_TRUE(report.plan.keeps_all());
+  ASSERT_EQ(report.plan.shared.size(), 1u);
+  EXPECT_EQ(Has("one", "a"), "TOKEN=each-blames-the-other");
+
+  report = Must(Erase("dir"));
+  EXPECT_FALSE(report.plan.keeps_all());
+  EXPECT_EQ(report.plan.versions, 1u);
+  EXPECT_THAT(report.plan.shared, IsEmpty());
+  ASSERT_EQ(report.plan.purged_before.size(), 1u);
+  EXPECT_EQ(report.plan.purged_before[0].also, "a");
+  EXPECT_THAT(Find("each-blames-the-other"), IsEmpty());
+  EXPECT_EQ(Has("one", "a"), "purged");
+  EXPECT_EQ(Has("one", "dir/b"), "purged");
+  ExpectWhole();
+}
+
+TEST_F(PurgeTest, WhatAPurgedPathHadAfterwardsIsAReasonAgain) {
+  Put("a", "TOKEN=wanted-again");
+  Put("b", "TOKEN=wanted-again");
+  Must(world.Capture("one"));
+  EXPECT_TRUE(Must(Erase("a")).plan.keeps_all());
+  auto opened = Must(world.Open());
+  Must(AllowAgain(*opened.store, opened.root, "a", 200));
+  Must(world.Capture("two"));
+  PurgeReport report = Must(Erase("b"));
+  EXPECT_TRUE(report.plan.keeps_all()) << "somebody allowed it since";
+  EXPECT_THAT(report.plan.purged_before, IsEmpty());
+  EXPECT_EQ(Has("two", "a"), "TOKEN=wanted-again");
+}
+
+TEST_F(PurgeTest, APathOfAnotherProjectThatWasPurgedIsNoReasonEither) {
+  Put("a", "TOKEN=in-both");
+  Must(world.Capture("one"));
+  RestoreWorld other(disk, AbsPath::Literal("/other"), 5);
+  other.world.dir = world.world.dir;
+  Must(PutFile(disk, Must(other.Dir()), P("b"), "TOKEN=in-both"));
+  Must(other.Capture("theirs"));
+  EXPECT_TRUE(Must(Erase("a")).plan.keeps_all());
+  auto opened = Must(other.Open());
+  PurgeRequest request = Of(opened, "b");
+  // The content of the first one goes too: not while that is at work.
+  HeldLock busy =
+      Must(opened.store->locks().AcquireRoot(Must(world.Open()).root.id, 0));
+  EXPECT_EQ(Purge(*opened.store, request).error().code, Errc::kBusy);
+  busy = HeldLock();
+  EXPECT_EQ(Must(Purge(*opened.store, request)).plan.versions, 1u);
+  EXPECT_THAT(Find("in-both"), IsEmpty());
+}
+
 TEST_F(PurgeTest, ContentOfAnotherProjectIsShared) {
   Put(".env", "TOKEN=in-both-projects");
   Must(world.Capture("one"));
