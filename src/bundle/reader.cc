@@ -188,6 +188,11 @@ struct BundleReader::Impl {
     return Ok();
   }
 
+  // Places of what an object refers to.
+  Result<std::vector<size_t>> RefsOf(const Located& item);
+  // Of each object, whether these checkpoints need it.
+  Result<std::vector<bool>> Needed(const std::vector<size_t>& wanted);
+
   Status Check(const ProgressFn& progress);
   Status CheckRecord(const RecordHeader& header, uint64_t offset, ByteSpan stored);
   Status CheckChunks(Located& item, ByteSpan raw);
@@ -528,34 +533,87 @@ const std::vector<CatalogEntry>& BundleReader::checkpoints() const {
 }
 uint64_t BundleReader::objects() const { return impl_->items.size(); }
 
+Result<std::vector<bool>> BundleReader::Impl::Needed(
+    const std::vector<size_t>& wanted) {
+  std::vector<bool> needed(items.size(), wanted.size() == checkpoints.size());
+  if (wanted.size() == checkpoints.size()) return needed;
+  // From the end: whatever refers to an object comes behind it.
+  for (size_t i : wanted)
+    needed[at.at({ObjectType::kState, checkpoints[i].checkpoint.state})] = true;
+  for (size_t i = items.size(); i-- > 0;) {
+    if (!needed[i] || items[i].key.type == ObjectType::kBlob) continue;
+    BELAY_TRY(auto refs, RefsOf(items[i]));
+    for (size_t ref : refs) needed[ref] = true;
+  }
+  return needed;
+}
+
+Result<std::vector<size_t>> BundleReader::Impl::RefsOf(const Located& item) {
+  std::vector<size_t> out;
+  BELAY_TRY(Bytes raw, ReadItem(item, true));
+  BELAY_TRY(auto refs, ReferencesOf(item.key.type, raw));
+  for (const ObjectKey& ref : refs) {
+    auto found = at.find(ref);
+    if (found == at.end() && ref.type == ObjectType::kBlob)
+      found = at.find({ObjectType::kChunks, ref.id});
+    if (found == at.end())
+      return Error(Errc::kConflict, "the bundle changed while it was read");
+    out.push_back(found->second);
+  }
+  return out;
+}
+
+bool BundleReader::HasAny(const KeyFn& is_one) const {
+  return std::ranges::any_of(impl_->items,
+                             [&](const Located& item) { return is_one(item.key); });
+}
+
+Result<BundleReader::Lack> BundleReader::FindLack(const std::vector<size_t>& wanted,
+                                                  const KeyFn& is_gone) {
+  Impl& in = *impl_;
+  Lack lack;
+  BELAY_TRY(std::vector<bool> needed, in.Needed(wanted));
+  // In the order of the file: what an object refers to comes before it.
+  std::vector<bool> some(in.items.size()), all(in.items.size());
+  for (size_t i = 0; i < in.items.size(); ++i) {
+    const Located& item = in.items[i];
+    if (!needed[i]) continue;
+    const bool content =
+        item.key.type == ObjectType::kBlob || item.key.type == ObjectType::kChunks;
+    const bool gone = is_gone(item.key) && item.length > 0;
+    (content ? some : all)[i] = gone;
+    if (item.key.type == ObjectType::kBlob) {
+      if (gone && item.as_content) lack.contents.insert(item.key.id);
+      continue;
+    }
+    BELAY_TRY(auto refs, in.RefsOf(item));
+    for (size_t ref : refs) {
+      if (some[ref]) some[i] = true;
+      if (all[ref]) all[i] = true;
+    }
+    if (content && some[i]) lack.contents.insert(item.key.id);
+  }
+  for (const CatalogEntry& entry : in.checkpoints) {
+    const size_t state = in.at.at({ObjectType::kState, entry.checkpoint.state});
+    lack.some.push_back(some[state]);
+    lack.all.push_back(all[state]);
+  }
+  return lack;
+}
+
 Status BundleReader::CopyInto(BatchWriter& writer, const std::vector<size_t>& wanted,
                               const std::function<Status()>& check,
-                              const ProgressFn& progress) {
+                              const ProgressFn& progress,
+                              const std::unordered_set<ObjectId>& without) {
   Impl& in = *impl_;
-  std::vector<bool> needed(in.items.size(), wanted.size() == in.checkpoints.size());
-  if (wanted.size() < in.checkpoints.size()) {
-    // From the end: whatever refers to an object comes behind it.
-    for (size_t i : wanted)
-      needed[in.at.at({ObjectType::kState, in.checkpoints[i].checkpoint.state})] = true;
-    for (size_t i = in.items.size(); i-- > 0;) {
-      const Located& item = in.items[i];
-      if (!needed[i] || item.key.type == ObjectType::kBlob) continue;
-      BELAY_TRY(Bytes raw, in.ReadItem(item, true));
-      BELAY_TRY(auto refs, ReferencesOf(item.key.type, raw));
-      for (const ObjectKey& ref : refs) {
-        auto found = in.at.find(ref);
-        if (found == in.at.end() && ref.type == ObjectType::kBlob)
-          found = in.at.find({ObjectType::kChunks, ref.id});
-        if (found == in.at.end())
-          return Error(Errc::kConflict, "the bundle changed while it was read");
-        needed[found->second] = true;
-      }
-    }
-  }
+  BELAY_TRY(std::vector<bool> needed, in.Needed(wanted));
   for (size_t i = 0; i < in.items.size(); ++i) {
     const Located& item = in.items[i];
     if (progress) progress(item.offset, in.source.size());
     if (!needed[i]) continue;
+    if ((item.key.type == ObjectType::kBlob || item.key.type == ObjectType::kChunks) &&
+        without.contains(item.key.id))
+      continue;
     ObjectId put;
     if (item.key.type == ObjectType::kBlob) {
       if (!item.as_content) continue;  // comes with what it is a chunk of

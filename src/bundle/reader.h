@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "base/fs.h"
@@ -51,11 +52,24 @@ class BundleReader {
   const std::vector<CatalogEntry>& checkpoints() const;
   uint64_t objects() const;
 
-  // Puts all that the checkpoints `wanted` (places in checkpoints()) need. `check` is
-  // asked after each object, and stops it.
+  using KeyFn = std::function<bool(const ObjectKey&)>;
+  // Whether any object of it is one of those. Reads nothing.
+  bool HasAny(const KeyFn& is_one) const;
+  // What checkpoints need of objects that are not to be had.
+  struct Lack {
+    std::unordered_set<ObjectId> contents;  // those themselves, or with such a chunk
+    std::vector<bool> some;  // of each checkpoint: it needs one of these contents
+    std::vector<bool> all;   // and: a tree, a record or the state itself
+  };
+  // Content of no bytes is always to be had.
+  Result<Lack> FindLack(const std::vector<size_t>& wanted, const KeyFn& is_gone);
+
+  // Puts all that the checkpoints `wanted` (places in checkpoints()) need, but for
+  // the contents `without`. `check` is asked after each object, and stops it.
   Status CopyInto(BatchWriter& writer, const std::vector<size_t>& wanted,
                   const std::function<Status()>& check = {},
-                  const ProgressFn& progress = {});
+                  const ProgressFn& progress = {},
+                  const std::unordered_set<ObjectId>& without = {});
 
  private:
   struct Impl;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/escape.h"
 #include "bundle/import.h"
 #include "cli/checkpoint_json.h"
@@ -37,6 +39,7 @@ void WriteJson(const ImportReport& report, const std::string& root,
   json.Key("file").PathValue(file);
   json.Key("imported").Uint(report.imported);
   json.Key("bytes_stored").Uint(report.bytes_stored);
+  json.Key("purged").Uint(report.purged);
   json.Key("checkpoints").BeginArray();
   for (const ImportedCheckpoint& one : report.checkpoints) {
     json.BeginObject();
@@ -49,13 +52,20 @@ void WriteJson(const ImportReport& report, const std::string& root,
     else
       json.Null();
     json.Key("was_there").Bool(one.was_there);
+    json.Key("lacks_purged").Bool(one.lacks_purged);
+    json.Key("was_purged").Bool(one.was_purged);
     json.EndObject();
   }
   json.EndArray().EndObject();
 }
 
 void Tell(CommandContext& ctx, const ImportReport& report) {
-  const size_t there = report.checkpoints.size() - report.imported;
+  const auto there = static_cast<size_t>(
+      std::ranges::count_if(report.checkpoints, &ImportedCheckpoint::was_there));
+  if (report.imported == 0 && there < report.checkpoints.size()) {
+    ctx.term.Out("Nothing was imported\n");
+    return;
+  }
   if (report.imported == 0) {
     ctx.term.Out(report.checkpoints.size() == 1
                      ? "Nothing to do: this checkpoint is there already\n"
@@ -71,16 +81,34 @@ void Tell(CommandContext& ctx, const ImportReport& report) {
                           there == 1 ? " was there already" : " were there already"),
       "\n"));
   for (const ImportedCheckpoint& one : report.checkpoints) {
-    if (one.was_there) continue;
+    if (one.was_there || one.was_purged) continue;
     const Checkpoint& c = one.checkpoint;
     ctx.term.Say(StrCat("  ", c.id.text().substr(0, 7), "  ", LocalMinute(c.made_ms),
                         "  ", EscapeForDisplay(CheckpointTitle(c)),
                         c.id == one.id_in_bundle
                             ? std::string()
                             : StrCat("  (", one.id_in_bundle.text().substr(0, 7),
-                                     " in the bundle, an id that is taken here)")));
+                                     " in the bundle, an id that is taken here)"),
+                        one.lacks_purged ? "  (without what was purged)" : ""));
   }
   ctx.term.Say("See them with: belay list");
+}
+
+// What did not come, because it was erased here.
+ExitCode TellPurged(Terminal& term, const ImportReport& report) {
+  if (report.purged > 0)
+    term.Warn(StrCat(CountText(report.purged, "content"), " in the bundle ",
+                     report.purged == 1 ? "was" : "were",
+                     " purged here before and did not come back; belay show REF names "
+                     "the files"));
+  ExitCode code = ExitCode::kOk;
+  for (const ImportedCheckpoint& one : report.checkpoints) {
+    if (!one.was_purged) continue;
+    code = ExitCode::kProblem;
+    term.Warn(StrCat(one.id_in_bundle.text().substr(0, 7),
+                     " was not imported: it was purged here, with its session"));
+  }
+  return code;
 }
 
 }  // namespace
@@ -124,7 +152,7 @@ ExitCode CmdImport(CommandContext& ctx) {
   } else {
     Tell(ctx, *report);
   }
-  return ExitCode::kOk;
+  return TellPurged(ctx.term, *report);
 }
 
 }  // namespace belay

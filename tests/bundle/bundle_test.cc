@@ -1,6 +1,7 @@
 // Bundles between two machines: what is in them, what is not, and what becomes of it.
 
 #include "bundle/format.h"
+#include "core/purged.h"
 #include "core/state_view.h"
 #include "store/gc.h"
 #include "store/pack_format.h"
@@ -259,6 +260,136 @@ TEST_F(Bundle, WhatWasPurgedIsLeftOutToo) {
               ::testing::Contains(SkippedPath{"new", Skip::kPurged}));
   Must(to.Import(out.bytes));
   EXPECT_FALSE(to.Holds(to.Entry("three").checkpoint).contains("new"));
+}
+
+// As `belay purge` publishes it. The bytes go with the next collection.
+void PurgeIn(Machine& m, const std::vector<ObjectKey>& keys) {
+  auto opened = Must(m.world.Open());
+  auto writer = Must(opened.store->Begin());
+  writer->Add(MakePurge(RecordId(m.world.world.random.NewId()), 1, keys, "test",
+                        /*erased=*/true));
+  Must(writer->Commit());
+}
+void DropIn(Machine& m, const std::vector<RecordId>& ids) {
+  auto opened = Must(m.world.Open());
+  auto writer = Must(opened.store->Begin());
+  writer->Add(MakeDrop(RecordId(m.world.world.random.NewId()), 1, ids));
+  Must(writer->Commit());
+  Must(CollectGarbage(*opened.store, {.everything = true}));
+}
+std::vector<ObjectKey> ContentKeys(Machine& m, const std::string& name,
+                                   const std::string& path) {
+  auto opened = Must(m.world.Open());
+  const Checkpoint c =
+      Must(opened.catalog->Find(opened.root.id, name)).entry.checkpoint;
+  const ObjectId tree = Must(opened.store->GetState(c.state)).tree;
+  const ObjectId id = Must(FindInTree(tree, P(path), TreesOf(*opened.store)))->id;
+  return {{ObjectType::kBlob, id}, {ObjectType::kChunks, id}};
+}
+void ExpectWhole(Machine& m) {
+  auto opened = Must(m.world.Open());
+  const VerifyReport whole = Must(VerifyStore(*opened.store, {.read_data = true}));
+  EXPECT_TRUE(whole.clean()) << (whole.damage.empty() ? "" : whole.damage[0]);
+}
+
+// Kills the mutant import-brings-back.
+TEST_F(Bundle, ImportDoesNotBringBackWhatWasPurged) {
+  const Bytes bundle = Must(from.Export({"one", "three"})).bytes;
+  const auto small = ContentKeys(from, "three", "new");
+  const auto big = ContentKeys(from, "one", "big");
+  const RecordId one = from.Entry("one").checkpoint.id;
+  const RecordId three = from.Entry("three").checkpoint.id;
+  PurgeIn(from, small);
+  PurgeIn(from, big);
+  DropIn(from, {one, three});
+
+  ImportReport report = Must(from.Import(bundle));
+  EXPECT_EQ(report.imported, 2u);
+  EXPECT_EQ(report.purged, 2u);
+  EXPECT_TRUE(report.checkpoints[0].lacks_purged);
+  EXPECT_TRUE(report.checkpoints[1].lacks_purged);
+  {
+    auto opened = Must(from.world.Open());
+    for (const auto& keys : {small, big})
+      EXPECT_EQ(opened.store->ReadContentBytes(keys[0].id, 64 << 20).error().code,
+                Errc::kPurged);
+    const Checkpoint c =
+        Must(opened.catalog->Find(opened.root.id, "three")).entry.checkpoint;
+    const Heads heads = Must(Heads::Read(*opened.store));
+    const Purged purged = Must(PurgedSince(*opened.store, heads, opened.root, c.seq));
+    EXPECT_TRUE(purged.Lacks(small[0].id));
+    EXPECT_FALSE(purged.Lacks(ContentKeys(from, "three", "src/main.c")[0].id));
+  }
+  ExpectWhole(from);
+  // Found again, by its id.
+  EXPECT_EQ(Must(from.Import(bundle)).imported, 0u);
+  // And nothing of it on another machine.
+  report = Must(to.Import(bundle));
+  EXPECT_EQ(report.purged, 0u);
+  EXPECT_EQ(to.Holds(to.Entry("three").checkpoint).at("new"), "3");
+}
+
+TEST_F(Bundle, WhatSomebodyStoredSinceThePurgeIsImported) {
+  const Bytes bundle = Must(from.Export({"three"})).bytes;
+  PurgeIn(from, ContentKeys(from, "three", "new"));
+  DropIn(from, {from.Entry("three").checkpoint.id});
+  from.Put("elsewhere", "3");
+  Must(from.world.Capture("since"));
+  EXPECT_EQ(Must(from.Import(bundle)).purged, 0u);
+  EXPECT_EQ(from.Holds(from.Entry("three").checkpoint).at("new"), "3");
+  EXPECT_EQ(from.Holds(from.Entry("since").checkpoint).at("elsewhere"), "3");
+  ExpectWhole(from);
+}
+
+TEST_F(Bundle, ContentOfNoBytesIsNoSecret) {
+  const Bytes bundle = Must(from.Export({"one"})).bytes;
+  PurgeIn(from, ContentKeys(from, "one", "empty"));
+  DropIn(from, {from.Entry("one").checkpoint.id, from.Entry("two").checkpoint.id,
+                from.Entry("three").checkpoint.id});
+  EXPECT_EQ(Must(from.Import(bundle)).purged, 0u);
+  EXPECT_EQ(from.Holds(from.Entry("one").checkpoint).at("empty"), "");
+}
+
+TEST_F(Bundle, ACheckpointThatWasErasedWithItsSessionStaysAway) {
+  const Bytes bundle = Must(to.Import(Must(from.Export(all)).bytes)).imported == 3
+                           ? Must(to.Export(all)).bytes
+                           : Bytes();
+  const Checkpoint three = to.Entry("three").checkpoint;
+  PurgeIn(to, {{ObjectType::kState, three.state}});
+  DropIn(to, {three.id});
+  const ImportReport report = Must(to.Import(bundle));
+  EXPECT_EQ(report.imported, 0u);
+  ASSERT_EQ(report.checkpoints.size(), 3u);
+  EXPECT_TRUE(report.checkpoints[2].was_purged);
+  EXPECT_EQ(to.Checkpoints().size(), 2u);
+  ExpectWhole(to);
+}
+
+TEST_F(Bundle, WhoPurgesOrStoresWhileItIsImportedIsHeeded) {
+  const Bytes bundle = Must(from.Export({"three"})).bytes;
+  const auto keys = ContentKeys(from, "three", "new");
+  auto source = BundleInMemory(bundle);
+  auto reader = Must(BundleReader::Open(*source));
+  auto import = [&](const std::function<void()>& meanwhile) {
+    auto opened = Must(to.world.Open());
+    bool once = false;
+    ImportRequest request{
+        .root = opened.root, .settings = &to.world.settings, .lock_wait_ms = 200};
+    request.progress = [&](uint64_t, uint64_t) {
+      if (!once) meanwhile();
+      once = true;
+    };
+    return Must(ImportBundle(*opened.store, *reader, request));
+  };
+  EXPECT_EQ(import([&] { PurgeIn(to, keys); }).purged, 1u);
+  EXPECT_FALSE(Must(Must(to.world.Open()).store->HasContent(keys[0].id)));
+  ExpectWhole(to);
+
+  DropIn(to, {to.Entry("three").checkpoint.id});
+  to.Put("mine", "3");
+  EXPECT_EQ(import([&] { Must(to.world.Capture("mine")); }).purged, 0u);
+  EXPECT_EQ(to.Holds(to.Entry("mine").checkpoint).at("mine"), "3");
+  ExpectWhole(to);
 }
 
 TEST_F(Bundle, OneImportAtATime) {

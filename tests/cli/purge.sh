@@ -124,6 +124,24 @@ gone each-for-the-other
 run cat pair first; expect_rc 1; expect_in_err "was purged"
 run verify --read-data; expect_rc 0
 
+# A bundle does not bring back what was purged, and says so.
+echo "password=in-a-bundle" >bundled; echo plain >beside
+run checkpoint -m packed; expect_rc 0
+run export packed -o "$scratch/packed"; expect_rc 0
+run purge bundled --yes; expect_rc 0; gone in-a-bundle
+run delete packed --yes; expect_rc 0
+run import "$scratch/packed"; expect_rc 0; expect_in_err "purged here before"; gone in-a-bundle
+run cat packed bundled; expect_rc 1; expect_in_err "was purged"
+run cat packed beside; expect_rc 0; expect_out "plain
+"
+run show packed --json; expect_py "'bundled' in d['purged'] and 'beside' not in d['purged']"
+run delete packed --yes; expect_rc 0
+run import "$scratch/packed" --json; expect_rc 0
+expect_py "d['purged'] > 0 and d['checkpoints'][0]['lacks_purged'] and not d['checkpoints'][0]['was_purged']"
+run rollback packed --dry-run --json; expect_rc 0
+expect_py "('bundled', 'purged') in [(k['path'], k['why']) for k in d['kept']]"
+run verify --read-data; expect_rc 0; gone in-a-bundle
+
 # A name and a note: deleted, they are in no file once everything was collected.
 run checkpoint -m name-is-hunter2 --note "note-is-hunter3"; expect_rc 0
 there name-is-hunter2; there note-is-hunter3

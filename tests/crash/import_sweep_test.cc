@@ -1,5 +1,5 @@
 // An import that is cut off at every call: all its checkpoints are there, or none, the
-// store is whole, and importing again brings them.
+// store is whole, and importing again brings them, but for what was purged.
 //
 // A slice by default; BELAY_FULL=1 visits every point.
 
@@ -17,6 +17,8 @@ namespace belay::test {
 namespace {
 
 const AbsPath kTop = AbsPath::Literal("/home/me");
+
+const ObjectId kPurged = Sha256::Of(AsBytes("first"));
 
 RestoreWorld WorldAt(Fs& fs, const AbsPath& top, uint64_t seed, uint32_t uid) {
   RestoreWorld world(fs, top, seed, uid);
@@ -47,6 +49,14 @@ class ImportScene {
     BELAY_TRY(Fd dir, world.Dir());
     BELAY_OK(PutFile(fs, dir, P("here"), "before"));
     BELAY_TRY([[maybe_unused]] Captured base, world.Capture("base"));
+    // Something of the bundle was purged here.
+    BELAY_TRY(auto opened, world.Open());
+    BELAY_TRY(auto writer, opened.store->Begin());
+    writer->Add(
+        MakePurge(RecordId(world.world.random.NewId()), 1,
+                  {{ObjectType::kBlob, kPurged}, {ObjectType::kChunks, kPurged}},
+                  "path", /*erased=*/true));
+    BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
     return Ok();
   }
   Status Import(Fs& fs, const AbsPath& top, uint32_t uid, uint64_t seed,
@@ -101,6 +111,8 @@ class ImportScene {
     BELAY_TRY(auto opened, world.Open());
     BELAY_TRY(VerifyReport report, VerifyStore(*opened.store, {.read_data = true}));
     if (!report.clean()) return Error(Errc::kCorrupt, "damage: " + report.damage[0]);
+    BELAY_TRY(bool back, opened.store->HasContent(kPurged));
+    if (back) return Error(Errc::kCorrupt, "what was purged came back");
     return Ok();
   }
 
