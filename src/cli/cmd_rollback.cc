@@ -26,10 +26,13 @@ ExitCode CodeFor(const Plan& plan) {
 
 // Nothing had to be done, or nothing could be.
 ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
-                     const Checkpoint& target) {
+                     const Checkpoint& target, bool of_paths) {
   const Plan& plan = outcome.plan;
   if (IsIncomplete(plan))
     ctx.term.Say(StrCat("Nothing was changed; not all is as in ", TargetText(target)));
+  else if (of_paths && !plan.kept.empty())
+    ctx.term.Say(
+        StrCat("Nothing was changed; not all of it is held by ", TargetText(target)));
   else
     ctx.term.Say(StrCat("Nothing to do: everything ", plan.kept.empty() ? "" : "else ",
                         "is as in ", TargetText(target)));
@@ -99,6 +102,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   request.plan.settings_unknown = !settings.complete;
   request.plan.select = std::move(*selected);
+  const bool of_paths = !request.plan.select.empty();
   request.plan.delete_ignored = ctx.args.has("--delete-ignored");
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
   request.force = ctx.args.has("--force");
@@ -125,8 +129,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
                   dry || preview->plan.changes.empty() ? CodeFor(preview->plan)
                                                        : ExitCode::kProblem);
     WarnAbout(ctx.term, *preview);
-    WarnAboutMissing(ctx.term, *preview);
-    if (preview->plan.changes.empty()) return NothingDone(ctx, *preview, checkpoint);
+    WarnAboutMissing(ctx.term, *preview, checkpoint);
+    if (preview->plan.changes.empty())
+      return NothingDone(ctx, *preview, checkpoint, of_paths);
     ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
                         AffectedText(preview->plan), "\n",
                         PlanText(preview->plan, ctx.term.verbose())));
@@ -164,8 +169,8 @@ ExitCode CmdRollback(CommandContext& ctx) {
   if (done->operation) ctx.term.WorkIsDone();
   if (ctx.term.json()) return Show(ctx, *done, checkpoint, CodeFor(done->plan));
   WarnAbout(ctx.term, *done);
-  WarnAboutMissing(ctx.term, *done);
-  if (!done->operation) return NothingDone(ctx, *done, checkpoint);
+  WarnAboutMissing(ctx.term, *done, checkpoint);
+  if (!done->operation) return NothingDone(ctx, *done, checkpoint, of_paths);
   ctx.term.Say(StrCat("rolled back ", AffectedText(done->plan), " to ",
                       TargetText(checkpoint), "; undo with `belay undo`"));
   if (!agreed) SayDeleted(ctx.term, done->plan);

@@ -23,6 +23,17 @@ std::string MissingText(const KeptPath& kept, bool dry_run) {
                 kept.why, ")");
 }
 
+// What a person may do about what was not brought back, said once of each reason.
+std::string WayOut(const KeptPath& kept, const std::string& ref) {
+  const std::string path = EscapeForDisplay(kept.path);
+  if (kept.why == "nested_repository")
+    return StrCat(
+        "  a repository that is new since stays whole; what the checkpoint has "
+        "of it can be had with: belay cat ",
+        ref, " ", path, " >FILE (of a directory: belay ls ", ref, " ", path, ")");
+  return "";
+}
+
 // "14 files", "1 file and 2 directories".
 std::string CountsText(uint64_t files, uint64_t dirs) {
   std::string text;
@@ -115,10 +126,18 @@ bool IsIncomplete(const Plan& plan) {
                      [](const KeptPath& kept) { return kept.wanted; });
 }
 
-void WarnAboutMissing(Terminal& term, const Outcome& outcome) {
+void WarnAboutMissing(Terminal& term, const Outcome& outcome,
+                      const Checkpoint& target) {
   size_t count = 0;
-  for (const KeptPath& kept : outcome.plan.kept)
-    if (kept.wanted && ++count <= kShown) term.Warn(MissingText(kept, outcome.dry_run));
+  std::vector<std::string_view> explained;
+  for (const KeptPath& kept : outcome.plan.kept) {
+    if (!kept.wanted || ++count > kShown) continue;
+    term.Warn(MissingText(kept, outcome.dry_run));
+    if (std::ranges::find(explained, kept.why) != explained.end()) continue;
+    explained.push_back(kept.why);
+    if (std::string way = WayOut(kept, target.id.text().substr(0, 7)); !way.empty())
+      term.Note(way);
+  }
   if (count > kShown)
     term.Warn(StrCat("... and ", std::to_string(count - kShown), " more"));
 }

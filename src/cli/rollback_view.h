@@ -20,8 +20,8 @@ std::string AffectedText(const Plan& plan);
 // The target has something that cannot be brought back: the command does, or did, the
 // rest, and exits 1.
 bool IsIncomplete(const Plan& plan);
-// One warning each, of the first few.
-void WarnAboutMissing(Terminal& term, const Outcome& outcome);
+// One warning each, of the first few, and what can be done about it.
+void WarnAboutMissing(Terminal& term, const Outcome& outcome, const Checkpoint& target);
 // The first ten lines and how many more there are, or all.
 std::vector<std::string> FirstOf(std::vector<std::string> lines, bool all);
 

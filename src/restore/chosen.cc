@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/escape.h"
-#include "core/state_view.h"
 
 namespace belay {
 
@@ -17,21 +16,32 @@ void ResolveSelection(Store& store, Looker& looker, const ObjectId& target,
   });
 }
 
-Status CheckSelection(Store& store, Looker& looker, const ObjectId& target,
-                      Selection& selection) {
+Result<std::vector<NotHeld>> CheckSelection(Store& store, Looker& looker,
+                                            const StateView& target,
+                                            Selection& selection) {
+  std::vector<NotHeld> out;
   for (const std::string& named : selection.Unused()) {
-    if (!Selection::IsGlob(named)) {
+    if (named.empty()) continue;  // the root
+    if (auto path = RelPath::Parse(named); path.ok()) {
+      auto then = FindInTree(target.state.tree, *path, TreesOf(store));
+      if (then.ok() && *then) continue;  // as it was
       auto there = looker.Stat(named);
-      auto path = RelPath::Parse(named);
-      if (there.ok() && *there) continue;  // as it was
-      if (path.ok()) {
-        auto then = FindInTree(target, *path, TreesOf(store));
-        if (then.ok() && *then) continue;
+      if (there.ok() ? there->has_value() : there.error().code == Errc::kRefused) {
+        const bool is_dir = there.ok() && (*there)->type == FileType::kDirectory;
+        out.push_back({.path = named, .is_dir = is_dir});
+        continue;
       }
-    } else {
+      const std::vector<SkippedPath> skipped = target.Skipped();
+      auto left = std::ranges::find(skipped, named, &SkippedPath::path);
+      if (left != skipped.end()) {
+        out.push_back({.path = named, .left_out = left->why});
+        continue;
+      }
+    }
+    if (Selection::IsGlob(named)) {
       // It may match what is the same in both; that is in the target.
       Status walked =
-          WalkTree(target, "", TreesOf(store),
+          WalkTree(target.state.tree, "", TreesOf(store),
                    [&](const std::string& path, const TreeEntry&) -> Status {
                      if (selection.Has(path)) return Error(Errc::kExists, "found");
                      return Ok();
@@ -43,7 +53,7 @@ Status CheckSelection(Store& store, Looker& looker, const ObjectId& target,
     return Error(Errc::kInvalid, "neither the checkpoint nor the directory has " +
                                      EscapeForDisplay(named));
   }
-  return Ok();
+  return out;
 }
 
 }  // namespace belay

@@ -30,6 +30,12 @@ struct Pair {
   std::optional<TreeEntry> now, target;
 };
 
+// Nothing at or below `path` is touched.
+struct Barrier {
+  std::string path, why;
+  bool said = false;  // it is among what stays
+};
+
 class Planner {
  public:
   Planner(const PlanInput& input, const PlanOptions& options)
@@ -71,7 +77,7 @@ class Planner {
     BELAY_OK(LookForIgnored());
     BELAY_OK(EmptyDirectories());
     NameUnreadable();
-    BELAY_OK(CheckSelection(in_.store, looker_, in_.target.state.tree, selection_));
+    BELAY_OK(NameNotHeld());
     std::sort(plan_.changes.begin(), plan_.changes.end(), ByPath);
     std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
     std::sort(plan_.kept.begin(), plan_.kept.end(),
@@ -98,6 +104,14 @@ class Planner {
     stays_.insert(path);
   }
 
+  // Nothing at or below `path` is touched. Where somebody chose only something below
+  // it, that is named for the same reason as it comes up (Decide).
+  void Bar(const std::string& path, std::string why, bool wanted = false) {
+    const bool said = selection_.Has(path);
+    if (said) Keep(path, why, wanted);
+    barriers_.push_back({path, std::move(why), said});
+  }
+
   // --- 1. where the trees differ, reading only subtrees that do ----------------------
   Status Compare() {
     struct Both {
@@ -108,7 +122,7 @@ class Planner {
     while (!waiting.empty()) {
       Both both = std::move(waiting.back());
       waiting.pop_back();
-      if (both.now == both.target) continue;
+      if (both.now == both.target || !selection_.MayHaveBelow(both.path)) continue;
       Tree now, target;
       if (!both.now.is_zero()) {
         BELAY_TRY(now, in_.now_trees(both.now));
@@ -153,17 +167,27 @@ class Planner {
           .WithHint("restore the rest with --skip-damaged");
     }
     for (const auto& [path, error] : damaged_) {
-      Keep(path, error.code == Errc::kPurged ? "purged" : "damaged");
-      barriers_.push_back(path);
+      const char* why = error.code == Errc::kPurged ? "purged" : "damaged";
+      Keep(path, why);
+      barriers_.push_back({path, why, true});
     }
     return Ok();
   }
 
   // --- 2. what to do about each ------------------------------------------------------
+  // One that was named, if there is any.
+  const Barrier* BarrierBefore(const std::string& path) const {
+    const Barrier* found = nullptr;
+    for (const Barrier& barrier : barriers_) {
+      const std::string& at = barrier.path;
+      if (!at.empty() && path != at && !IsBelow(path, at)) continue;
+      if (barrier.said) return &barrier;
+      if (found == nullptr) found = &barrier;
+    }
+    return found;
+  }
   bool BehindBarrier(const std::string& path) const {
-    for (const std::string& barrier : barriers_)
-      if (barrier.empty() || path == barrier || IsBelow(path, barrier)) return true;
-    return false;
+    return BarrierBefore(path) != nullptr;
   }
 
   // A directory of the target that is not there; made when something below it comes.
@@ -191,19 +215,20 @@ class Planner {
 
   Status Decide(const Pair& pair) {
     (void)selection_.Has(pair.path);
-    if (BehindBarrier(pair.path)) {
+    if (const Barrier* barrier = BarrierBefore(pair.path)) {
       stays_.insert(pair.path);
+      if (!barrier->said && !BELAY_MUTANT("forget-chosen-below"))
+        Bar(pair.path, barrier->why, pair.target && barrier->why != "purged");
       return Ok();
     }
     if (auto foreign = foreign_.find(pair.path); foreign != foreign_.end()) {
-      if (selection_.Has(pair.path)) Keep(pair.path, std::string(foreign->second));
-      barriers_.push_back(pair.path);
+      Bar(pair.path, std::string(foreign->second),
+          pair.target && foreign->second != "purged");
       return Ok();
     }
     // Nothing takes the place of what is there now: what the target had is not known.
     if (WasPurged(pair)) {
-      if (selection_.Has(pair.path)) Keep(pair.path, "purged");
-      barriers_.push_back(pair.path);
+      Bar(pair.path, "purged");
       return Ok();
     }
     if (pair.now && pair.target) return DecideBoth(pair);
@@ -232,8 +257,7 @@ class Planner {
     if (now_dir && then_dir) {
       BELAY_TRY(bool nested, IsNewRepository(pair.path));
       if (nested) {
-        if (selection_.Has(pair.path)) Keep(pair.path, "nested_repository", true);
-        barriers_.push_back(pair.path);
+        Bar(pair.path, "nested_repository", true);
         return Ok();
       }
     }
@@ -298,15 +322,15 @@ class Planner {
     const bool is_dir = IsDir(pair.now);
     const bool partial = options_.partial && !BELAY_MUTANT("partial-deletes");
     if (partial || options_.settings_unknown) {
-      if (!is_dir) Keep(pair.path, partial ? "partial" : "settings_unknown");
+      if (!is_dir && selection_.Has(pair.path))
+        Keep(pair.path, partial ? "partial" : "settings_unknown");
       stays_.insert(pair.path);
       return Ok();
     }
     if (is_dir) {
       BELAY_TRY(bool nested, IsNewRepository(pair.path));
       if (nested) {
-        Keep(pair.path, "nested_repository");
-        barriers_.push_back(pair.path);
+        Bar(pair.path, "nested_repository");
         return Ok();
       }
     }
@@ -347,23 +371,19 @@ class Planner {
           skipped != skipped_now_.end() &&
           (skipped->second == "other_root" || skipped->second == "other_mount" ||
            skipped->second == "git_dir" || skipped->second == "special")) {
-        if (selection_.Has(pair.path)) Keep(pair.path, skipped->second, true);
-        barriers_.push_back(pair.path);
+        Bar(pair.path, skipped->second, true);
         return Ok();
       }
       auto looked = looker_.Look(pair.path, in_.sink);
       if (!looked.ok()) {
         if (looked.error().code != Errc::kRefused) return std::move(looked).error();
-        if (selection_.Has(pair.path)) Keep(pair.path, "unreadable", true);
-        barriers_.push_back(pair.path);
+        Bar(pair.path, "unreadable", true);
         return Ok();
       }
       if (*looked) {
         Looked& there = **looked;
         if (there.special || there.stat.mount_root) {
-          if (selection_.Has(pair.path))
-            Keep(pair.path, there.special ? "special" : "other_mount", true);
-          barriers_.push_back(pair.path);
+          Bar(pair.path, there.special ? "special" : "other_mount", true);
           return Ok();
         }
         PathState before = StateOf(there.state);
@@ -578,6 +598,33 @@ class Planner {
         Keep(skipped.path, "unreadable");
   }
 
+  // What somebody chose by its name and neither tree has.
+  Status NameNotHeld() {
+    for (const std::string& named : selection_.Unused())
+      if (const Barrier* barrier = BarrierBefore(named);
+          barrier != nullptr && barrier->said)
+        (void)selection_.Has(named);  // with the whole
+    BELAY_TRY(const std::vector<NotHeld> chosen,
+              CheckSelection(in_.store, looker_, in_.target, selection_));
+    for (const NotHeld& one : chosen) {
+      BELAY_TRY(std::string why, WhyNotHeld(one));
+      if (!stays_.contains(one.path)) Keep(one.path, std::move(why));
+    }
+    return Ok();
+  }
+
+  Result<std::string> WhyNotHeld(const NotHeld& one) {
+    if (one.left_out != Skip::kNone) return std::string(SkipName(one.left_out));
+    for (std::string at = one.path; !at.empty(); at = ParentOf(at)) {
+      if (auto skipped = skipped_now_.find(at); skipped != skipped_now_.end())
+        return skipped->second;
+      if (auto foreign = foreign_.find(at); foreign != foreign_.end())
+        return std::string(foreign->second);
+    }
+    BELAY_TRY(StateRules::Verdict then, rules_.Ask(one.path, one.is_dir));
+    return then.covered ? "ignored_now" : then.why;
+  }
+
   const PlanInput& in_;
   const PlanOptions& options_;
   Looker looker_;
@@ -590,7 +637,7 @@ class Planner {
   std::vector<Pair> pairs_;
   std::vector<std::pair<std::string, Error>> damaged_;
   std::map<std::string, std::string_view> foreign_;
-  std::vector<std::string> barriers_;       // nothing at or below is touched
+  std::vector<Barrier> barriers_;
   std::unordered_set<std::string> absent_;  // directories that are not on disk
   std::unordered_set<std::string> stays_;
   std::map<std::string, PathChange> unasked_dirs_;

@@ -1,0 +1,99 @@
+// What a plan says of paths that stay: whatever was asked for and cannot be had, is not
+// held, or lies behind something that is not ours is named, with the reason.
+
+#include "support/restore_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class KeptTest : public RestoreTest {
+ protected:
+  void Protect(std::string_view path) {
+    auto opened = Must(world.Open());
+    const AbsPath inner = world.project.Join(P(path));
+    Fd dir = Must(disk.OpenDir(inner));
+    Must(RegisterRoot(*opened.store, *opened.catalog, inner, Must(disk.Stat(dir)), {}));
+  }
+  // "path why", and "!" behind what the target has; nothing else may be done.
+  std::string Says(std::vector<std::string> select) {
+    world.plan.select = std::move(select);
+    const std::string before = Tree();
+    Outcome done = Must(world.Rollback("start"));
+    EXPECT_EQ(Steps(done.plan), "");
+    EXPECT_EQ(Tree(), before);
+    return Marked(done.plan);
+  }
+  static std::string Marked(const Plan& plan) {
+    std::string out;
+    for (const KeptPath& kept : plan.kept)
+      out += (out.empty() ? "" : ", ") + kept.path + " " + kept.why +
+             (kept.wanted ? "!" : "");
+    return out;
+  }
+};
+
+TEST_F(KeptTest, WhatWasChosenInARepositoryThatIsNewIsNamed) {
+  Put("d/a", "1");
+  Put("d/sub/b", "1");
+  Put("d/same", "1");
+  Must(world.Capture("start"));
+  Put("d/.git/HEAD", "ref: refs/heads/main\n");
+  Put("d/a", "2");
+  Remove("d/sub/b");
+  Put("d/new", "2");
+  EXPECT_EQ(Says({"d/a"}), "d/a nested_repository!");
+  EXPECT_EQ(Says({"d/sub/b"}), "d/sub/b nested_repository!");
+  EXPECT_EQ(Says({"d/sub"}), "d/sub nested_repository!");
+  EXPECT_EQ(
+      Says({"d/*"}),
+      "d/a nested_repository!, d/new nested_repository, d/sub nested_repository!");
+  EXPECT_EQ(Says({"d"}), "d nested_repository!");
+  EXPECT_EQ(Says({"d/same"}), "");
+}
+
+TEST_F(KeptTest, WhatWasChosenInAnotherRootIsNamed) {
+  Put("in/g", "1");
+  Must(world.Capture("start"));
+  Protect("in");
+  Put("in/g", "2");
+  Put("in/new", "2");
+  EXPECT_EQ(Says({"in/g"}), "in/g other_root!");
+  EXPECT_EQ(Says({"in/new"}), "in/new other_root");
+  Remove("in");
+  EXPECT_EQ(Says({"in/g"}), "in/g other_root!");
+}
+
+TEST_F(KeptTest, WhatWasChosenAndIsTooLargeThenAndNowIsNamed) {
+  world.settings.max_file_size = {.bytes = 1024};
+  Put("big", std::string(5000, 'x'));
+  Must(world.Capture("start"));
+  Put("big", std::string(5001, 'y'));
+  EXPECT_EQ(Says({"big"}), "big too_large");
+  Remove("big");
+  EXPECT_EQ(Says({"big"}), "big too_large");
+}
+
+TEST_F(KeptTest, WhatWasChosenAndIsIgnoredThenAndNowIsNamed) {
+  Put(".gitignore", "*.x\n");
+  Put("q.x", "1");
+  Put("[q].x", "1");
+  Must(world.Capture("start"));
+  Put("q.x", "2");
+  EXPECT_EQ(Says({"q.x"}), "q.x ignored_then");
+  EXPECT_EQ(Says({"[q].x"}), "[q].x ignored_then");
+  world.plan.select = {"r.x"};
+  EXPECT_FALSE(world.Preview("start").ok());
+}
+
+TEST_F(KeptTest, NobodyElsesPathsAreNamed) {
+  Put("a", "1");
+  Must(world.Capture("start"));
+  Put("clone/.git/HEAD", "ref: refs/heads/main\n");
+  Put("clone/x", "2");
+  Put("unborn/.git/HEAD", "ref: refs/heads/main\n");
+  Put("unborn/x", "2");
+  EXPECT_EQ(Says({"clone"}), "clone nested_repository");
+}
+
+}  // namespace
+}  // namespace belay::test
