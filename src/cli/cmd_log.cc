@@ -41,7 +41,7 @@ std::string DeedTitle(const Row& row) {
     return StrCat("purge of ", EscapeForDisplay(row.operation.label), " (",
                   // A session may have had prompts alone.
                   row.checkpoints == 0 && row.operation.label != "a session"
-                      ? "all of it is kept because of other paths"
+                      ? "no checkpoint lost anything"
                       : CountText(row.checkpoints, "checkpoint"),
                   ")");
   return StrCat(row.deed, " '", EscapeForDisplay(row.operation.label), "'",

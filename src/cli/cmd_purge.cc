@@ -48,6 +48,7 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
     json.Key("root").PathValue(shared.root);
     json.Key("also").PathValue(shared.also);
     json.Key("kept").Bool(!request.everywhere);
+    json.Key("part").Bool(shared.part);
     json.EndObject();
   }
   json.EndArray();
@@ -57,6 +58,7 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
     json.Key("path").PathValue(shared.path);
     json.Key("root").PathValue(shared.root);
     json.Key("also").PathValue(shared.also);
+    json.Key("part").Bool(shared.part);
     json.EndObject();
   }
   json.EndArray();
@@ -92,15 +94,18 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
   more(plan.paths.size(), "paths");
   for (size_t i = 0; i < plan.shared.size() && i < kShown; ++i) {
     const SharedContent& shared = plan.shared[i];
-    term.Say(StrCat(request.everywhere ? "  erased there too: " : "  kept, because of ",
-                    Whose(request, shared), " (the same content as ",
-                    EscapeForDisplay(shared.path), ")"));
+    term.Say(StrCat(
+        request.everywhere ? "  erased there too: " : "  kept, because of ",
+        Whose(request, shared),
+        shared.part ? " (a part of it is the same as in " : " (the same content as ",
+        EscapeForDisplay(shared.path), ")"));
   }
   more(plan.shared.size(), "places that have the same content");
   for (size_t i = 0; i < plan.purged_before.size() && i < kShown; ++i)
     term.Say(StrCat("  erased there too: ", Whose(request, plan.purged_before[i]),
-                    ", which was purged before and kept until now (the same content "
-                    "as ",
+                    ", which was purged before and kept until now (",
+                    plan.purged_before[i].part ? "a part of it is the same as in "
+                                               : "the same content as ",
                     EscapeForDisplay(plan.purged_before[i].path), ")"));
   more(plan.purged_before.size(), "places that were purged before");
   if (plan.pinned > 0)

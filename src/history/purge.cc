@@ -124,7 +124,11 @@ std::optional<ObjectId> HashOnDisk(Fs& fs, const Root& root, const std::string& 
 
 void SortUnique(std::vector<SharedContent>& shared) {
   auto key = [](const SharedContent& s) { return std::tie(s.path, s.root, s.also); };
-  std::ranges::sort(shared, {}, key);
+  // All of it says more than a part of it.
+  std::ranges::sort(shared, [](const SharedContent& a, const SharedContent& b) {
+    return std::tie(a.path, a.root, a.also, a.part) <
+           std::tie(b.path, b.root, b.also, b.part);
+  });
   // Not ranges::unique: clang 14 does not compile what it returns.
   auto same = [&](const SharedContent& a, const SharedContent& b) {
     return key(a) == key(b);
@@ -153,8 +157,7 @@ class Purger {
     survey_ = std::make_unique<PurgeSurvey>(store_, log_, *request_.path, mine,
                                             PathsPurgedIn(log_, roots_));
     BELAY_OK(survey_->Run());
-    PlanPath();
-    return Ok();
+    return PlanPath();
   }
 
   const PurgePlan& plan() const { return plan_; }
@@ -213,10 +216,9 @@ class Purger {
   }
 
  private:
-  void PlanPath() {
+  Status PlanPath() {
     PurgePlan plan;
     plan.paths.assign(survey_->paths().begin(), survey_->paths().end());
-    plan.checkpoints = survey_->checkpoints();
     plan.links = survey_->links();
     plan.on_disk = OnDisk(store_.fs(), request_.root, *request_.path).has_value();
     std::set<ObjectKey> objects;
@@ -226,7 +228,7 @@ class Purger {
       objects.insert({ObjectType::kChunks, content});
     };
     // True: somebody else has it, and it stays.
-    auto shared = [&](const ObjectId& id, const std::string& path) {
+    auto shared = [&](const ObjectId& id, const std::string& path, bool part) {
       auto found = survey_->others().find(id);
       if (found == survey_->others().end()) return false;
       bool stays = false;
@@ -236,8 +238,8 @@ class Purger {
         stays |= !place.purged;
         (place.purged ? before : plan.shared)
             .push_back({path, place.root,
-                        root == roots_.end() ? "" : root->second.root.path,
-                        place.path});
+                        root == roots_.end() ? "" : root->second.root.path, place.path,
+                        part});
       }
       stays = stays && !request_.everywhere && !BELAY_MUTANT("purge-what-is-shared");
       if (!stays)
@@ -246,12 +248,12 @@ class Purger {
       return stays;
     };
     for (const auto& [id, content] : survey_->mine()) {
-      if (shared(id, content.path)) continue;
+      if (shared(id, content.path, false)) continue;
       ++plan.versions;
       plan.bytes += content.size;
       add(id);
       for (const ObjectId& chunk : content.chunks) {
-        if (shared(chunk, content.path)) continue;
+        if (shared(chunk, content.path, true)) continue;
         objects.insert({ObjectType::kBlob, chunk});
         // Nobody can put together what lacks a part.
         if (auto wholes = survey_->wholes().find(chunk);
@@ -265,7 +267,11 @@ class Purger {
     std::erase_if(plan.purged_before, [&](const SharedContent& before) {
       return std::ranges::find(plan.shared, before) != plan.shared.end();
     });
+    std::unordered_set<ObjectId> contents;
+    for (const ObjectKey& key : objects) contents.insert(key.id);
+    BELAY_TRY(plan.checkpoints, survey_->CountCheckpoints(contents));
     plan_ = std::move(plan);
+    return Ok();
   }
 
   // A session: its records go, with what only they lead to.
@@ -376,8 +382,7 @@ class Purger {
       writer.Add(std::move(operation));
     };
     if (request_.path) {
-      record(request_.root.id, *request_.path, plan_.empty() ? 0 : plan_.checkpoints,
-             request_.path);
+      record(request_.root.id, *request_.path, plan_.checkpoints, request_.path);
       return;
     }
     std::map<RootId, uint64_t> counts;

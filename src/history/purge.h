@@ -52,8 +52,9 @@ struct PurgeRequest {
 struct SharedContent {
   std::string path;  // the one that is purged
   RootId root_id;
-  std::string root;  // where else
-  std::string also;  // empty: not under a path (a file of rules)
+  std::string root;   // where else
+  std::string also;   // empty: not under a path (a file of rules)
+  bool part = false;  // of a long file: not all of it is the same
   bool operator==(const SharedContent&) const = default;
 };
 
@@ -65,7 +66,7 @@ struct PurgePlan {
   std::vector<SharedContent> purged_before;  // erased there too: it was kept then
   uint64_t versions = 0;                     // contents that will be erased
   uint64_t bytes = 0;                        // of those, as files
-  uint64_t checkpoints = 0;                  // that have any of it
+  uint64_t checkpoints = 0;                  // that lose any of it, under whatever path
   uint64_t pinned = 0;                       // of a session: of them
   uint64_t operations = 0;  // of a session: that can no longer be undone
   bool on_disk = false;     // the path is there: it will be left out

@@ -86,12 +86,7 @@ Status PurgeSurvey::FindMine(const LogRecord& record) {
   seq_ = record.seq;
   for (const ObjectKey& key : record.refs) {
     if (key.type == ObjectType::kState) {
-      auto known = state_has_mine_.find(key.id);
-      if (known == state_has_mine_.end()) {
-        BELAY_TRY(bool has, MineInState(key.id));
-        known = state_has_mine_.emplace(key.id, has).first;
-      }
-      if (record.kind == RecordKind::kCheckpoint && known->second) ++checkpoints_;
+      if (states_looked_at_.insert(key.id).second) BELAY_OK(MineInState(key.id));
     } else if (key.type == ObjectType::kNode) {
       BELAY_OK(MineInChanges(key.id));
     }
@@ -99,26 +94,23 @@ Status PurgeSurvey::FindMine(const LogRecord& record) {
   return Ok();
 }
 
-Result<bool> PurgeSurvey::MineInState(const ObjectId& id) {
+Status PurgeSurvey::MineInState(const ObjectId& id) {
   BELAY_TRY(auto state, IfReadable(store_.GetState(id)));
-  if (!state) return false;
+  if (!state) return Ok();
   if (!state->rules.is_zero()) BELAY_OK(MineInRules(state->rules));
   BELAY_TRY(RelPath path, RelPath::Parse(path_));
   const std::vector<std::string_view> names = path.Components();
   ObjectId at = state->tree;
   for (size_t i = 0; i < names.size(); ++i) {
     BELAY_TRY(auto tree, IfReadable(store_.GetTree(at)));
-    if (!tree) return false;
+    if (!tree) return Ok();
     auto entry = std::ranges::find(tree->entries, names[i], &TreeEntry::name);
-    if (entry == tree->entries.end()) return false;
-    if (i + 1 == names.size()) {
-      BELAY_OK(MineInEntry(*entry, path_));
-      return entry->kind == EntryKind::kFile ? !IsGone(entry->id) : !mine_.empty();
-    }
-    if (entry->kind != EntryKind::kDirectory) return false;
+    if (entry == tree->entries.end()) return Ok();
+    if (i + 1 == names.size()) return MineInEntry(*entry, path_);
+    if (entry->kind != EntryKind::kDirectory) return Ok();
     at = entry->id;
   }
-  return false;
+  return Ok();
 }
 
 Status PurgeSurvey::MineInEntry(const TreeEntry& entry, const std::string& path) {
@@ -345,6 +337,92 @@ Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
     }
   }
   return Ok();
+}
+
+// --- how many checkpoints ------------------------------------------------------------
+
+Result<bool> PurgeSurvey::HasOneOf(const ObjectId& top,
+                                   const std::unordered_set<ObjectId>& contents,
+                                   Memo& memo) {
+  struct Frame {
+    ObjectId id;
+    bool has = false;
+    std::vector<ObjectId> below;
+  };
+  std::vector<Frame> open;
+  auto enter = [&](const ObjectId& id) -> Status {
+    BELAY_TRY(bool any, HasAny(id));
+    Frame frame{.id = id, .has = false, .below = {}};
+    if (any) {
+      BELAY_TRY(auto tree, IfReadable(store_.GetTree(id)));
+      if (tree)
+        for (const TreeEntry& entry : tree->entries) {
+          frame.has |= contents.contains(entry.xattrs) ||
+                       (entry.kind == EntryKind::kFile && contents.contains(entry.id));
+          if (entry.kind == EntryKind::kDirectory) frame.below.push_back(entry.id);
+        }
+    }
+    open.push_back(std::move(frame));
+    return Ok();
+  };
+  if (auto known = memo.find(top); known != memo.end()) return known->second;
+  BELAY_OK(enter(top));
+  while (!open.empty()) {
+    Frame& frame = open.back();
+    if (frame.below.empty() || frame.has) {
+      const bool has = memo[frame.id] = frame.has;
+      open.pop_back();
+      if (!open.empty()) open.back().has |= has;
+      continue;
+    }
+    const ObjectId next = frame.below.back();
+    frame.below.pop_back();
+    if (auto known = memo.find(next); known != memo.end())
+      frame.has |= known->second;
+    else
+      BELAY_OK(enter(next));
+  }
+  return memo[top];
+}
+
+Result<uint64_t> PurgeSurvey::CountCheckpoints(
+    const std::unordered_set<ObjectId>& contents) {
+  if (contents.empty()) return uint64_t{0};
+  // What was purged before and came back is lost to nobody older than that.
+  std::unordered_set<ObjectId> fresh, again;
+  uint64_t again_since = 0;
+  for (const ObjectId& id : contents) {
+    auto purged = log_.purged.find({ObjectType::kBlob, id});
+    if (purged == log_.purged.end()) {
+      fresh.insert(id);
+    } else {
+      again.insert(id);
+      again_since = std::max(again_since, purged->second);
+    }
+  }
+  uint64_t count = 0;
+  Memo has_fresh, has_again;
+  for (const LogRecord& record : log_.records) {
+    if (record.kind != RecordKind::kCheckpoint || !log_.Holds(record) ||
+        record.refs.empty() || record.refs[0].type != ObjectType::kState)
+      continue;
+    BELAY_TRY(auto state, IfReadable(store_.GetState(record.refs[0].id)));
+    if (!state) continue;
+    BELAY_TRY(bool has, HasOneOf(state->tree, fresh, has_fresh));
+    if (!has && record.seq > again_since) {
+      BELAY_TRY(has, HasOneOf(state->tree, again, has_again));
+    }
+    // A file of rules that is in no tree.
+    if (!has && !state->rules.is_zero()) {
+      BELAY_TRY(auto node, IfReadable(NodeOf(store_, state->rules)));
+      if (node)
+        for (const auto& [path, content] : LooseRulesOf(*node))
+          has |= fresh.contains(content) ||
+                 (record.seq > again_since && again.contains(content));
+    }
+    count += has ? 1 : 0;
+  }
+  return count;
 }
 
 }  // namespace belay

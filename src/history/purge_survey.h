@@ -58,7 +58,8 @@ class PurgeSurvey {
   // Contents of others that are made of a chunk of ours.
   const std::map<ObjectId, std::set<ObjectId>>& wholes() const { return wholes_; }
   const std::set<std::string>& paths() const { return paths_; }
-  uint64_t checkpoints() const { return checkpoints_; }
+  // Of all roots: that have any of these contents, which are ours or made of ours.
+  Result<uint64_t> CountCheckpoints(const std::unordered_set<ObjectId>& contents);
   bool links() const { return links_; }
 
  private:
@@ -67,7 +68,7 @@ class PurgeSurvey {
   bool IsOurs(const RootId& root, std::string_view path) const;
   bool WasPurged(const RootId& root, std::string_view path) const;
   Status FindMine(const LogRecord& record);
-  Result<bool> MineInState(const ObjectId& state);
+  Status MineInState(const ObjectId& state);
   Status MineBelow(const ObjectId& tree, const std::string& path);
   Status MineInEntry(const TreeEntry& entry, const std::string& path);
   Status AddMine(const ObjectId& id, const std::string& path, uint64_t size);
@@ -78,6 +79,10 @@ class PurgeSurvey {
   // The contents and chunks of ours that a file with this content has.
   Result<std::vector<ObjectId>> Common(const ObjectId& id, uint64_t size);
   Result<bool> HasAny(const ObjectId& tree);
+  // By tree; trees that HasAny() says no to are not read again.
+  using Memo = std::unordered_map<ObjectId, bool>;
+  Result<bool> HasOneOf(const ObjectId& tree,
+                        const std::unordered_set<ObjectId>& contents, Memo& memo);
   Status OthersInRecord(const LogRecord& record);
   Status OthersInTree(const RootId& root, const ObjectId& tree);
   Status OthersInEntry(const RootId& root, const TreeEntry& entry,
@@ -98,10 +103,9 @@ class PurgeSurvey {
   std::map<ObjectId, std::set<Place>> others_;
   std::map<ObjectId, std::set<ObjectId>> wholes_;
   std::set<std::string> paths_;
-  uint64_t checkpoints_ = 0;
   bool links_ = false;
 
-  std::unordered_map<ObjectId, bool> state_has_mine_;
+  std::unordered_set<ObjectId> states_looked_at_;
   std::set<std::pair<ObjectId, std::string>> walked_mine_;
   std::unordered_map<ObjectId, bool> has_any_;  // by tree
   std::unordered_map<ObjectId, std::vector<ObjectId>> common_;

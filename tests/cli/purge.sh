@@ -104,7 +104,7 @@ run checkpoint -m both; expect_rc 0
 (cd ../other && "$BELAY_BIN" on -q >/dev/null && "$BELAY_BIN" checkpoint -q >/dev/null) || fail "other"
 run purge a --yes; expect_rc 1; expect_in_err "nothing was erased"; expect_in_err "--everywhere"
 expect_in_out "b"; expect_in_out "other"; there in-two-places
-run log; expect_in_out "purge of a (all of it is kept"
+run log; expect_in_out "purge of a (no checkpoint lost anything"
 run purge a --yes --json; expect_rc 1
 expect_py "sorted(s['also'] for s in d['shared']) == ['b', 'c'] and all(s['kept'] for s in d['shared'])"
 run purge a --everywhere --yes; expect_rc 0

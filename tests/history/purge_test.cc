@@ -139,6 +139,8 @@ TEST_F(PurgeTest, KeepsWhatAnotherPathHasAndNamesIt) {
   ASSERT_EQ(report.plan.shared.size(), 1u);
   EXPECT_EQ(report.plan.shared[0].path, ".env");
   EXPECT_EQ(report.plan.shared[0].also, "copy/of/it");
+  EXPECT_FALSE(report.plan.shared[0].part);
+  EXPECT_EQ(report.plan.checkpoints, 1u) << "the first one loses nothing";
   EXPECT_EQ(report.plan.shared[0].root, world.project.bytes());
   EXPECT_THAT(Find("of-one-alone"), IsEmpty());
   EXPECT_EQ(Has("one", "copy/of/it"), "TOKEN=shared-by-two");
@@ -156,6 +158,19 @@ TEST_F(PurgeTest, KeepsWhatAnotherPathHasAndNamesIt) {
   Must(world.Capture("three"));
   EXPECT_THAT(Find("shared-by-two"), IsEmpty());
   ExpectWhole();
+}
+
+TEST_F(PurgeTest, EverywhereCountsTheCheckpointsThatHadItUnderAnotherName) {
+  Put("a", "TOKEN=under-two-names");
+  Must(world.Capture("one"));
+  Remove("a");
+  Put("dir/b", "TOKEN=under-two-names");
+  Must(world.Capture("two"));
+  Must(world.Capture("three"));
+  Put("dir/b", "clean");
+  Must(world.Capture("four"));
+  EXPECT_EQ(Must(Erase("a", /*everywhere=*/true)).plan.checkpoints, 3u);
+  EXPECT_THAT(Find("under-two-names"), IsEmpty());
 }
 
 TEST_F(PurgeTest, APathThatWasPurgedItselfIsNoReasonToKeepAnything) {
@@ -244,6 +259,7 @@ TEST_F(PurgeTest, AChunkThatAnotherFileHasStays) {
   EXPECT_EQ(report.plan.versions, 1u);
   ASSERT_EQ(report.plan.shared.size(), 1u);
   EXPECT_EQ(report.plan.shared[0].also, "theirs");
+  EXPECT_TRUE(report.plan.shared[0].part);
   EXPECT_EQ(Has("one", "theirs"), common + Noise(44, 700'000));
   EXPECT_EQ(Has("one", "mine"), "purged");
   EXPECT_THAT(Find(PiecesOf(Noise(42, 600'000))), IsEmpty());
