@@ -464,7 +464,7 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
                                    : OpenByPath(node, mode);
     if (!opened.ok()) {
       if (IsGone(opened.error()) || opened.error().sys == ELOOP) {
-        node.gone = true;
+        SetGone(node);
         return Ok();
       }
       if (!IsAboutTheFile(opened.error())) return std::move(opened).error();
@@ -476,7 +476,7 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
   }
   BELAY_TRY(const FileStat stat, fs_.Stat(*dir));
   if (stat.type != FileType::kDirectory) {
-    node.gone = true;
+    SetGone(node);
     return Ok();
   }
   (void)IsLate(stat);  // names may have come and gone
@@ -690,9 +690,12 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
     if (!stat.ok()) {
       if (!IsAboutTheFile(stat.error())) return std::move(stat).error();
       if (!IsGone(stat.error())) continue;
-      worker.captures.push_back(
-          {.node = &node, .entry = static_cast<uint32_t>(i), .gone = true});
       DraftOf(node).head.flags |= BlockHead::kRacy;  // look again next time
+      if (IsReleased())
+        LeaveOut(DraftOf(node).entries[i], Skip::kChangedLate);
+      else
+        worker.captures.push_back(
+            {.node = &node, .entry = static_cast<uint32_t>(i), .gone = true});
       continue;
     }
     Status failed = Ok();
@@ -795,7 +798,7 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     if (!IsAboutTheFile(list.error())) return std::move(list).error();
     if (&node == root_) return std::move(list).error();
     if (IsGone(list.error()))
-      node.gone = true;
+      SetGone(node);
     else
       node.why = Skip::kUnreadable;
     return Ok();
@@ -903,12 +906,11 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
         return true;
       }
       if (!IsAboutTheFile(got.error())) return std::move(got).error();
-      if (IsGone(got.error())) {
-        draft.head.flags |= BlockHead::kRacy;  // look again next time
-      } else {
+      const bool gone = IsGone(got.error());
+      if (gone) draft.head.flags |= BlockHead::kRacy;  // look again next time
+      if (!gone || IsReleased()) {
         CacheEntry e;
-        e.why = Skip::kUnreadable;
-        e.flags = CacheEntry::kRacy;
+        LeaveOut(e, gone ? Skip::kChangedLate : Skip::kUnreadable);
         draft.Add(e, name, {});
       }
       return false;
@@ -1137,17 +1139,42 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
   }
 }
 
+void Scan::LeaveOut(CacheEntry& e, Skip why) {
+  e.kind = CacheKind::kNone;
+  e.why = why;
+  e.flags |= CacheEntry::kRacy;
+}
+
 // It vanished, became something else since it was looked at, or cannot be read.
 void Scan::LeaveOut(Capture& capture, const Error& error) {
-  if (IsGone(error)) {
-    capture.gone = true;
-    return;
-  }
   CacheEntry& e = capture.node->draft->entries[capture.entry];
-  const bool other = error.sys == ELOOP || error.sys == EINVAL;
-  e.kind = CacheKind::kNone;
-  e.why = other ? Skip::kReplaced : Skip::kUnreadable;
-  e.flags |= CacheEntry::kRacy;
+  const bool gone = IsGone(error);
+  if (!gone && error.sys != ELOOP && error.sys != EINVAL)
+    LeaveOut(e, Skip::kUnreadable);
+  else if (IsReleased())
+    LeaveOut(e, Skip::kChangedLate);
+  else if (gone)
+    capture.gone = true;
+  else
+    LeaveOut(e, Skip::kReplaced);
+}
+
+// A directory that was seen and is not there any more.
+void Scan::SetGone(Node& node) {
+  if (IsReleased())
+    node.why = Skip::kChangedLate;
+  else
+    node.gone = true;
+}
+
+// Nobody waits any longer. What is seen to vanish, which has no time to be asked,
+// counts as gone since then.
+bool Scan::IsReleased() {
+  if (request_.released_ns == nullptr || BELAY_MUTANT("late-removals-count"))
+    return false;
+  if (request_.released_ns->load(std::memory_order_acquire) == 0) return false;
+  late_ = true;
+  return true;
 }
 
 Status Scan::CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer) {
@@ -1193,10 +1220,8 @@ Status Scan::CaptureLink(const Fd& dir, Capture& capture, bool& again) {
   BELAY_TRY(FileStat before, fs_.StatAt(dir, name));
   if (before.type != FileType::kSymlink) return SysError(EINVAL, "readlink");
   if (IsLate(before)) {
-    e.kind = CacheKind::kNone;
-    e.why = Skip::kChangedLate;
+    LeaveOut(e, Skip::kChangedLate);
     e.print = Fingerprint(before, key_);
-    e.flags |= CacheEntry::kRacy;
     return Ok();
   }
   BELAY_TRY(std::string target, fs_.ReadLink(dir, name));

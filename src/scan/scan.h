@@ -174,7 +174,7 @@ class Scan {
   Status CaptureAll();
   void CaptureLoop(std::atomic<size_t>& next);
   Status CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer);
-  static void LeaveOut(Capture& capture, const Error& error);
+  void LeaveOut(Capture& capture, const Error& error);
   Status CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& again);
   Status CaptureLink(const Fd& dir, Capture& capture, bool& again);
   Result<std::string> CaptureXattrs(const Fd& file);
@@ -183,6 +183,9 @@ class Scan {
   Status BuildNode(Node& node);
   void Report(ScanProgress::Step step);
   bool IsLate(const FileStat& stat);
+  bool IsReleased();
+  void SetGone(Node& node);
+  static void LeaveOut(CacheEntry& entry, Skip why);
   bool IsStillThere(const std::string& path, bool directory) const;
   void Fail(Error error);
   int64_t Now() { return clock_.WallMillis() * 1'000'000; }

@@ -84,6 +84,49 @@ TEST_F(ScanTest, WhatChangesAfterTheReleaseIsLeftOut) {
   EXPECT_EQ(next.tree, world_.Fresh().tree);
 }
 
+// The program is let go before each call of the scan in turn, and at once takes things
+// away and moves them: what a removal leaves behind has no time to be asked.
+TEST_F(ScanTest, WhatGoesAfterTheReleaseIsNotCalledTheStateBefore) {
+  int partial = 0, complete = 0;
+  for (const bool cached : {false, true}) {
+    for (int point = 1;; ++point) {
+      ScanWorld world;
+      for (const char* dir : {"a", "b", "c", "d", "moved"}) world.Dir(dir);
+      for (const char* path : {"a/f", "b/f", "c/f", "d/f", "d/g", "moved/f", "top"})
+        world.Put(path, path);
+      world.Link("c/link", "f");
+      world.Pass(kLater);
+      if (cached) world.Scanned();
+      for (const char* path : {"a/f", "c/f", "d/f"}) world.Put(path, "edited");
+      world.Pass(kLater);
+      const ScanSummary before = world.Fresh();
+      std::atomic<int64_t> released{0};
+      world.request.released_ns = &released;
+      int calls = 0;
+      test::RaceFs racing(world.disk, [&] {
+        if (++calls != point) return;
+        released = world.clock.WallMillis() * 1'000'000;
+        world.Pass(kLater);
+        for (const char* path : {"b/f", "c/f", "c/link", "d/f", "top"})
+          world.Remove(path);
+        Must(world.disk.Rename(world.root, N("moved"), world.root, N("elsewhere"),
+                               RenameHow::kReplace));
+      });
+      auto scan = Must(world.TryScan(racing));
+      const ScanSummary& found = scan->summary();
+      if (calls < point) break;  // it was done before
+      if (found.late)
+        ++partial;
+      else
+        ++complete;
+      EXPECT_TRUE(found.late || found.tree == before.tree)
+          << "let go before call " << point << (cached ? ", with a cache" : "");
+    }
+  }
+  EXPECT_GT(partial, 20);
+  EXPECT_GT(complete, 5);
+}
+
 TEST_F(ScanTest, AnEditInPlaceReadsThatFileAndListsNothing) {
   world_.Dir("src");
   for (char c = 'a'; c <= 'z'; ++c) world_.Put(std::string("src/") + c, "old");
