@@ -2,7 +2,8 @@
 #include "cli/open_store.h"
 #include "cli/progress.h"
 #include "cli/text.h"
-#include "store/gc.h"
+#include "core/settings.h"
+#include "core/space.h"
 
 namespace belay {
 
@@ -10,13 +11,17 @@ ExitCode CmdGc(CommandContext& ctx) {
   auto opened = OpenStore(ctx, Store::Mode::kWriteExisting);
   GcReport report;
   if (opened.ok()) {
+    auto file = ctx.env.UserSettingsFile();
+    if (!file.ok()) return ctx.term.Fail(file.error());
+    auto settings = LoadSettings(ctx.fs, *file, std::nullopt);
+    if (!settings.ok()) return ctx.term.Fail(settings.error());
     Progress progress(ctx.term, (*opened)->clock, "collecting");
     GcOptions options;
     options.everything = ctx.args.has("--everything");
     options.progress = [&](uint64_t done, uint64_t total) {
       progress.Update(done, total);
     };
-    auto collected = CollectGarbage(*(*opened)->store, options);
+    auto collected = CollectWithinCap(*(*opened)->store, *settings, options);
     if (!collected.ok()) return FailOnStore(ctx, collected.error());
     report = *collected;
     ctx.term.WorkIsDone();

@@ -9,7 +9,6 @@
 #include "core/retention.h"
 #include "core/settings.h"
 #include "core/space.h"
-#include "store/gc.h"
 
 namespace belay {
 
@@ -82,18 +81,14 @@ ExitCode InBackground(CommandContext& ctx) {
   auto catalog = Catalog::Open(store);
   if (!settings.ok() || !catalog.ok()) return ExitCode::kProblem;
   (void)!chdir("/");  // in nobody's way who wants to unmount
-  store.LimitPacks(Space::PackTarget(settings->store_cap.bytes));
   auto pruned = Prune(store, **catalog, RetentionLimits::Of(*settings), false);
   if (!pruned.ok()) return ExitCode::kProblem;
   auto space = Space::Of(store, *settings, /*exact=*/true);
   if (!space.ok()) return ExitCode::kProblem;
-  if (space->IsTight()) {
+  if (space->IsTight())
     (void)MakeRoom(store, *settings, 0, 0);
-  } else {
-    GcOptions options;
-    options.room = space->room_for_copies();
-    (void)CollectGarbage(store, options);
-  }
+  else
+    (void)CollectWithinCap(store, *settings, {});
   (void)(*catalog)->CatchUp();
   return ExitCode::kOk;
 }
@@ -122,8 +117,7 @@ ExitCode CmdPrune(CommandContext& ctx) {
     report = std::move(*pruned);
     if (!dry_run) {
       ctx.term.WorkIsDone();
-      store.LimitPacks(Space::PackTarget(settings->store_cap.bytes));
-      auto collected = CollectGarbage(store, {});
+      auto collected = CollectWithinCap(store, *settings, {});
       // What went is gone either way; its room comes back when it can.
       if (!collected.ok())
         ctx.term.Warn(StrCat("the room was not given back: ", collected.error().what,

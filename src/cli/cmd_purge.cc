@@ -251,9 +251,12 @@ ExitCode CmdPurge(CommandContext& ctx) {
     if (auto no = Ask(ctx, request, *plan)) return *no;
   }
   request.shown = &*plan;
+  // Settings that cannot be read are no reason to leave something there.
+  std::optional<Settings> settings;
   if (auto file = ctx.env.UserSettingsFile(); file.ok())
-    if (auto settings = LoadSettings(ctx.fs, *file, std::nullopt); settings.ok())
-      root->store().LimitPacks(Space::PackTarget(settings->store_cap.bytes));
+    if (auto loaded = LoadSettings(ctx.fs, *file, std::nullopt); loaded.ok())
+      settings = std::move(*loaded);
+  if (settings) request.settings = &*settings;
   Progress progress(ctx.term, root->opened->clock, "erasing");
   request.progress = [&](uint64_t done, uint64_t total) {
     progress.Update(done, total);

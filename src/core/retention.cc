@@ -264,7 +264,8 @@ Result<MadeRoom> MakeRoom(Store& store, const Settings& settings, uint64_t want,
       continue;
     }
     if (!collected.ok()) return std::move(collected).error();
-    if (collected->generation_changed) continue;
+    // What somebody who was killed left behind gives room too.
+    if (collected->generation_changed || collected->leftovers_removed > 0) continue;
     BELAY_TRY(LetGo gone, LetOldestGo(store, limits));
     made.checkpoints += gone.count;
     const bool patient = gone.somebody_busy && store.clock().SteadyNanos() < deadline;

@@ -126,7 +126,43 @@ uint64_t Space::room_for_copies() const {
   const uint64_t on_disk = Above(free_, kMiB);
   if (cap_ == 0) return on_disk;
   // At least one pack, whatever is left: without copies nothing can be given back.
-  return std::min(on_disk, std::max(Above(cap_, used_), PackTarget(cap_)));
+  const uint64_t under_cap = Above(cap_ - cap_ / 32, used_);
+  return std::min(on_disk, std::max(under_cap / 2, PackTarget(cap_)));
+}
+
+Result<GcReport> CollectWithinCap(Store& store, const Settings& settings,
+                                  GcOptions options) {
+  const int64_t deadline =
+      store.clock().SteadyNanos() + store.options().lock_wait_ms * 1'000'000;
+  std::optional<GcReport> all;
+  for (;;) {
+    BELAY_TRY(Space space, Space::Of(store, settings, /*exact=*/true));
+    store.LimitPacks(Space::PackTarget(space.cap()));
+    options.room =
+        BELAY_MUTANT("gc-over-the-cap") ? UINT64_MAX : space.room_for_copies();
+    auto pass = CollectGarbage(store, options);
+    if (!pass.ok()) {
+      const Errc code = pass.error().code;
+      if (!all || (code != Errc::kBusy && code != Errc::kConflict)) return pass;
+      // Somebody else is at it between two passes of ours.
+      if (store.clock().SteadyNanos() >= deadline) return *all;
+      store.clock().SleepNanos(50'000'000);
+      continue;
+    }
+    if (!all) {
+      all = *pass;
+    } else {
+      all->packs_after = pass->packs_after;
+      all->packs_left = pass->packs_left;
+      all->bytes_after = pass->bytes_after;
+      all->objects_kept += pass->objects_kept;
+      all->objects_removed += pass->objects_removed;
+      all->records_removed += pass->records_removed;
+      all->leftovers_removed += pass->leftovers_removed;
+      all->generation_changed |= pass->generation_changed;
+    }
+    if (!pass->generation_changed || pass->packs_left == 0) return *all;
+  }
 }
 
 }  // namespace belay

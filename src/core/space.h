@@ -4,12 +4,14 @@
 // the store's directory; the floor (`store.floor`) is what stays free on its disk.
 //
 // A sixteenth of the cap is kept back: collecting garbage copies before it removes, and
-// that must fit too. Packs are kept small enough for it (PackTarget).
+// that must fit too. Packs are kept small enough for it (PackTarget), and whoever
+// collects does so by CollectWithinCap().
 
 #include <algorithm>
 #include <cstdint>
 
 #include "core/settings.h"
+#include "store/gc.h"
 #include "store/store.h"
 
 namespace belay {
@@ -37,7 +39,8 @@ class Space {
   // Less than a tenth is left of the cap, or of the disk above the floor as much as a
   // checkpoint may need: time to let old checkpoints go.
   bool IsTight() const;
-  // What copies may take while garbage is collected.
+  // What copies may take while garbage is collected. As much is left for whoever
+  // publishes meanwhile and does not know yet what the copies will take.
   uint64_t room_for_copies() const;
 
   // The size at which a pack is closed under this cap.
@@ -50,5 +53,13 @@ class Space {
   uint64_t free_ = 0, floor_ = 0, cap_ = 0, used_ = 0;
   bool exact_ = false;
 };
+
+// CollectGarbage() in as many passes as it takes, so that copies and what they replace
+// fit under the cap together, and packs are closed at the size that goes with it. A
+// pack of which not even the copy fits is taken alone: nothing is given back without
+// one. `options.room` is not heeded. The report is over all passes; its packs_left is
+// not zero when others were in the way for too long.
+Result<GcReport> CollectWithinCap(Store& store, const Settings& settings,
+                                  GcOptions options);
 
 }  // namespace belay

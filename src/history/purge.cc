@@ -11,6 +11,7 @@
 #include "core/annotate.h"
 #include "core/operations.h"
 #include "core/purged.h"
+#include "core/space.h"
 #include "history/purge_survey.h"
 #include "restore/journal.h"
 #include "store/batch_writer.h"
@@ -500,7 +501,9 @@ Status Erase(Store& store, const PurgeRequest& request, PurgeReport& report) {
   const int64_t deadline =
       store.clock().SteadyNanos() + request.lock_wait_ms * 1'000'000;
   for (;;) {
-    auto collected = CollectGarbage(store, options);
+    auto collected = request.settings != nullptr
+                         ? CollectWithinCap(store, *request.settings, options)
+                         : CollectGarbage(store, options);
     const bool late = store.clock().SteadyNanos() >= deadline;
     if (collected.ok()) {
       if (collected->bytes_before > collected->bytes_after)

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "core/roots.h"
+#include "core/settings.h"
 #include "store/store.h"
 
 namespace belay {
@@ -42,6 +43,8 @@ struct PurgeRequest {
   Root root = {};           // of the path
   bool everywhere = false;  // of a path: also where others have it
   int64_t lock_wait_ms = 10'000;
+  // Whose cap is kept to while packs are written anew; null: there is none.
+  const Settings* settings = nullptr;
   // What somebody said yes to: when content of more places would be erased by now,
   // nothing is (kConflict).
   const PurgePlan* shown = nullptr;

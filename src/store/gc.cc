@@ -163,6 +163,7 @@ class Collector {
     CopyTarget target(store_);
     BELAY_OK(CopyWanted(target));
     BELAY_OK(target.Finish());
+    if (options_.progress) options_.progress(1, 1);
     BELAY_OK(Swap(target));
     return report_;
   }
@@ -296,7 +297,7 @@ class Collector {
       return;
     }
     victims_.clear();
-    report_.reclaimable = 0;
+    report_.reclaimable = report_.packs_left = 0;
     const std::unordered_set<ObjectId> dead_records = DeadRecords();
     std::unordered_set<ObjectKey> seen;
     std::vector<PackId> small;
@@ -334,7 +335,8 @@ class Collector {
               : garbage > 0 && static_cast<double>(garbage) >=
                                    options_.min_garbage * static_cast<double>(pack.end);
       if (worth)
-        found.push_back({pack.listed.id, garbage, pack.end - garbage});
+        found.push_back(
+            {pack.listed.id, garbage, pack.end - garbage + MadeWhole(pack, wanted)});
       else if (pack.listed.sealed && pack.end < small_size) {
         small.push_back(pack.listed.id);
         small_bytes += pack.end;
@@ -348,13 +350,39 @@ class Collector {
     });
     uint64_t copies = 0;
     for (const Worth& pack : found) {
+      if (pack.kept > options_.room - copies) continue;
       copies += pack.kept;
-      if (copies > options_.room && !victims_.empty()) break;
       victims_.insert(pack.id);
     }
+    if (victims_.empty() && !found.empty()) {
+      // Without any copy nothing is ever given back.
+      const Worth& least = *std::ranges::min_element(found, {}, &Worth::kept);
+      copies = least.kept;
+      victims_.insert(least.id);
+    }
+    report_.packs_left = found.size() - victims_.size();
+    if (report_.packs_left > 0) return;  // the next pass has room for small ones
     if (small_bytes > options_.room - std::min(copies, options_.room)) return;
     if (small.size() >= 4 || (small.size() >= 2 && !victims_.empty()))
       victims_.insert(small.begin(), small.end());
+  }
+
+  // How much longer copies are because deltas whose base is unwanted become whole: each
+  // takes about what the record takes that its chain goes back to.
+  static uint64_t MadeWhole(const PackInventory& pack,
+                            const std::vector<bool>& wanted) {
+    uint64_t more = 0;
+    std::unordered_map<uint64_t, std::pair<bool, uint64_t>> seen;  // wanted, whole
+    for (size_t i = 0; i < pack.items.size(); ++i) {
+      const InventoryItem& item = pack.items[i];
+      uint64_t whole = item.total_length();
+      if (auto base = seen.find(item.base); item.base != 0 && base != seen.end()) {
+        whole = base->second.second;
+        if (wanted[i] && !base->second.first) more += whole;
+      }
+      seen.emplace(item.offset, std::make_pair(bool{wanted[i]}, whole));
+    }
+    return more;
   }
 
   // The ids under which unwanted records lie in packs: a record's hash is taken over

@@ -26,13 +26,17 @@ struct GcOptions {
   bool everything = false;
   bool dry_run = false;
   // Bytes that copies may take while the old packs are still there: of those worth
-  // rewriting, the ones that give back most for it, one at least.
+  // rewriting, the ones that give back most for it and fit; when none does, the one
+  // with the least to copy. What is left then is for another pass: CollectWithinCap()
+  // (core/space.h) does as many as it takes.
   uint64_t room = UINT64_MAX;
+  // `done` is `total` when all copies are made and nothing was removed yet.
   std::function<void(uint64_t done, uint64_t total)> progress = {};
 };
 
 struct GcReport {
   uint64_t packs_before = 0, packs_after = 0;
+  uint64_t packs_left = 0;  // worth rewriting, and there was no room for their copies
   uint64_t bytes_before = 0, bytes_after = 0;  // of all packs
   uint64_t objects_kept = 0, objects_removed = 0;
   uint64_t records_removed = 0;

@@ -10,6 +10,7 @@
 #include "scan/explain.h"
 #include "store/gc.h"
 #include "store/inventory.h"
+#include "store/usage.h"
 #include "store/verify.h"
 #include "support/pass_fs.h"
 #include "support/race_fs.h"
@@ -110,6 +111,32 @@ TEST_F(PurgeTest, ErasesEveryVersionFromEveryFileOfTheStore) {
   report = Must(Erase("secret"));
   EXPECT_TRUE(report.plan.empty());
   EXPECT_EQ(report.plan.checkpoints, 0u);
+}
+
+// What is written anew lies beside the old packs for a while.
+TEST_F(PurgeTest, ErasingKeepsToTheCap) {
+  constexpr uint64_t kCap = 4 << 20;
+  world.settings.store_cap = {.bytes = kCap};
+  for (int i = 0; i < 60; ++i) {
+    Put("kept", Noise(static_cast<uint64_t>(i), 80'000));
+    Put("secret", "TOKEN=the-secret" + Noise(static_cast<uint64_t>(1000 + i), 20'000));
+    if (!world.Capture("c" + std::to_string(i)).ok()) break;  // full
+  }
+  auto opened = Must(world.Open());
+  PurgeRequest request = Of(opened, "secret");
+  request.settings = &world.settings;
+  uint64_t most = 0, passes = 0;
+  request.progress = [&](uint64_t done, uint64_t total) {
+    if (done != total) return;
+    ++passes;
+    most = std::max(most, Must(AllocatedBytes(*opened.store)).all);
+  };
+  Must(Purge(*opened.store, request));
+  EXPECT_GT(passes, 1u);
+  EXPECT_LE(most, kCap);
+  EXPECT_THAT(Find("the-secret"), IsEmpty());
+  EXPECT_EQ(Has("c3", "kept"), Noise(3, 80'000));
+  ExpectWhole();
 }
 
 TEST_F(PurgeTest, ErasesWhatNoCheckpointWantsAnyMore) {
