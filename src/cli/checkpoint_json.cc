@@ -15,9 +15,31 @@ void WriteTextOrNull(JsonWriter& json, std::string_view key,
                      const std::optional<std::string>& value) {
   json.Key(key);
   if (value)
-    json.String(*value);
+    json.PathValue(*value);
   else
     json.Null();
+}
+
+void WriteMeta(JsonWriter& json, const std::map<std::string, std::string>& meta) {
+  bool bytes = false;
+  json.Key("meta").BeginObject();
+  for (const auto& [key, value] : meta) {
+    if (IsValidUtf8(key))
+      json.Key(key).PathValue(value);
+    else
+      bytes = true;
+  }
+  json.EndObject();
+  if (!bytes) return;
+  json.Key("meta_bytes").BeginArray();
+  for (const auto& [key, value] : meta) {
+    if (IsValidUtf8(key)) continue;
+    json.BeginObject();
+    json.Key("key").PathValue(key);
+    json.Key("value").PathValue(value);
+    json.EndObject();
+  }
+  json.EndArray();
 }
 
 namespace {
@@ -55,7 +77,7 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("kind").String(CheckpointKindName(c.kind));
   WriteTextOrNull(json, "name", c.name);
   WriteTextOrNull(json, "note", c.note);
-  json.Key("description").String(c.description);
+  json.Key("description").PathValue(c.description);
   json.Key("created_at").String(FormatUtcMillis(c.made_ms));
   json.Key("root").PathValue(root_path);
   WriteTextOrNull(json, "session", c.session);
@@ -114,9 +136,7 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
     json.String(taken_back_by->text());
   else
     json.Null();
-  json.Key("meta").BeginObject();
-  for (const auto& [key, value] : c.meta) json.Key(key).String(value);
-  json.EndObject();
+  WriteMeta(json, c.meta);
   if (more) more(json);
   json.EndObject();
 }

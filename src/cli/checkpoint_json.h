@@ -3,6 +3,7 @@
 // The checkpoint object of the command-line contract, the same in every command.
 
 #include <functional>
+#include <map>
 
 #include "base/json.h"
 #include "cli/args.h"
@@ -38,9 +39,13 @@ class StateFacts {
   std::vector<SkippedPath> skipped_;
 };
 
-// `"key":"value"`, or null.
+// `"key":"value"`, or null; bytes that are not UTF-8 as JsonWriter::PathValue has them.
 void WriteTextOrNull(JsonWriter& json, std::string_view key,
                      const std::optional<std::string>& value);
+
+// `"meta":{...}`; a key of JSON is text, so entries whose key is not UTF-8 follow as
+// `"meta_bytes":[{"key":...,"value":...}]`, when there are any.
+void WriteMeta(JsonWriter& json, const std::map<std::string, std::string>& meta);
 
 std::string_view CheckpointKindName(CheckpointKind kind);  // "auto", "manual", "safety"
 // "2026-03-09 21:15", local time.

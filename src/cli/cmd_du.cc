@@ -41,7 +41,7 @@ void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
   json.Key("sessions").BeginArray();
   for (const SessionUsage& session : usage.sessions) {
     json.BeginObject();
-    json.Key("session").String(session.session);
+    json.Key("session").PathValue(session.session);
     json.Key("checkpoints").Uint(session.checkpoints);
     json.Key("unique").Uint(session.unique);
     json.Key("shared").Uint(session.shared);

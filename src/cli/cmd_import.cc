@@ -48,7 +48,7 @@ void WriteJson(const ImportReport& report, const std::string& root,
     json.Key("seq").Uint(one.checkpoint.seq);
     json.Key("name");
     if (one.checkpoint.name)
-      json.String(*one.checkpoint.name);
+      json.PathValue(*one.checkpoint.name);
     else
       json.Null();
     json.Key("was_there").Bool(one.was_there);

@@ -128,8 +128,8 @@ void WriteChanges(const PathHistory& history, JsonWriter& json) {
         json.String(row.operation->id.text());
       else
         json.Null();
-      json.Key("title").String(c != nullptr ? CheckpointTitle(*c)
-                                            : row.operation->label);
+      json.Key("title").PathValue(c != nullptr ? CheckpointTitle(*c)
+                                               : row.operation->label);
       json.Key("author");
       WriteAuthor(row, json);
       json.EndObject();
@@ -225,7 +225,7 @@ ExitCode CmdLog(CommandContext& ctx) {
       id("target", o.target);
       id("safety", o.safety);
       id("of", o.of);
-      json.Key("label").String(o.label);
+      json.Key("label").PathValue(o.label);
       json.Key("paths").Uint(o.paths);
       json.Key("some_paths").Bool(o.paths_only);
       json.Key("recovered").Bool(o.recovered);

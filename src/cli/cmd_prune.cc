@@ -31,7 +31,7 @@ void WriteJson(const PruneReport& report, const RetentionLimits& limits, bool dr
       json.BeginObject();
       json.Key("id").String(c.id.text());
       json.Key("created_at").String(FormatUtcMillis(c.made_ms));
-      json.Key("description").String(c.description);
+      json.Key("description").PathValue(c.description);
       json.Key("why").String(WhyPrunedText(doomed.why, limits));
       json.EndObject();
     }

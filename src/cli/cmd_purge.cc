@@ -30,7 +30,7 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
     json.Null();
   json.Key("session");
   if (request.session)
-    json.String(*request.session);
+    json.PathValue(*request.session);
   else
     json.Null();
   json.Key("paths").BeginArray();

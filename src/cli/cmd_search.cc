@@ -130,7 +130,7 @@ ExitCode CmdSearch(CommandContext& ctx) {
     JsonWriter json;
     json.BeginObject();
     json.Key("root").PathValue(root->root.path);
-    json.Key("query").String(query);
+    json.Key("query").PathValue(query);
     json.Key("more").Bool(more);
     json.Key("checkpoints").BeginArray();
     StateFacts facts(root->store());

@@ -15,7 +15,7 @@ void WriteSession(const SessionSummary& session, JsonWriter& json) {
     WriteTextOrNull(json, key, value);
   };
   json.BeginObject();
-  json.Key("id").String(session.id);
+  json.Key("id").PathValue(session.id);
   text("agent", session.agent);
   text("parent", session.parent);
   json.Key("roots").BeginArray();
@@ -90,7 +90,7 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();
-    json.Key("session").String(session);
+    json.Key("session").PathValue(session);
     json.Key("deleted").Uint(*gone);
     json.Key("pinned").BeginArray();
     for (const CatalogEntry& entry : plan->pinned)

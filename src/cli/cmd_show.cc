@@ -148,7 +148,7 @@ void WriteList(JsonWriter& json, std::string_view key,
 void WriteMore(const Details& d, JsonWriter& json) {
   json.Key("subagent");
   if (d.found.entry.checkpoint.subagent)
-    json.String(*d.found.entry.checkpoint.subagent);
+    json.PathValue(*d.found.entry.checkpoint.subagent);
   else
     json.Null();
   json.Key("compared_with");

@@ -59,7 +59,7 @@ void WriteJson(const VerifyReport& report, JsonWriter& json) {
     json.Key("seq").Uint(hit.checkpoint.seq);
     json.Key("name");
     if (hit.checkpoint.name)
-      json.String(*hit.checkpoint.name);
+      json.PathValue(*hit.checkpoint.name);
     else
       json.Null();
     json.Key("paths").BeginArray();
@@ -76,7 +76,7 @@ void WriteJson(const VerifyReport& report, JsonWriter& json) {
     json.Key("kind").String(KindName(r.kind));
     json.Key("id").String(r.id.text());
     json.Key("seq").Uint(r.seq);
-    json.Key("title").String(RecordTitle(r));
+    json.Key("title").PathValue(RecordTitle(r));
     json.EndObject();
   }
   json.EndArray();

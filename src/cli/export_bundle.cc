@@ -125,7 +125,7 @@ void WriteJson(const ExportReport& report, std::string_view file, JsonWriter& js
     json.Key("id").String(one.checkpoint.id.text());
     json.Key("name");
     if (one.checkpoint.name)
-      json.String(*one.checkpoint.name);
+      json.PathValue(*one.checkpoint.name);
     else
       json.Null();
     json.Key("state").String(one.checkpoint.state.hex());

@@ -58,10 +58,8 @@ void WriteJson(const OpenedRoot& root, const std::optional<std::string>& session
       json.String(*noted.entry.health == Health::kPass ? "pass" : "fail");
     else
       json.Null();
-    json.Key("meta").BeginObject();
-    for (const auto& [key, value] : c.meta) json.Key(key).String(value);
-    json.EndObject();
-    json.Key("description").String(c.description);
+    WriteMeta(json, c.meta);
+    json.Key("description").PathValue(c.description);
     text("session", c.session);
     text("agent", c.agent);
     json.Key("turn");

@@ -125,4 +125,20 @@ run stats --json; expect_py "d['checkpoints']['failed'] == 1"
 run config store.cap 1GiB; expect_rc 0
 run checkpoint; expect_rc 0
 run status --json; expect_py "d['failures'] == []"
+# Bytes that are not UTF-8 are not lost in JSON, wherever they stand.
+mkdir "$scratch/bytes"; cd "$scratch/bytes" || exit 1
+run on; expect_rc 0; echo 1 >f
+run checkpoint -m $'n\xff' --note $'t\xff' --session $'s\xff' --meta $'k\xff=v\xff' --meta $'plain=v\xff' --json; expect_rc 0
+same="d['name'] == {'bytes': 'bv8='} and d['note'] == {'bytes': 'dP8='} and d['session'] == {'bytes': 'c/8='}"
+same="$same and d['meta'] == {'plain': {'bytes': 'dv8='}} and d['meta_bytes'] == [{'key': {'bytes': 'a/8='}, 'value': {'bytes': 'dv8='}}]"
+expect_py "$same"
+run show latest --json; expect_py "$same"
+run list --json; expect_py "(lambda d: $same)(d['checkpoints'][0])"
+run sessions --json; expect_py "d['sessions'][0]['id'] == {'bytes': 'c/8='}"
+run export --notes --format json; expect_rc 0; expect_py "(lambda d: $same)(d['notes'][0])"
+run du --sessions --json; expect_py "{'bytes': 'c/8='} in [s['session'] for s in d['sessions']]"
+run export latest -o "$scratch/named.belay" --json; expect_py "d['checkpoints'][0]['name'] == {'bytes': 'bv8='}"
+echo 2 >f; run rollback $'n\xff' --yes; expect_rc 0
+run log --json; expect_py "d['operations'][0]['label'] == {'bytes': 'bv8='}"
+run search n --json; expect_rc 0
 finish
