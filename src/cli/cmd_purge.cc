@@ -163,7 +163,7 @@ std::optional<ExitCode> Ask(CommandContext& ctx, const PurgeRequest& request,
 void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& report) {
   Terminal& term = ctx.term;
   const PurgePlan& plan = report.plan;
-  if (plan.empty() && !plan.keeps_all())
+  if (plan.empty() && !plan.keeps_all() && !plan.found_nothing())
     term.Out(StrCat("nothing of ", EscapeForDisplay(*request.path), " is stored\n"));
   if (!plan.empty())
     term.Out(StrCat("erased ", WhatGoes(request, plan), "; ", SizeText(report.freed),
@@ -175,6 +175,17 @@ void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& r
     term.Say("To have one covered again: belay purge --allow PATH");
   if (!plan.empty() && !plan.shared.empty() && !request.everywhere)
     term.Say("To erase it under the other paths too: --everywhere");
+}
+
+// A typo must not look like a secret that is gone.
+ExitCode TellNothingFound(Terminal& term, const std::string& path) {
+  term.Warn(StrCat("nothing of ", EscapeForDisplay(path),
+                   " is stored, and nothing is there under that name"));
+  term.Note(path.find_first_of("*?[") == std::string::npos
+                ? "A file or directory is named as belay ls REF lists it"
+                : "A PATH means itself here, not a pattern: purge each file, or the "
+                  "directory they are in");
+  return ExitCode::kProblem;
 }
 
 // A purge that leaves all as it is was not what somebody asked for.
@@ -237,8 +248,10 @@ ExitCode CmdPurge(CommandContext& ctx) {
       JsonWriter json;
       WriteJson(request, report, true, json);
       ctx.term.OutJson(json);
-      return ExitCode::kOk;
+      return report.plan.found_nothing() ? TellNothingFound(ctx.term, *request.path)
+                                         : ExitCode::kOk;
     }
+    if (report.plan.found_nothing()) return TellNothingFound(ctx.term, *request.path);
     ctx.term.Out(StrCat("would erase ", WhatGoes(request, report.plan), "\n"));
     ShowPlan(ctx.term, request, report.plan);
     if (report.plan.on_disk)
@@ -281,6 +294,7 @@ ExitCode CmdPurge(CommandContext& ctx) {
   if (report.again > 0)
     ctx.term.Warn(
         "somebody stored the same content while it was being erased, and has it now");
+  if (report.plan.found_nothing()) return TellNothingFound(ctx.term, *request.path);
   if (report.plan.keeps_all()) {
     TellAllStays(ctx.term, request, report.plan);
     return ExitCode::kProblem;

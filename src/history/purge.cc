@@ -155,8 +155,13 @@ class Purger {
     std::unordered_set<RootId> mine{request_.root.id};
     for (const auto& [id, known] : roots_)
       if (known.root.path == request_.root.path) mine.insert(id);
+    auto purged = PathsPurgedIn(log_, roots_);
+    was_purged_ = std::ranges::any_of(purged[request_.root.id],
+                                      [&](const PurgeSurvey::PurgedPath& before) {
+                                        return IsAtOrBelow(*request_.path, before.path);
+                                      });
     survey_ = std::make_unique<PurgeSurvey>(store_, log_, *request_.path, mine,
-                                            PathsPurgedIn(log_, roots_));
+                                            std::move(purged));
     BELAY_OK(survey_->Run());
     return PlanPath();
   }
@@ -221,6 +226,7 @@ class Purger {
     PurgePlan plan;
     plan.paths.assign(survey_->paths().begin(), survey_->paths().end());
     plan.links = survey_->links();
+    plan.was_purged = was_purged_;
     plan.on_disk = OnDisk(store_.fs(), request_.root, *request_.path).has_value();
     std::set<ObjectKey> objects;
     auto add = [&](const ObjectId& content) {
@@ -421,6 +427,7 @@ class Purger {
   LogView log_;
   KnownRoots roots_;
   std::unique_ptr<PurgeSurvey> survey_;
+  bool was_purged_ = false;
   PurgePlan plan_;
   std::unordered_set<RecordId> dropped_;
 };

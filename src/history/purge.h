@@ -73,8 +73,13 @@ struct PurgePlan {
   uint64_t pinned = 0;                       // of a session: of them
   uint64_t operations = 0;  // of a session: that can no longer be undone
   bool on_disk = false;     // the path is there: it will be left out
+  bool was_purged = false;  // it, or a directory above it, was purged before
   bool links = false;  // a symlink was there: its target stays in its directory's tree
   bool empty() const { return objects.empty() && records.empty(); }
+  // Neither now nor, as far as is known, before there was anything of the path.
+  bool found_nothing() const {
+    return empty() && !keeps_all() && !on_disk && !was_purged;
+  }
   // Something of the path is stored, and all of it stays.
   bool keeps_all() const { return empty() && (!shared.empty() || links); }
 };

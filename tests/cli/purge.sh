@@ -34,6 +34,11 @@ run purge --session s --everywhere; expect_rc 2
 run purge .; expect_rc 1; expect_in_err "belay off --forget"
 run purge --session nobody; expect_rc 1; expect_in_err "no session"
 run purge config.txt; expect_rc 1; expect_in_err "give --yes"
+# Neither a typo nor a pattern looks like a secret that is gone.
+run purge confg.txt --yes; expect_rc 1; expect_in_err "nothing of confg.txt is stored"
+run purge confg.txt --yes --json; expect_rc 1; expect_py "d['versions'] == 0"
+run purge confg.txt --dry-run; expect_rc 1; expect_in_err "nothing of confg.txt is stored"
+run purge 'config.*' --yes; expect_rc 1; expect_in_err "not a pattern"
 there in-text-1
 before=$("$BELAY_BIN" ls c1 --json)
 run purge config.txt --dry-run; expect_rc 0
@@ -53,6 +58,8 @@ rm long
 run purge long --yes; expect_rc 0
 gone in-the-long-one-1 in-the-long-one-2 in-the-long-one-3
 run verify --read-data; expect_rc 0
+# Once more is no mistake: a purge that was interrupted is finished so.
+run purge long --yes; expect_rc 0; expect_in_out "nothing of long is stored"
 
 # Everybody says so.
 run show c2; expect_rc 0; expect_in_out "purged, and no longer held"; expect_in_out "token"
