@@ -113,7 +113,20 @@ Result<Bytes> Store::Get(const ObjectKey& key) {
   }
   BELAY_TRY(bool purged, IsPurged(key));
   std::string name = ObjectTypeName(key.type) + " " + key.id.hex();
-  if (purged) return Error(Errc::kPurged, name + " was purged");
+  if (purged) {
+    // On purpose, or because it was lost and somebody took note of that.
+    bool erased = false;
+    BELAY_TRY([[maybe_unused]] LogPosition end,
+              ReadLogHeld(std::nullopt, [&](const LogRecord& record) -> Status {
+                if (WasErased(record))
+                  for (const ObjectKey& k : PurgedBy(record)) erased |= k == key;
+                return Ok();
+              }));
+    return Error(Errc::kPurged,
+                 name + (erased ? " was purged"
+                                : " was lost, and given up by belay repair "
+                                  "--accept-loss"));
+  }
   return Error(Errc::kNotFound, name + " is not in the store");
 }
 

@@ -55,6 +55,8 @@ for how in blob chunk garbage gone; do
   [ $how = blob ] || [ $how = chunk ] || continue
   [ $how = blob ] && damage dir/f2 100 || damage large 1500000
   run repair --accept-loss; expect_rc 0; expect_in_out "given up"
+  # Nobody purged it.
+  [ $how = blob ] && { run cat one dir/f2; expect_rc 1; expect_in_err "was lost"; }
   # What was put aside is named, with its size, wherever room is the matter.
   aside=$pack.aside; [ -f "$aside" ] || fail "$(ls "$BELAY_HOME/packs")"
   run du; expect_rc 0; expect_in_out "put aside by repair, 1 file"; expect_in_out "$aside"
