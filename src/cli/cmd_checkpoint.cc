@@ -97,7 +97,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   CaptureRequest request;
   request.name = Text(ctx.args, "--name");
   if (request.name) {
-    Status fine = CheckName(*request.name);
+    Status fine = CheckNewName(*request.name);
     if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
   }
   request.note = Text(ctx.args, "--note");

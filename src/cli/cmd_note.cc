@@ -44,7 +44,7 @@ ExitCode CmdNote(CommandContext& ctx) {
   for (size_t i = 1; i < words.size(); ++i)
     annotation.note = StrCat(annotation.note.value_or(""), i > 1 ? " " : "", words[i]);
   if (auto name = ctx.args.value("--name")) {
-    Status fine = CheckName(*name);
+    Status fine = CheckNewName(*name);
     if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
     annotation.name = std::string(*name);
   }

@@ -101,7 +101,7 @@ ExitCode CmdRun(CommandContext& ctx) {
   request.description = StrCat("before ", title);
   request.lock_wait_ms = settings->run_wait_ms;
   if (auto name = ctx.args.value("--name")) {
-    Status fine = CheckName(*name);
+    Status fine = CheckNewName(*name);
     if (!fine.ok()) return ctx.term.FailUsage(fine.error().what, fine.error().hint);
     request.name = *name;
   }

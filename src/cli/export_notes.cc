@@ -25,6 +25,12 @@ bool IsAnnotated(const CatalogEntry& entry) {
 Result<std::vector<Noted>> Collect(OpenedRoot& root,
                                    const std::optional<std::string>& session) {
   BELAY_TRY(auto entries, root.catalog->ListCheckpoints({.root = root.root.id}));
+  if (session && std::ranges::none_of(entries, [&](const CatalogEntry& entry) {
+        return entry.checkpoint.session == *session;
+      }))
+    return Error(Errc::kNotFound, StrCat("no checkpoint of session '",
+                                         EscapeForDisplay(*session), "' here"))
+        .WithHint("see them with: belay sessions");
   std::vector<Noted> out;
   for (size_t i = entries.size(); i-- > 0;)
     if (IsAnnotated(entries[i]) &&

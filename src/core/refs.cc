@@ -317,6 +317,13 @@ Status CheckName(std::string_view name) {
   return Ok();
 }
 
+Status CheckNewName(std::string_view name) {
+  BELAY_OK(CheckName(name));
+  if (std::ranges::all_of(name, [](char c) { return c == ' ' || (c >= 0 && c < ' '); }))
+    return Error(Errc::kInvalid, "a checkpoint cannot be called so: the name is blank");
+  return Ok();
+}
+
 Result<int64_t> ParseTime(std::string_view text, int64_t now_ms) {
   const Error bad =
       Error(Errc::kInvalid,

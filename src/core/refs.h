@@ -13,6 +13,9 @@ namespace belay {
 // A name somebody may give: not a reserved word, not digits only, not beginning like
 // another kind of reference. kInvalid says which.
 Status CheckName(std::string_view name);
+// The same for one that is given now: blanks alone are refused too. (Older checkpoints
+// and bundles may have such names.)
+Status CheckNewName(std::string_view name);
 
 struct RefContext {
   RootId root;

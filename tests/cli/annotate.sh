@@ -95,7 +95,7 @@ expect_py "[n['name'] for n in d['notes']] == ['three', 'with *stars* & <b>'] an
 run export --notes --json; expect_rc 0; expect_py "len(d['notes']) == 2"
 run export --notes --session s1 --json; expect_rc 0
 expect_py "len(d['notes']) == 1 and d['session'] == 's1' and d['notes'][0]['session'] == 's1'"
-run export --notes --session s2 --json; expect_rc 0; expect_py "d['notes'] == []"
+run export --notes --session s2 --json; expect_rc 1; expect_py "d['error']['code'] == 'not_found'"
 run export --notes; expect_rc 0
 expect_in_out "# Notes on $(pwd -P)"
 expect_in_out "## Session s1"
@@ -141,4 +141,11 @@ run export latest -o "$scratch/named.belay" --json; expect_py "d['checkpoints'][
 echo 2 >f; run rollback $'n\xff' --yes; expect_rc 0
 run log --json; expect_py "d['operations'][0]['label'] == {'bytes': 'bv8='}"
 run search n --json; expect_rc 0
+# A blank is no name; a session that is not there is no empty list.
+for blank in ' ' $'\t' $'  \n'; do
+  run checkpoint -m "$blank"; expect_rc 2; expect_in_err "blank"
+done
+run export --notes --session nosuch; expect_rc 1; expect_in_err "no checkpoint of session 'nosuch'"
+run export --notes --session nosuch --format json; expect_rc 1
+run export --notes --session $'s\xff'; expect_rc 0
 finish
