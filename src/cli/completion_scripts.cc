@@ -57,6 +57,7 @@ std::string FlagNames(std::span<const FlagSpec> flags) {
 std::string ArgumentWords(const CommandSpec& command) {
   if (command.name == "config") return SettingKeys();
   if (command.name == "help") return CommandNames();
+  if (command.name == "sessions") return "delete";
   if (!command.args.empty() && IsChoice(command.args[0].name))
     return Words(command.args[0].name);
   return {};
@@ -72,6 +73,16 @@ bool ArgumentsAreFiles(const CommandSpec& command) {
   for (const PositionalSpec& arg : command.args)
     if (TakesFiles(arg.name)) return true;
   return !command.rest.empty();
+}
+
+// How many arguments come before the first that may be a file: checkpoints, mostly.
+size_t ArgumentsBeforeFiles(const CommandSpec& command) {
+  size_t count = 0;
+  for (const PositionalSpec& arg : command.args) {
+    if (TakesFiles(arg.name)) break;
+    ++count;
+  }
+  return count;
 }
 
 // The words hold for every argument, not for the first alone.
@@ -112,13 +123,14 @@ std::string Bash() {
       "# bash completion for belay; written by `belay completions bash`\n"
       "_belay() {\n"
       "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-      "  local command= first= i count=0 words= flags= files= again=\n"
+      "  local command= first= i count=0 words= flags= files= again= paths=\n"
       "  COMPREPLY=()\n"
       "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
       "    case ${COMP_WORDS[i]} in\n"
       "      ",
       Join(ValueFlags(), "|"),
       ") i=$((i + 1)) ;;\n"
+      "      --) paths=1 ;;\n"
       "      -*) ;;\n"
       "      *)\n"
       "        if [[ ! $command ]]; then command=${COMP_WORDS[i]}\n"
@@ -147,7 +159,8 @@ std::string Bash() {
   ForEachCommand([&](const CommandSpec& command) {
     out += StrCat("    ", command.name, ") words='", ArgumentWords(command),
                   "' flags='", FlagNames(command.flags), "'");
-    if (ArgumentsAreFiles(command)) out += " files=1";
+    if (ArgumentsAreFiles(command))
+      out += StrCat(" files=", std::to_string(ArgumentsBeforeFiles(command)));
     if (WordsRepeat(command)) out += " again=1";
     out += " ;;\n";
   });
@@ -166,7 +179,7 @@ std::string Bash() {
       "\" -- \"$cur\"))\n"
       "  elif [[ $words ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-      "  elif [[ $files ]]; then\n"
+      "  elif [[ $files ]] && ((paths || count >= files)); then\n"
       "    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
       "  fi\n"
       "}\n"
@@ -240,6 +253,8 @@ std::string Zsh() {
       out += StrCat(" \\\n        '", place, ":argument:(", words, ")'");
       if (command.name == "config") out += " \\\n        '2:value:_belay_values'";
     } else if (ArgumentsAreFiles(command)) {
+      for (size_t i = 1; i <= ArgumentsBeforeFiles(command); ++i)
+        out += StrCat(" \\\n        '", std::to_string(i), "::checkpoint: '");
       out += " \\\n        '*:argument:_files'";
     }
     out += " ;;\n";
@@ -308,6 +323,15 @@ std::string Fish() {
       "  set -q argv[3]; or return 0\n"
       "  test \"$words[2]\" = \"$argv[3]\"\n"
       "end\n"
+      "# __belay_from COMMAND COUNT: the same, with COUNT arguments or more, or a --.\n"
+      "function __belay_from\n"
+      "  __belay_at $argv[1]; or return\n"
+      "  contains -- -- (commandline -opc); and return\n"
+      "  for less in (seq 0 (math $argv[2] - 1))\n"
+      "    __belay_at $argv[1] $less; and return 1\n"
+      "  end\n"
+      "  return 0\n"
+      "end\n"
       "complete -c belay -f\n");
   for (const FlagSpec& flag : GlobalFlags()) out += FishFlag("", flag);
   ForEachCommand([&](const CommandSpec& command) {
@@ -322,7 +346,8 @@ std::string Fish() {
       out += StrCat("complete -c belay -n '__belay_at ", command.name, count, "' -a ",
                     Quote(words), "\n");
     else if (ArgumentsAreFiles(command))
-      out += StrCat("complete -c belay", condition, " -F\n");
+      out += StrCat("complete -c belay -n '__belay_from ", command.name, " ",
+                    std::to_string(ArgumentsBeforeFiles(command)), "' -F\n");
   });
   for (const SettingInfo& info : SettingTable())
     if (std::string values = SettingValues(info); !values.empty())

@@ -21,7 +21,8 @@ constexpr PositionalSpec kSessionsArgs[] = {{.name = "delete", .optional = true}
                                             {.name = "ID", .optional = true}};
 constexpr Example kSessionsExamples[] = {
     {"belay sessions", "the conversations held here"},
-    {"belay sessions delete 4f1c", "delete one with its checkpoints"}};
+    {"belay sessions delete 7c3e9a52-0b1d-4f6e-9d2a-5e8b1c4f7a60",
+     "delete one with its checkpoints"}};
 
 constexpr std::string_view kRewindUsage[] = {"rewind SESSION --to MESSAGE|turn:N"};
 constexpr FlagSpec kRewindFlags[] = {

@@ -106,6 +106,17 @@ complete_bash() {
 [ "$(complete_bash config auto true '')" = "" ] || fail "config auto true <TAB>"
 [ "$(complete_bash help config '')" = "" ] || fail "help config <TAB>"
 [ "$(complete_bash status --vers)" = --version ] || fail "status --vers<TAB>"
+[ "$(complete_bash sessions d)" = delete ] || fail "sessions d<TAB>"
+# A checkpoint is no file; what comes behind it may be one.
+touch some-file
+for words in "show some" "rollback some" "diff some" "diff 1 some" "cat some" "note some"; do
+  # shellcheck disable=SC2086
+  [ "$(complete_bash $words)" = "" ] || fail "$words<TAB>: $(complete_bash $words)"
+done
+for words in "cat 1 some" "rollback 1 some" "diff 1 -- some" "purge some" "why some" "import some"; do
+  # shellcheck disable=SC2086
+  [ "$(complete_bash $words)" = some-file ] || fail "$words<TAB>: $(complete_bash $words)"
+done
 [ "$(complete_bash rollb)" = rollback ] || fail "rollb<TAB>"
 [ "$(complete_bash summar)" = "" ] || fail "a command of a later version is offered"
 finish
