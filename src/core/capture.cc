@@ -361,7 +361,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
                                   before.error().what);
     }
   } else {
-    counts.added = summary.files;
+    BELAY_TRY(counts, scan->ChangesSince({}, {}));
   }
 
   // 4. Publish: one batch, one flush.

@@ -68,7 +68,7 @@ expect_py "d['changed_paths'] == [{'path':'a.txt','change':'modified'},{'path':'
 expect_py "d['changed'] == {'added':1,'modified':1,'deleted':1} and d['skipped'] == [{'path':'pipe','why':'special'}]"
 expect_py "d['rules']['secrets'] == 'local' and d['rules']['default_excludes'] and d['rules']['max_file_size'] == 512 << 20"
 expect_py "d['compared_with'] == $(cd / && python3 -c 'import json,sys; print(repr(json.load(open(sys.argv[1]))["id"]))' "$scratch/second")"
-run show 6 --json; expect_py "d['compared_with'] is None and len(d['changed_paths']) == 9 and d['changed']['added'] == 8"
+run show 6 --json; expect_py "d['compared_with'] is None and len(d['changed_paths']) == 9 and d['changed']['added'] == 9"
 
 # --- ls ---
 first=$(printf '%s\n' .env a.txt dangling empty/ large.bin run.sh src/b.txt src/deep/c.txt src/link)
