@@ -24,6 +24,21 @@ Result<bool> IsSecret(CommandContext& ctx, OpenedRoot& root, const StateView& vi
   return IsSecretPath(lists, path);
 }
 
+// The symlink among the directories of `path` that the checkpoint has, or "".
+std::string LinkAbove(OpenedRoot& root, const ObjectId& tree, const RelPath& path) {
+  const std::vector<std::string_view> names = path.Components();
+  std::string at;
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    at += StrCat(at.empty() ? "" : "/", names[i]);
+    auto above = RelPath::Parse(at);
+    if (!above.ok()) return {};
+    auto entry = FindInTree(tree, *above, TreesOf(root.store()));
+    if (!entry.ok() || !*entry) return {};
+    if ((*entry)->kind == EntryKind::kSymlink) return at;
+  }
+  return {};
+}
+
 ExitCode ShowJson(CommandContext& ctx, OpenedRoot& root, const std::string& path,
                   const TreeEntry& entry) {
   std::string content = entry.target;
@@ -79,6 +94,10 @@ ExitCode CmdCat(CommandContext& ctx) {
     for (const SkippedPath& skipped : view->Skipped())
       if (skipped.path == path)
         none.hint = StrCat("it was left out then: ", SkipName(skipped.why));
+    if (std::string link = LinkAbove(*root, view->state.tree, *rel); !link.empty())
+      none.hint =
+          StrCat("it lies beyond the symlink ", EscapeForDisplay(link),
+                 ", which is kept as a link: what is beyond is not covered there");
     return ctx.term.Fail(none);
   }
   const TreeEntry& e = **entry;

@@ -43,18 +43,15 @@ Result<Explanation> Ask(CommandContext& ctx, const AbsPath& root, Explainer& exp
   if (given.empty()) return Explanation();
   BELAY_TRY(auto below, FindBelow(ctx, root, given));
   if (!below) return Explanation();
-  BELAY_TRY(Explanation answer, explainer.Explain(below->path, below->as_directory));
-  if (answer.why != "outside") return answer;
-  // Behind a symlink: perhaps it comes back into the root.
-  BELAY_TRY(auto real, FindRealBelow(ctx, root, given));
-  if (!real || real->path == below->path) return answer;
-  return explainer.Explain(real->path, real->as_directory);
+  return explainer.Explain(below->path, below->as_directory);
 }
 
 std::string Line(const Explanation& e, const std::string& path) {
   std::string text = StrCat(e.covered ? "covered      " : "not covered  ",
                             Pad(e.why, 12), EscapeForDisplay(path));
   if (!e.rule.empty()) text += StrCat("  (", EscapeForDisplay(e.rule), ")");
+  if (!e.link.empty())
+    text += StrCat("  (beyond the symlink ", EscapeForDisplay(e.link), ")");
   return text;
 }
 
@@ -105,6 +102,11 @@ ExitCode CmdWhy(CommandContext& ctx) {
       json.Null();
     else
       json.PathValue(answer->rule);
+    json.Key("link");
+    if (answer->link.empty())
+      json.Null();
+    else
+      json.PathValue(answer->link);
     json.EndObject();
   }
   json.EndArray().EndObject();

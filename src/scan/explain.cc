@@ -182,7 +182,12 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
       auto fd = OpenDir(dir->path);
       if (fd.ok()) {
         auto stat = fs_.StatAt(**fd, here);
-        if (stat.ok() && stat->type == FileType::kSymlink) return NotCovered(kOutside);
+        if (stat.ok() && stat->type == FileType::kSymlink) {
+          // Wherever it leads: a scan follows none, and a checkpoint has the link.
+          Explanation beyond = NotCovered(kOutside);
+          beyond.link = Joined(dir->path, name);
+          return beyond;
+        }
       }
     }
     BELAY_TRY(dir, Enter(*dir, name));

@@ -24,6 +24,7 @@ struct Explanation {
   bool covered = false;
   std::string_view why = "outside";  // the words of `belay why`
   std::string rule = {};             // "source:line:pattern", raw bytes; empty = none
+  std::string link = {};  // of "outside": the symlink it lies beyond, from the root on
   bool operator==(const Explanation&) const = default;
 };
 

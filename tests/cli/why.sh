@@ -76,7 +76,8 @@ truncate -s 600M huge; is huge False too_large -
 "$BELAY_BIN" config -q max_file_size 1KiB; head -c 2000 /dev/zero >two; is two False too_large -
 "$BELAY_BIN" config -q max_file_size 512MiB; is two True covered -
 ln -s /etc out; is out True covered -; is out/passwd False outside -
-ln -s src in; is in True covered -; is in/c.tmp False ignored src/.gitignore:1:*.tmp; is in/new.c True covered -
+ln -s src in; is in True covered -; is in/c.tmp False outside -; is in/new.c False outside -
+run why in/c.tmp; expect_in_out "(beyond the symlink in)"; run why in/c.tmp src/c.tmp --json; expect_py "[p['link'] for p in d['paths']] == ['in', None]"
 ln -s nowhere dangling; is dangling True covered -
 if [ "$(id -u)" != 0 ]; then
   : >secretless; chmod 000 secretless; is secretless False unreadable -
