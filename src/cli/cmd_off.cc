@@ -52,11 +52,13 @@ Result<Target> FindTarget(CommandContext& ctx) {
       return Error(Errc::kRefused,
                    StrCat("a rollback of ", EscapeForDisplay(target.root.path),
                           " was interrupted and cannot be finished yet"))
-          .WithHint("see: belay status");
+          .WithHint(StrCat("see: belay status --root ", ShellWord(target.root.path)));
     BELAY_TRY(target.catalog, Catalog::Open(*target.opened->store));
     return target;
   }
-  if (at) return not_protected("its history can be deleted with --forget");
+  if (at)
+    return not_protected(StrCat("its history can be deleted with: belay off --forget",
+                                DirWord(ctx, dir.bytes())));
   BELAY_TRY(auto around, FindRootFor(*target.catalog, dir));
   return not_protected(
       around && !around->root.off
@@ -84,7 +86,8 @@ ExitCode CmdOff(CommandContext& ctx) {
             Error(Errc::kRefused,
                   StrCat("--forget deletes ", CountText(*count, "checkpoint"), " of ",
                          shown, " for good, and nobody can be asked here"))
-                .WithHint("give --yes if that is what you want"));
+                .WithHint(StrCat("if that is what you want: belay off --forget --yes",
+                                 DirWord(ctx, target->root.path))));
       if (!ctx.term.Confirm(what))
         return ctx.term.Fail(Error(Errc::kRefused, "nothing was deleted"));
     }
@@ -115,7 +118,8 @@ ExitCode CmdOff(CommandContext& ctx) {
       StrCat(ctx.term.Paint(Style::kYellow, "not protected"), ": ", shown, "\n"));
   ctx.term.Say(forget ? StrCat(CountText(forgotten, "checkpoint"),
                                " deleted; the space comes back with: belay gc")
-                      : "Its history is kept. Protect it again with: belay on");
+                      : StrCat("Its history is kept. Protect it again with: belay on",
+                               DirWord(ctx, target->root.path)));
   return ExitCode::kOk;
 }
 

@@ -100,17 +100,29 @@ ExitCode CmdOn(CommandContext& ctx) {
   Store& store = *(*opened)->store;
   auto catalog = Catalog::Open(store);
   if (!catalog.ok()) return FailOnStore(ctx, catalog.error());
+  std::optional<std::string> looks_like;
   if (!moved_from) {
     auto moved = FindMoved(**catalog, ctx.fs, *stat);
     auto here = FindRootAt(**catalog, *real);
-    if (moved.ok() && *moved && here.ok() && !*here)
-      ctx.term.Warn(StrCat("this looks like ", EscapeForDisplay((*moved)->root.path),
-                           ", which is gone; to go on with its history: belay on "
-                           "--moved-from ",
-                           ShellWord((*moved)->root.path)));
+    if (moved.ok() && *moved && here.ok() && !*here) {
+      looks_like = (*moved)->root.path;
+      ctx.term.Warn(StrCat("this looks like ", EscapeForDisplay(*looks_like),
+                           ", which is gone; to go on with its history: belay on",
+                           DirWord(ctx, real->bytes()), " --moved-from ",
+                           ShellWord(*looks_like)));
+    }
   }
   auto done = RegisterRoot(store, **catalog, *real, *stat, moved_from);
-  if (!done.ok()) return FailOnStore(ctx, done.error());
+  if (!done.ok()) {
+    Error error = done.error();
+    // Offers that can be pasted, wherever one is.
+    const std::string word = DirWord(ctx, real->bytes());
+    if (error.code == Errc::kExists)
+      error.hint = StrCat("if that history may go: belay off --forget", word);
+    else if (moved_from && error.code == Errc::kRefused)
+      error.hint = StrCat("protect it with a history of its own: belay on", word);
+    return FailOnStore(ctx, error);
+  }
   ctx.term.WorkIsDone();
   if (ctx.term.json()) {
     JsonWriter json;
@@ -119,6 +131,19 @@ ExitCode CmdOn(CommandContext& ctx) {
     json.Key("id").String(done->root.id.text());
     json.Key("protected").Bool(true);
     json.Key("new").Bool(done->is_new);
+    json.Key("looks_like");
+    if (looks_like)
+      json.PathValue(*looks_like);
+    else
+      json.Null();
+    json.Key("moved_along").BeginArray();
+    for (const Registered::Moved& inner : done->moved_along) {
+      json.BeginObject();
+      json.Key("from").PathValue(inner.from);
+      json.Key("to").PathValue(inner.to);
+      json.EndObject();
+    }
+    json.EndArray();
     json.EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
@@ -131,7 +156,12 @@ ExitCode CmdOn(CommandContext& ctx) {
   else if (done->was_on)
     ctx.term.Say("It was protected already.");
   else
-    ctx.term.Say("Keep the present state with: belay checkpoint");
+    ctx.term.Say(StrCat("Keep the present state with: belay checkpoint",
+                        DirWord(ctx, done->root.path).empty() ? "" : " --root",
+                        DirWord(ctx, done->root.path)));
+  for (const Registered::Moved& inner : done->moved_along)
+    ctx.term.Say(StrCat("So does that of ", EscapeForDisplay(inner.from), ", at ",
+                        EscapeForDisplay(inner.to), "."));
   return ExitCode::kOk;
 }
 

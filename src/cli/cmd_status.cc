@@ -34,6 +34,11 @@ void WriteJson(const RootStatus& status, JsonWriter& json) {
     json.Null();
   }
   json.Key("watching").Bool(status.watching);
+  json.Key("looks_like");
+  if (status.moved_from)
+    json.PathValue(*status.moved_from);
+  else
+    json.Null();
   json.Key("failures").BeginArray();
   for (const RootStatus::Failure& failure : status.failures) {
     json.BeginObject();

@@ -200,7 +200,8 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
                      StrCat(EscapeForDisplay(dir.bytes()),
                             " is not protected, but looks like ",
                             EscapeForDisplay(moved->root.path), ", which is gone"))
-            .WithHint(StrCat("go on with its history: belay on --moved-from ",
+            .WithHint(StrCat("go on with its history: belay on",
+                             DirWord(ctx, dir.bytes()), " --moved-from ",
                              ShellWord(moved->root.path)));
     }
   }

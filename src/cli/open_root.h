@@ -50,6 +50,10 @@ Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,
 // The directory that --root names, or the current one: real where it exists.
 Result<AbsPath> NamedDir(CommandContext& ctx);
 
+// " DIR" as a shell takes it, for commands that are offered; "" where they are about
+// `dir` without it: in the directory itself.
+std::string DirWord(CommandContext& ctx, std::string_view dir);
+
 // The checkpoint that `ref` names, with --session where the command has it. What has to
 // be said about it is said.
 Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,

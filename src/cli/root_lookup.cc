@@ -8,8 +8,16 @@
 #include "core/last_failure.h"
 #include "core/roots.h"
 #include "core/settings_table.h"
+#include "core/state_view.h"
 
 namespace belay {
+
+std::string DirWord(CommandContext& ctx, std::string_view dir) {
+  auto here = ctx.env.Resolve(".");
+  auto real = here.ok() ? ctx.fs.RealPath(*here) : here.error();
+  if (real.ok() && real->bytes() == dir) return {};
+  return StrCat(" ", ShellWord(dir));
+}
 
 Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir) {
   std::optional<RootStatus> none;
@@ -32,11 +40,13 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
       auto stat = ctx.fs.Stat(*fd);
       if (stat.ok()) {
         BELAY_TRY(auto moved, FindMoved(*catalog, ctx.fs, *stat));
-        if (moved)
+        if (moved) {
+          status.moved_from = moved->root.path;
           status.hint = StrCat("This looks like ", EscapeForDisplay(moved->root.path),
-                               ", which is gone. To go on with its history: belay on "
-                               "--moved-from ",
+                               ", which is gone. To go on with its history: belay on",
+                               DirWord(ctx, dir.bytes()), " --moved-from ",
                                ShellWord(moved->root.path));
+        }
       }
     } else if (!root || root->root.path != dir.bytes()) {
       return none;
@@ -44,8 +54,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     if (status.hint.empty() && root)
       status.hint = StrCat(EscapeForDisplay(root->root.path), " was protected until ",
                            LocalMinute(root->made_ms),
-                           "; its history is kept. To go on: belay on ",
-                           EscapeForDisplay(root->root.path));
+                           "; its history is kept. To go on: belay on",
+                           DirWord(ctx, root->root.path));
     return std::optional(std::move(status));
   }
   BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));
@@ -78,6 +88,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     WriteCheckpoint(*last, 1, root->root.path, state.tree, state.skipped, json);
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last, 80 - 17);
+    if (auto view = LoadState(now, last->checkpoint.state); view.ok() && view->rules)
+      status.doubts = DoubtsOf(*view->rules);
   }
   if (const auto& trouble = catalog->trouble()) {
     // Where nothing can be written, nothing can be rebuilt, and need not be.

@@ -29,12 +29,39 @@ std::optional<RootEntry> Deepest(std::span<const RootEntry> roots, const AbsPath
   return best == nullptr ? std::nullopt : std::optional(*best);
 }
 
-Status Publish(Store& store, const Root& root) {
+Status Publish(Store& store, std::span<const Root> roots) {
   BELAY_TRY(auto writer, store.Begin());
-  writer->Add(
-      ToRecord(root, RecordId(store.random().NewId()), store.clock().WallMillis()));
+  for (const Root& root : roots)
+    writer->Add(
+        ToRecord(root, RecordId(store.random().NewId()), store.clock().WallMillis()));
   BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
   return Ok();
+}
+
+// The roots that were inside `from`, as they are inside `to` now: only those whose
+// directory went along, and whose new place has no history of its own.
+Result<std::vector<Root>> MovedAlong(Store& store, Catalog& catalog,
+                                     const std::string& from, const AbsPath& to) {
+  BELAY_TRY(AbsPath old_place, AbsPath::Parse(from));
+  BELAY_TRY(std::vector<RootEntry> roots, catalog.Roots());
+  std::vector<Root> along;
+  for (const RootEntry& entry : roots) {
+    auto at = AbsPath::Parse(entry.root.path);
+    if (!at.ok() || *at == old_place || !at->IsWithin(old_place)) continue;
+    auto now = AbsPath::Parse(to.bytes() + at->bytes().substr(from.size()));
+    if (!now.ok() || Deepest(roots, *now, true)) continue;
+    auto real = store.fs().RealPath(*now);
+    if (!real.ok() || *real != *now) continue;
+    auto dir = store.fs().OpenDir(*now);
+    if (!dir.ok()) continue;
+    BELAY_TRY(FileStat stat, store.fs().Stat(*dir));
+    if (stat.ino != entry.root.ino) continue;
+    Root moved = entry.root;
+    moved.path = now->bytes();
+    moved.dev = stat.dev;
+    along.push_back(std::move(moved));
+  }
+  return along;
 }
 
 }  // namespace
@@ -101,6 +128,7 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from) {
   Registered done;
+  std::string old_path;  // of one that moved
   BELAY_TRY(auto known, FindRootAt(catalog, path));
   if (moved_from) {
     BELAY_TRY(auto old, FindRootAt(catalog, *moved_from));
@@ -129,6 +157,7 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
       BELAY_TRY([[maybe_unused]] uint64_t none,
                 ForgetRoot(store, catalog, known->root));
     }
+    if (old->root.path != path.bytes()) old_path = old->root.path;
     done.root = old->root;
     done.was_on = !old->root.off && old->root.path == path.bytes();
   } else if (known) {
@@ -146,14 +175,24 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
   done.root.off = false;
   done.root.dev = stat.dev;
   done.root.ino = stat.ino;
-  if (!same) BELAY_OK(Publish(store, done.root));
+  if (same && old_path.empty()) return done;
+  std::vector<Root> all{done.root};
+  if (!old_path.empty()) {
+    BELAY_TRY(std::vector<Root> along, MovedAlong(store, catalog, old_path, path));
+    for (Root& inner : along) {
+      std::string from = old_path + inner.path.substr(path.bytes().size());
+      done.moved_along.push_back({std::move(from), inner.path});
+      all.push_back(std::move(inner));
+    }
+  }
+  if (!same || all.size() > 1) BELAY_OK(Publish(store, all));
   return done;
 }
 
 Status SwitchOff(Store& store, const Root& root) {
   Root off = root;
   off.off = true;
-  return Publish(store, off);
+  return Publish(store, {&off, 1});
 }
 
 Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {

@@ -47,13 +47,18 @@ struct Registered {
   Root root;
   bool was_on = false;  // nothing had to be done
   bool is_new = false;  // never seen before
+  struct Moved {
+    std::string from, to;
+  };
+  std::vector<Moved> moved_along = {};  // roots inside one that moved
 };
 // Protects the directory at the real path `path`. With `moved_from` the root that was
 // there goes on here, history and id; refused while there still is a directory at the
 // old place (a copy has a history of its own). What was protected at `path` meanwhile
-// is forgotten, if it has no checkpoint; else it is refused. No root is made new, and
-// none is called unknown, while there is SeenDamage(): its history may be in what
-// cannot be read.
+// is forgotten, if it has no checkpoint; else it is refused. Roots inside the one that
+// moved go along, in the same batch, where their directories did (by the inode). No
+// root is made new, and none is called unknown, while there is SeenDamage(): its
+// history may be in what cannot be read.
 Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from);

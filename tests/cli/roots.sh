@@ -87,7 +87,8 @@ run on app; run off .; expect_rc 0
 mv app moved
 run roots --json; expect_py "[r['state'] for r in d['roots'] if r['root'] == '$real/app'] == ['missing']"
 run roots; expect_in_out "the directory is gone"
-run status --root moved; expect_rc 0; expect_in_out "belay on --moved-from $real/app"
+run status --root moved; expect_rc 0; expect_in_out "belay on $real/moved --moved-from $real/app"
+run status --root moved --json; expect_py "d['looks_like'] == '$real/app'"; run status --json; expect_py "d['looks_like'] is None"
 run checkpoint --root moved; expect_rc 1; expect_in_err "--moved-from"
 run list --root app --json; expect_rc 0; expect_py "len(d['checkpoints']) == 2"
 run on moved --moved-from app; expect_rc 0; expect_in_out "goes on here"
@@ -109,11 +110,38 @@ run roots --all --json; expect_py "[r['root'] for r in d['roots']].count('$real/
 # The old name is a symlink to the new place.
 mv again moved; ln -s moved again
 run roots --json; expect_py "[r['state'] for r in d['roots'] if r['root'] == '$real/again'] == ['moved']"
-run status --root moved; expect_in_out "belay on --moved-from $real/again"
+run status --root moved; expect_in_out "belay on $real/moved --moved-from $real/again"
 run checkpoint --root again; expect_rc 1; expect_in_err "--moved-from $real/again"
 run on moved --moved-from again; expect_rc 0; expect_in_out "goes on here"
 run list --root again --json; expect_py "len(d['checkpoints']) == 2 and d['root'] == '$real/moved'"
 rm again
+# Roots inside it go along, those whose directories did; each with its history.
+mkdir -p out/in/deep out/stays out/other; for at in out out/in out/in/deep out/stays out/other; do
+  echo 1 >"$at/f"; run on "$at"; expect_rc 0
+  (cd "$at" && "$BELAY_BIN" checkpoint -q -m "of $at" >/dev/null) || fail "checkpoint"
+done
+run off out/other; mv out/stays kept; mv out new; mkdir new/stays
+run on new --json; expect_py "d['looks_like'] == '$real/out' and d['moved_along'] == []"
+run on new --moved-from out; expect_rc 0; expect_in_out "goes on here"
+expect_in_out "So does that of $real/out/in, at $real/new/in."; expect_in_out "$real/new/in/deep."
+[[ $out == *stays* ]] && fail "another directory was taken for the root that stayed: $out"
+for at in in in/deep; do
+  run list --root "new/$at" --json; expect_py "[c['name'] for c in d['checkpoints']] == ['of out/$at']"
+done
+run status --root new/in --json; expect_py "d['root'] == '$real/new/in' and d['protected']"
+run checkpoint --root new --json
+expect_py "sorted(s['path'] for s in d['skipped']) == ['in'] and d['changed']['deleted'] == 0"
+run roots --all --json; expect_py "[r['root'] for r in d['roots'] if '/out' in r['root']] == ['$real/out/stays']"
+mv new newer; run on newer --moved-from new --json
+expect_py "[m['to'] for m in d['moved_along']] == ['$real/newer/in', '$real/newer/in/deep', '$real/newer/other']"
+# What is offered is about the directory that was named, wherever it is pasted.
+mkdir "a b"; run on "a b"; expect_in_out "belay checkpoint --root '$real/a b'"
+run off "a b" --forget; expect_rc 1; expect_in_err "belay off --forget --yes '$real/a b'"
+run off "a b"; expect_in_out "belay on '$real/a b'"
+run off "a b"; expect_rc 1; expect_in_err "belay off --forget '$real/a b'"
+run status --root "a b"; expect_in_out "belay on '$real/a b'"
+cd "a b"; run on; expect_out "protected: $real/a b${nl}Keep the present state with: belay checkpoint$nl"
+mkdir sub; cd sub; run off; expect_in_out "belay on '$real/a b'"; cd "$real"
 mkdir gone; run on gone; rm -r gone
 run status --root gone --json; expect_rc 1; expect_py "d['protected'] and d['root'] == '$real/gone' and 'is gone' in d['failures'][0]['what']"
 run status --root gone; expect_rc 1; expect_in_err "the directory is gone"

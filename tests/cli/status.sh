@@ -5,7 +5,7 @@ real=$(pwd -P)
 run status; expect_rc 0; expect_silent_err
 expect_in_out "not protected: $real"
 run status --json; expect_rc 0; expect_silent_err
-expect_out "{\"root\":\"$real\",\"protected\":false,\"last\":null,\"recovered\":null,\"watching\":false,\"failures\":[]}
+expect_out "{\"root\":\"$real\",\"protected\":false,\"last\":null,\"recovered\":null,\"watching\":false,\"looks_like\":null,\"failures\":[]}
 "
 run --json status; expect_py "d['protected'] is False"
 run status -q; expect_rc 0; expect_in_out "not protected"
