@@ -122,7 +122,11 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.EndArray();
   json.Key("changing").BeginArray();
   for (const SkippedPath& path : skipped)
-    if (IsHeld(path.why)) json.PathValue(path.path);
+    if (path.why == Skip::kChanging) json.PathValue(path.path);
+  json.EndArray();
+  json.Key("attributes_unknown").BeginArray();
+  for (const SkippedPath& path : skipped)
+    if (path.why == Skip::kNoAttributes) json.PathValue(path.path);
   json.EndArray();
   json.Key("pinned").Bool(entry.pinned);
   json.Key("partial").Bool(c.partial);

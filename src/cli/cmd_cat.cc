@@ -92,7 +92,7 @@ ExitCode CmdCat(CommandContext& ctx) {
     Error none(Errc::kNotFound, StrCat("checkpoint ", c.id.text().substr(0, 7),
                                        " does not hold ", shown));
     for (const SkippedPath& skipped : view->Skipped())
-      if (skipped.path == path)
+      if (skipped.path == path && !IsHeld(skipped.why))
         none.hint = StrCat("it was left out then: ", SkipName(skipped.why));
     if (std::string link = LinkAbove(*root, view->state.tree, *rel); !link.empty())
       none.hint =

@@ -62,6 +62,17 @@ std::string ChangingText(const std::vector<SkippedPath>& changing) {
       end);
 }
 
+std::string UnreadText(const std::vector<SkippedPath>& unread) {
+  const std::string begin = "  extended attributes could not be read: ";
+  const std::string end =
+      unread.size() > 1 ? StrCat(" and ", std::to_string(unread.size() - 1), " more")
+                        : "";
+  return StrCat(
+      begin,
+      FitPath(EscapeForDisplay(unread[0].path), kColumns - begin.size() - end.size()),
+      end);
+}
+
 // What it says of a new checkpoint.
 void Report(CommandContext& ctx, const Root& root, const Captured& made) {
   const Checkpoint& c = made.checkpoint;
@@ -84,11 +95,15 @@ void Report(CommandContext& ctx, const Root& root, const Captured& made) {
   ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
                       CountText(changed, "file"), " changed; ",
                       Milliseconds(c.took_us)));
-  std::vector<SkippedPath> left_out, changing;
+  std::vector<SkippedPath> left_out, changing, unread;
   for (const SkippedPath& path : made.skipped)
-    (IsHeld(path.why) ? changing : left_out).push_back(path);
+    (path.why == Skip::kChanging       ? changing
+     : path.why == Skip::kNoAttributes ? unread
+                                       : left_out)
+        .push_back(path);
   if (!left_out.empty()) ctx.term.Say(SkippedText(left_out));
   if (!changing.empty()) ctx.term.Say(ChangingText(changing));
+  if (!unread.empty()) ctx.term.Say(UnreadText(unread));
 }
 
 }  // namespace

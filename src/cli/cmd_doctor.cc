@@ -73,6 +73,8 @@ class Doctor {
       root = f_.root->root;
       for (const RootStatus::Failure& failure : f_.root->failures)
         f_.problems.push_back(failure.what);
+      for (const std::string& doubt : f_.root->doubts)
+        f_.notes.push_back(StrCat("the last checkpoint: ", doubt));
     } else if (!found.ok()) {
       Problem(found.error());
     }

@@ -288,9 +288,15 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
     term.Out(StrCat("nothing changed since ", d.before->substr(0, 7), "\n"));
   lines.clear();
   for (const SkippedPath& skipped : d.skipped)
-    if (IsHeld(skipped.why))
+    if (skipped.why == Skip::kChanging)
       lines.push_back(FitPath(EscapeForDisplay(skipped.path), kColumns - 2));
   page.List("changed while being read, kept as last read:", lines);
+  lines.clear();
+  for (const SkippedPath& skipped : d.skipped)
+    if (skipped.why == Skip::kNoAttributes)
+      lines.push_back(
+          StrCat(FitPath(EscapeForDisplay(skipped.path), kColumns - 3), "/"));
+  page.List("held, but extended attributes could not be read:", lines);
   lines.clear();
   for (const std::string& path : d.purged)
     lines.push_back(FitPath(EscapeForDisplay(path), kColumns - 2));

@@ -49,7 +49,7 @@ StateRules::StateRules(const StateView& view, Scan::TreeReader trees,
   if (!view_.rules) return;
   config_ = std::make_shared<const RuleConfig>(view_.rules->lists);
   for (const SkippedPath& skipped : view_.Skipped())
-    left_out_.emplace(skipped.path, SkipName(skipped.why));
+    if (!IsHeld(skipped.why)) left_out_.emplace(skipped.path, SkipName(skipped.why));
 }
 
 StateRules::~StateRules() = default;

@@ -85,6 +85,15 @@ std::vector<std::string> DoubtsOf(const RulesRecord& rules) {
           (top.path.empty() ? "" : " of " + EscapeForDisplay(top.path)) +
           " could not be read: files that were new, and tracked although ignored, are "
           "not in this checkpoint");
+  const auto unread = [](const SkippedPath& s) { return s.why == Skip::kNoAttributes; };
+  const auto first = std::ranges::find_if(rules.skipped, unread);
+  if (first == rules.skipped.end()) return doubts;
+  const auto more = std::ranges::count_if(rules.skipped, unread) - 1;
+  doubts.push_back(
+      "extended attributes of " + EscapeForDisplay(first->path) +
+      (more > 0 ? " and " + std::to_string(more) + " more directories" : "") +
+      " could not be read: a rollback to this checkpoint leaves them as "
+      "they are then");
   return doubts;
 }
 

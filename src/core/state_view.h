@@ -28,7 +28,7 @@ Error AsDamage(Error error);
 Result<StateView> LoadState(Store& store, const ObjectId& id);
 
 // What somebody who relies on the state should know, in words: where git's index could
-// not be read, what it tracked is not known.
+// not be read, what it tracked is not known; nor attributes of directories.
 std::vector<std::string> DoubtsOf(const RulesRecord& rules);
 
 // Reads trees of `store`, which must outlive it.

@@ -32,7 +32,7 @@ std::string WhyLeftOut(const std::vector<SkippedPath>& skipped,
     auto found = std::lower_bound(
         skipped.begin(), skipped.end(), at,
         [](const SkippedPath& s, std::string_view p) { return s.path < p; });
-    if (found != skipped.end() && found->path == at)
+    if (found != skipped.end() && found->path == at && !IsHeld(found->why))
       return std::string(SkipName(found->why));
   }
   return {};
@@ -46,6 +46,13 @@ std::function<bool(const std::string&)> SecretsBy(const RuleLists& lists,
   return [now_rules, then_rules](const std::string& path) {
     return now_rules->IsSecret(path) || (then_rules && then_rules->IsSecret(path));
   };
+}
+
+std::set<std::string> Unread(const std::vector<SkippedPath>& skipped) {
+  std::set<std::string> paths;
+  for (const SkippedPath& path : skipped)
+    if (path.why == Skip::kNoAttributes) paths.insert(path.path);
+  return paths;
 }
 
 class Differ {
@@ -136,6 +143,9 @@ class Differ {
     if (!selection_.Has(path)) return;
     const bool old_dir = IsDir(old), now_dir = IsDir(now);
     if (old_dir && now_dir) {
+      if (from_.attributes_unknown.contains(path) ||
+          to_.attributes_unknown.contains(path))
+        now->xattrs = old->xattrs;
       if (!SameAttributes(*old, *now)) Put(path, std::move(old), std::move(now), false);
       return;
     }
@@ -279,6 +289,7 @@ DiffSide SideOfState(Store& store, const StateView& view, bool partial,
         return store.ReadContentBytes(id, kMaxPatternFile);
       });
   auto skipped = std::make_shared<const std::vector<SkippedPath>>(view.Skipped());
+  side.attributes_unknown = Unread(*skipped);
   const bool known = view.rules.has_value();
   side.why_not = [=](const std::string& path, bool is_dir) -> Result<std::string> {
     if (std::string why = WhyLeftOut(*skipped, path); !why.empty()) return why;
@@ -317,6 +328,7 @@ DiffSide SideOfNow(Store& store, const TreeNow& now, const Fd& root,
     return bytes;
   };
   auto skipped = std::make_shared<const std::vector<SkippedPath>>(now.summary.skipped);
+  side.attributes_unknown = Unread(*skipped);
   side.why_not = [skipped, &fs, &root](const std::string& path,
                                        bool) -> Result<std::string> {
     if (std::string why = WhyLeftOut(*skipped, path); !why.empty()) return why;

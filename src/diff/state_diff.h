@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct DiffSide {
   // Why this side would not have a path even if it was there; empty: it would.
   std::function<Result<std::string>(const std::string& path, bool is_dir)> why_not = {};
   std::function<bool(const std::string& path)> is_secret = {};
+  // Directories whose extended attributes could not be read: nothing is said of them.
+  std::set<std::string> attributes_unknown = {};
   bool is_now = false;
 };
 

@@ -49,7 +49,8 @@ class Planner {
         secrets_now_(input.now_rules),
         selection_(options.select) {
     for (const SkippedPath& skipped : input.now.skipped)
-      skipped_now_.emplace(skipped.path, SkipName(skipped.why));
+      if (!IsHeld(skipped.why))
+        skipped_now_.emplace(skipped.path, SkipName(skipped.why));
     for (const ScanSummary::AtPath& top : input.now.work_trees)
       if (!top.path.empty()) nested_now_.insert(top.path);
     // A git directory need not be called .git: `gitdir:` leads anywhere.
@@ -61,6 +62,8 @@ class Planner {
     }
     for (const AbsPath& other : input.other_roots) AddForeign(other, "other_root");
     for (const std::string& path : input.purged.paths) foreign_.emplace(path, "purged");
+    for (const SkippedPath& skipped : input.target.Skipped())
+      if (skipped.why == Skip::kNoAttributes) attributes_unknown_.insert(skipped.path);
     if (input.target.rules)
       for (const RulesRecord::Top& top : input.target.rules->work_trees)
         nested_then_.insert(top.path);
@@ -302,9 +305,27 @@ class Planner {
     return git.has_value();
   }
 
+  // Attributes of a directory that could not be read then are not taken for none.
+  PathState WithKnown(const std::optional<PathState>& now, PathState then,
+                      const std::string& path) {
+    if (!attributes_unknown_.contains(path)) return then;
+    if (!IsDir(now)) {
+      if (selection_.Has(path))
+        plan_.warnings.push_back(EscapeForDisplay(path) +
+                                 " comes back with the extended attributes that were "
+                                 "known last: they could not be read then");
+      return then;
+    }
+    if (now->xattrs == then.xattrs) return then;
+    then.xattrs = now->xattrs;
+    if (selection_.Has(path)) Keep(path, std::string(SkipName(Skip::kNoAttributes)));
+    return then;
+  }
+
   // setuid and setgid only where the file on disk has them: a rollback gives no rights.
   PathState WithSetId(const std::optional<PathState>& now, PathState then,
                       const std::string& path) {
+    if (then.kind == EntryKind::kDirectory) return WithKnown(now, then, path);
     if (then.kind != EntryKind::kFile) return then;
     const uint32_t had = now && now->kind == EntryKind::kFile ? now->mode & kSetId : 0;
     const uint32_t lost = then.mode & kSetId & ~had;
@@ -630,6 +651,7 @@ class Planner {
   Looker looker_;
   StateRules rules_;
   SecretRules secrets_now_;
+  std::unordered_set<std::string> attributes_unknown_;  // of the target
   Selection selection_;
   std::unordered_map<std::string, std::string> skipped_now_;
   std::set<std::string> nested_now_, nested_then_;

@@ -149,8 +149,9 @@ struct Scan::Node {
   bool trusted = false;  // the cache's ids were written under this generation
   bool gone = false;
   bool listed = false;
-  Skip why = Skip::kNone;  // the directory itself cannot be entered
-  uint64_t print = 0;      // of one that is a git directory; 0: look again next time
+  bool attributes_unknown = false;  // they could not be read; only when listed
+  Skip why = Skip::kNone;           // the directory itself cannot be entered
+  uint64_t print = 0;  // of one that is a git directory; 0: look again next time
   uint32_t mode = 0, uid = 0, gid = 0;
   uint32_t saved_as = 0;                // place among those given to StatCache::Save()
   std::unique_ptr<std::string> xattrs;  // id bytes, or none; when listed
@@ -512,6 +513,10 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
       node.rules_changed = true;
   }
   listed = listed || node.rules_changed;
+  if (!listed) {
+    BELAY_TRY(bool lost, AttributesLost(node));
+    listed = lost;
+  }
 
   if (listed) {
     BELAY_OK(VisitListed(worker, node, *dir));
@@ -539,6 +544,21 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
   if (head == nullptr) return Ok();
   return CaptureAtOnce(worker, *dir, first_capture,
                        worker.bytes_to_read - bytes_before);
+}
+
+// The attributes that the cache knows of a directory are no longer in the store: its
+// parent's entry was written under another generation. They are read again then.
+Result<bool> Scan::AttributesLost(const Node& node) {
+  if (node.parent == nullptr || node.parent->trusted ||
+      BELAY_MUTANT("trust-attributes-of-any-generation"))
+    return false;
+  const DirView above = node.parent->view();
+  const std::string_view aux = above.AuxOf(above.entries[node.entry]);
+  if (aux.size() != sizeof(ObjectId)) return false;
+  ObjectId id;
+  std::memcpy(id.bytes.data(), aux.data(), aux.size());
+  BELAY_TRY(bool has, sink_.HasContent(id));
+  return !has;
 }
 
 // A few changed files of a known directory are read while it is open: both threads are
@@ -1040,6 +1060,7 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
     if (!got.ok()) {
       if (got.error().sys == 0 || !IsAboutTheFile(got.error()) || request_.strict)
         return std::move(got).error();
+      node.attributes_unknown = true;
       return Ok();
     }
     if (!got->empty()) node.xattrs = std::make_unique<std::string>(std::move(*got));
@@ -1048,8 +1069,8 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
   if (node.block == 0) return of(dir);
   auto readable = OpenByPath(node, OpenMode::Directory());
   if (readable.ok()) return of(*readable);
-  const bool passed_over = IsAboutTheFile(readable.error()) && !request_.strict;
-  return passed_over ? Ok() : Status(std::move(readable).error());
+  node.attributes_unknown = IsAboutTheFile(readable.error()) && !request_.strict;
+  return node.attributes_unknown ? Ok() : Status(std::move(readable).error());
 }
 
 // --- capture -------------------------------------------------------------------------
@@ -1424,6 +1445,7 @@ Status Scan::Build() {
 // did.
 Status Scan::BuildNode(Node& node) {
   if (node.gone || node.why != Skip::kNone) return Ok();
+  if (node.attributes_unknown) DraftOf(node).head.flags |= BlockHead::kRacy;
   for (Node* child : node.children) {
     const CacheEntry& old = node.view().entries[child->entry];
     if (!child->draft && !child->gone && child->why == Skip::kNone &&
@@ -1449,7 +1471,18 @@ Status Scan::BuildNode(Node& node) {
       now.uid = child->uid;
       now.gid = child->gid;
       if (child->listed)
+        now.why =
+            child->attributes_unknown && !BELAY_MUTANT("unread-attributes-are-none")
+                ? Skip::kNoAttributes
+                : Skip::kNone;
+      if (now.why == Skip::kNoAttributes) {
+        // As they were known last: so that they do not look removed. That this is not
+        // known is listed, and the directory looked at again next time.
+        BELAY_TRY(bool lost, AttributesLost(*child));
+        if (lost) aux = {};
+      } else if (child->listed) {
         aux = child->xattrs ? std::string_view(*child->xattrs) : std::string_view();
+      }
     }
     const bool same = now.kind == old.kind && now.why == old.why && now.id == old.id &&
                       now.mode == old.mode && now.uid == old.uid &&

@@ -160,6 +160,7 @@ class Scan {
   Result<bool> IsGitsOwn(Node& node, const Fd& dir, const std::vector<DirEntry>& names);
   Status LoadWorkTree(Node& node);
   Status DirXattrs(Node& node, const Fd& dir);
+  Result<bool> AttributesLost(const Node& node);
   static void AddChild(Worker& worker, Node& parent, size_t entry, uint64_t block);
   Status AddFile(Worker& worker, Node& node, std::string_view name,
                  const CacheEntry* known, const FileStat& stat);

@@ -87,6 +87,8 @@ std::string_view SkipName(Skip why) {
       return "replaced";
     case Skip::kPurged:
       return "purged";
+    case Skip::kNoAttributes:
+      return "attributes_unknown";
   }
   return "unknown";
 }

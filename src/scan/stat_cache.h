@@ -52,10 +52,15 @@ enum class Skip : uint8_t {
   kChangedLate = 11,  // changed after whoever waited for the scan was let go
   kReplaced = 12,     // it became something else while it was read
   kPurged = 13,       // it was purged, and is no longer to be stored
+  // A directory that is covered, but its extended attributes could not be read. The
+  // tree has those that were known last, or none.
+  kNoAttributes = 14,
 };
 std::string_view SkipName(Skip why);  // "too_large"
 // Something of it is in the tree all the same.
-constexpr bool IsHeld(Skip why) { return why == Skip::kChanging; }
+constexpr bool IsHeld(Skip why) {
+  return why == Skip::kChanging || why == Skip::kNoAttributes;
+}
 
 enum class CacheKind : uint8_t { kNone = 0, kFile = 1, kSymlink = 2, kDirectory = 3 };
 

@@ -9,6 +9,7 @@
 #include "base/fault_fs.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
+#include "support/pass_fs.h"
 #include "support/race_fs.h"
 #include "support/scan_world.h"
 #include "support/store_fixture.h"
@@ -540,6 +541,79 @@ TEST_F(ScanTest, IdsOfAnotherGenerationAreLookedUp) {
   auto scan = Must(Scan::Run(world_.disk, world_.clock, world_.random, request, sink));
   EXPECT_EQ(scan->summary().read_files, 2u);
   EXPECT_TRUE(Must(writer->HasContent(Sha256::Of(AsBytes("content of a")))));
+}
+
+TEST_F(ScanTest, AttributesOfDirectoriesOfAnotherGenerationAreLookedUp) {
+  MemFs store_disk;
+  test::World store_world(store_disk);
+  auto store = Must(store_world.Open());
+  world_.Dir("d");
+  world_.Dir("d/e");
+  world_.Put("d/e/a", "content of a");
+  for (const char* path : {"d", "d/e"}) {
+    Fd dir = Must(world_.disk.OpenBeneath(world_.root, P(path), OpenMode::Directory()));
+    Must(world_.disk.SetXattr(dir, "user.of", AsBytes(path)));
+  }
+  world_.Pass(kLater);
+  ScanRequest request = world_.request;
+  request.rules = std::make_shared<RuleConfig>(world_.lists);
+  const ObjectId tree = world_.Scanned().tree;  // cached; the store has none of them
+  request.generation = 1;
+  auto writer = Must(store->Begin());
+  BatchSink sink(*writer);
+  auto scan = Must(Scan::Run(world_.disk, world_.clock, world_.random, request, sink));
+  EXPECT_EQ(scan->summary().tree, tree);
+  for (const char* path : {"d", "d/e"}) {
+    const Bytes value(AsBytes(path).begin(), AsBytes(path).end());
+    EXPECT_TRUE(
+        Must(writer->HasContent(Sha256::Of(EncodeXattrs({{"user.of", value}})))))
+        << path;
+  }
+}
+
+// A disk that does not tell the attributes of directories.
+struct MuteFs final : test::PassFs {
+  using PassFs::PassFs;
+  Result<std::vector<std::string>> ListXattrs(const Fd& file) override {
+    BELAY_TRY(FileStat stat, Stat(file));
+    if (stat.type == FileType::kDirectory) return SysError(EIO, "listxattr");
+    return PassFs::ListXattrs(file);
+  }
+};
+
+TEST_F(ScanTest, AttributesOfADirectoryThatCannotBeReadAreNotNone) {
+  world_.Dir("d");
+  world_.Put("d/a", "content of a");
+  Fd dir = Must(world_.disk.OpenBeneath(world_.root, P("d"), OpenMode::Directory()));
+  Must(world_.disk.SetXattr(dir, "user.note", AsBytes("v")));
+  world_.Pass(kLater);
+  MuteFs mute(world_.disk);
+  auto attributes = [&](const ScanSummary& summary) {
+    return Must(world_.sink.Read(summary.tree)).entries[0].xattrs;
+  };
+  // Nothing is known of it: it is held, and said to be without them.
+  auto first = Must(world_.TryScan(mute));
+  EXPECT_EQ(Text(first->summary().skipped), "d:attributes_unknown ");
+  EXPECT_EQ(first->summary().files, 1u);
+  Must(first->SaveCache());
+  // It is looked at again though nothing changed.
+  const ScanSummary known = world_.Scanned();
+  EXPECT_EQ(Text(known.skipped), "");
+  EXPECT_FALSE(attributes(known).is_zero());
+
+  // Known once, and listed again because a file came: they do not look removed.
+  world_.Put("d/b", "content of b");
+  world_.Pass(kLater);
+  auto third = Must(world_.TryScan(mute));
+  EXPECT_EQ(Text(third->summary().skipped), "d:attributes_unknown ");
+  EXPECT_EQ(attributes(third->summary()), attributes(known));
+  Must(third->SaveCache());
+  EXPECT_EQ(Text(world_.Scanned().skipped), "");
+
+  // Who must know is told.
+  world_.Put("d/c", "content of c");
+  world_.request.strict = true;
+  EXPECT_FALSE(world_.TryScan(mute).ok());
 }
 
 TEST_F(ScanTest, RulesRecordComesBackAsItWas) {
