@@ -319,7 +319,7 @@ constexpr FlagSpec kRollbackFlags[] = {
      .help = "files outside that an edit tool named",
      .available = false},
     {.name = "--skip-damaged", .help = "leave out what cannot be read any more"},
-    {.name = "--preserve-times", .help = "give files their old times"},
+    {.name = "--preserve-times", .help = "give files the time of the checkpoint"},
     {.name = "--force", .help = "even where a rollback would be refused"},
     {.name = "--hunks",
      .value = "N,...",

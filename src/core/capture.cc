@@ -397,6 +397,16 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   c.stored_bytes = writer->bytes_so_far();
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   writer->Add(ToRecord(c));
+  // A directory that was made anew is known again after a move by what it is now.
+  for (const RootEntry& entry : heads.roots()) {
+    Root root = entry.root;
+    if (root.id != request.root.id || root.path != request.root.path || root.off ||
+        (root.dev == summary.dev && root.ino == summary.ino))
+      continue;
+    root.dev = summary.dev;
+    root.ino = summary.ino;
+    writer->Add(ToRecord(root, RecordId(store.random().NewId()), c.made_ms));
+  }
   BELAY_TRY(auto published, writer->Commit());
   c.seq = published.first_seq;
 

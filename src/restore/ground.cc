@@ -125,10 +125,33 @@ void LookAtGround(Fs& fs, const Fd& root, Looker& looker, const PathChange& chan
   if (*lease == LeaseOutcome::kHeld) (void)fs.EndLease(*file);
 }
 
+// Surely not ours to change: it belongs to somebody else, and nobody else may write
+// there. (Group and others may get more from access lists than their bits say.)
+bool IsAnothersAlone(const PathChange& change, const FileStat* parent,
+                     const std::optional<FileStat>& self, uint32_t uid) {
+  auto closed = [&](const FileStat& stat) {
+    return stat.uid != uid && (stat.mode & 0022) == 0;
+  };
+  if (change.path.empty() || SameState(change.before, change.after)) return false;
+  if (!self || !change.after || IsDir(change.before) != IsDir(change.after))
+    return parent != nullptr && closed(*parent);
+  if (SameContent(*change.before, *change.after)) return self->uid != uid;
+  return parent != nullptr && closed(*parent) && closed(*self);
+}
+
+// "a, b and 3 more", each as it can be pasted.
+std::string FirstWords(const std::vector<std::string>& paths) {
+  std::string out;
+  for (size_t i = 0; i < paths.size() && i < 5; ++i)
+    out += (i == 0 ? "" : " ") + EscapeForDisplay(paths[i]);
+  if (paths.size() > 5) out += " (and " + std::to_string(paths.size() - 5) + " more)";
+  return out;
+}
+
 }  // namespace
 
 Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
-  std::vector<std::string> immutable, busy;
+  std::vector<std::string> immutable, busy, denied;
   std::vector<Ground> grounds(plan.changes.size());
   std::unordered_set<std::string> seen_dirs;
   for (size_t i = 0; i < grounds.size(); ++i)
@@ -145,6 +168,7 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
       plan.locked.push_back(std::move(one));
   };
   bool foreign_owner = false;
+  std::unordered_map<std::string, FileStat> parents;
   plan.bytes_needed = plan.inodes_needed = 0;
   auto may_give = [&](const PathState& state) {
     if (options.uid == 0) return true;
@@ -172,8 +196,11 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
           after.gid = options.groups.front();
       }
     }
-    if (change.after &&
-        (!change.before || !SameContent(*change.before, *change.after))) {
+    const bool new_content =
+        change.after && (!change.before || !SameContent(*change.before, *change.after));
+    const bool new_file = new_content || (ground.self && ground.self->nlink > 1 &&
+                                          ground.self->type == FileType::kRegular);
+    if (change.after && new_file) {
       ++plan.inodes_needed;
       plan.bytes_needed += kBlock;
       if (change.after->kind == EntryKind::kFile)
@@ -192,6 +219,14 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
         ((ground.self->mode & 0300) != 0300 ||
          (change.after && (change.after->mode & 0300) != 0300)))
       lock({"", ground.self->mode});
+    if (options.uid != 0) {
+      const std::string parent = ParentOf(change.path);
+      if (ground.parent) parents.emplace(parent, *ground.parent);
+      auto in = parents.find(parent);
+      if (IsAnothersAlone(change, in == parents.end() ? nullptr : &in->second,
+                          ground.self, options.uid))
+        denied.push_back(ShownPath(change.path));
+    }
     if (ground.self && ground.self->immutable)
       immutable.push_back(ShownPath(change.path));
     if (ground.in_use) busy.push_back(change.path);
@@ -207,8 +242,17 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
                           ? " and so are " + std::to_string(immutable.size() - 1) +
                                 " others"
                           : ""))
-        .WithHint("nothing was changed; make it changeable with: chattr -i -a " +
-                  EscapeForDisplay(immutable.front()));
+        .WithHint(
+            "nothing was changed; make it changeable, in the project's own "
+            "directory, with: chattr -i -a " +
+            FirstWords(immutable));
+  if (!denied.empty() && !BELAY_MUTANT("hope-for-permission"))
+    return Error(Errc::kRefused, "you may not change " + FirstWords(denied) +
+                                     ": it is another user's, or in a directory that "
+                                     "is")
+        .WithHint(
+            "nothing was changed; ask its owner, or name what is to go back: "
+            "-- PATH...");
   if (foreign_owner)
     plan.warnings.push_back(
         "some files belonged to another user or group; they will belong to you");

@@ -419,8 +419,16 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
       if (!IsDir(from)) BELAY_OK(LeaveTheirs(i, MakeDirectory(i)));
     } else if (!IsLeaf(from)) {
       BELAY_OK(LeaveTheirs(i, Place(i, *to)));
-    } else if (!SameContent(*from, *to)) {
-      BELAY_OK(LeaveTheirs(i, Replace(i, *from, *to)));
+    } else {
+      bool replace = !SameContent(*from, *to);
+      // Attributes belong to the file, not to its name: one that has other names is
+      // replaced, too.
+      if (!replace && IsFile(to) && !SameAttributes(*from, *to) &&
+          !BELAY_MUTANT("chmod-through-hard-link")) {
+        BELAY_TRY(auto stat, looker_.Stat(PathOf(i)));
+        replace = stat && stat->type == FileType::kRegular && stat->nlink > 1;
+      }
+      if (replace) BELAY_OK(LeaveTheirs(i, Replace(i, *from, *to)));
     }
   }
   return Finish(way);

@@ -104,8 +104,11 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
     if (TakesRootAway(runner.journal().changes)) TakeRootAway(store, root);
     out.operation = *outcome.operation;
     out.how = Recovered::How::kFinished;
-    out.text =
-        "finished " + name + " that was interrupted; take it back with: belay undo";
+    // An undo is taken back by a redo, unless it was one out of order.
+    const bool redo =
+        out.operation.kind == OperationKind::kUndo && !out.operation.out_of_order;
+    out.text = "finished " + name + " that was interrupted; take it back with: belay " +
+               (redo ? "redo" : "undo");
     if (out.raced && out.raced->description.starts_with("edited"))
       out.text += "; what was edited since the interruption is kept in " +
                   out.raced->id.text().substr(0, 7);
@@ -142,9 +145,10 @@ Result<std::optional<Recovered>> RecoverOrRefuse(Store& store,
   if (!recovered || recovered->how != Recovered::How::kWaiting) return recovered;
   if (!request.force)
     return Error(Errc::kRefused, recovered->text)
-        .WithHint(recovered->mounted
-                      ? "to end it without what is beneath: belay rollback REF --force"
-                      : "to give it up and roll back here: belay rollback REF --force");
+        .WithHint(
+            recovered->mounted
+                ? "to end it without what is beneath: belay rollback latest --force"
+                : "to give it up and roll back here: belay rollback latest --force");
   if (recovered->mounted)
     return RecoverLocked(store, request.root, /*around_mounts=*/true);
   BELAY_TRY(std::string aside, JournalFile::PutAside(store, request.root.id));

@@ -251,6 +251,8 @@ Status Scan::Prepare() {
   BELAY_TRY(root_fd_, fs_.OpenDir(request_.root));
   BELAY_TRY(FileStat stat, fs_.Stat(root_fd_));
   root_dev_ = stat.dev;
+  summary_.dev = stat.dev;
+  summary_.ino = stat.ino;
   summary_.mode = stat.mode;
   summary_.uid = stat.uid;
   summary_.gid = stat.gid;

@@ -108,6 +108,7 @@ struct ScanSummary {
   bool late = false;
   // Of the root directory itself; it has no entry in a tree.
   uint32_t mode = 0, uid = 0, gid = 0;
+  uint64_t dev = 0, ino = 0;
 };
 
 struct ChangeCounts {

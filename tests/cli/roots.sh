@@ -162,6 +162,15 @@ run on moved --json; expect_py "d['new']"
 run list --root moved --json; expect_py "d['checkpoints'] == []"
 run off moved; run off moved --forget --yes; expect_rc 0; expect_in_out "0 checkpoints deleted"
 
+# One that was gone and came back is known again after a move, too.
+mkdir back; echo 1 >back/a
+run on back; (cd back && "$BELAY_BIN" checkpoint -q -m start >/dev/null)
+mv back "$scratch/away"
+run rollback start --yes --root back; expect_rc 0
+mv back again
+run status --root again; expect_in_out "belay on --moved-from $real/back"
+run on again --moved-from back; run off again --forget --yes; expect_rc 0
+
 # On a terminal it asks.
 if command -v script >/dev/null; then
   run on moved; (cd moved && "$BELAY_BIN" checkpoint -q >/dev/null)

@@ -199,6 +199,40 @@ TEST_F(PlanTest, TheOwnerComesBack) {
   for (const char* path : {"a", "b", "d", "l"}) EXPECT_EQ(Stat(path).uid, 7u) << path;
 }
 
+TEST_F(PlanTest, WhatIsAnothersAloneIsRefusedBeforeAnythingMoves) {
+  MakeDir("theirs");
+  Put("theirs/gone", "1");
+  Put("theirs/shared", "1");
+  Put("theirs/mode", "1");
+  Put("ours", "1");
+  Chown("theirs", 7, 7);
+  Must(world.Capture("start"));
+  Put("ours", "2");
+  Put("theirs/shared", "2");
+  Must(world.Capture("later"));
+  world.plan.uid = 1000;
+  world.plan.groups = {1000};
+  // Another's directory, but a file that is ours: written in place.
+  EXPECT_TRUE(Must(world.Rollback("start")).verified);
+  Remove("theirs/gone");
+  world.plan.select = {"theirs/gone"};
+  auto gone = world.Rollback("start");
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.error().code, Errc::kRefused);
+  EXPECT_NE(gone.error().what.find("you may not change theirs/gone"),
+            std::string::npos);
+  // Their bits let us.
+  Chmod("theirs", 0777);
+  EXPECT_TRUE(Must(world.Rollback("start")).verified);
+  Chmod("theirs/mode", 0600);
+  Chown("theirs/mode", 7, 7);
+  world.plan.select = {"theirs/mode"};
+  auto mode = world.Rollback("start");
+  ASSERT_FALSE(mode.ok());
+  EXPECT_NE(mode.error().what.find("you may not change theirs/mode"),
+            std::string::npos);
+}
+
 TEST_F(PlanTest, WhoIsNotRootGivesNothingAwayAndIsTold) {
   Put("a", "1");
   Chown("a", 77, 78);

@@ -61,6 +61,27 @@ TEST_F(RecoverTest, AnotherDirectoryInThePlaceOfTheRootIsNotTouched) {
   ExpectNoTraces();
 }
 
+TEST_F(RecoverTest, AnUndoThatIsFinishedIsTakenBackByARedo) {
+  MakeMess();
+  Must(world.Rollback("start"));
+  {
+    Fault cut = Fault::PowerCut(4);
+    cut.only = {FsCall::kRename};
+    FaultFs dying(disk, cut);
+    Through through(dying, *this);
+    EXPECT_FALSE(through.world.Undo().ok());
+    EXPECT_TRUE(dying.fired());
+  }
+  auto finished = Must(world.Recover());
+  ASSERT_TRUE(finished);
+  ASSERT_EQ(finished->how, Recovered::How::kFinished);
+  EXPECT_TRUE(finished->text.ends_with("take it back with: belay redo"))
+      << finished->text;
+  EXPECT_EQ(Tree(), now);
+  Must(world.Redo());
+  EXPECT_EQ(Tree(), start);
+}
+
 TEST_F(RecoverTest, WhatSomethingIsMountedOverIsWaitedFor) {
   Interrupt();
   const std::string half = Tree();

@@ -184,6 +184,39 @@ TEST_F(RollbackTest, OtherNamesOfAHardLinkKeepTheirContent) {
   EXPECT_EQ(Must(GetFile(disk, outside, P("other-name"))), "now");
 }
 
+TEST_F(RollbackTest, OtherNamesOfAHardLinkKeepTheirAttributes) {
+  for (const char* path : {"mode", "owner", "xattr", "alone"}) Put(path, "content");
+  Must(world.Capture("start"));
+  Fd outside = Must(disk.OpenDir(AbsPath::Literal("/m")));
+  for (const char* path : {"mode", "owner", "xattr"})
+    Must(disk.Link(root, N(path), outside, N(path)));
+  Chmod("mode", 0600);
+  Chown("owner", 7, 8);
+  SetXattr("xattr", "user.x", "1");
+  Chmod("alone", 0600);
+  const uint64_t alone = Stat("alone").ino;
+  auto elsewhere = [&](const char* path) {
+    return Must(disk.StatAt(outside, N(path)));
+  };
+  Outcome done = Must(world.Rollback("start"));
+  EXPECT_TRUE(done.verified);
+  EXPECT_EQ(Stat("mode").mode, 0644u);
+  EXPECT_EQ(Stat("owner").uid, 1000u);
+  EXPECT_EQ(elsewhere("mode").mode, 0600u);
+  EXPECT_EQ(elsewhere("owner").uid, 7u);
+  Fd other = Must(disk.Open(outside, N("xattr"), OpenMode::Read()));
+  EXPECT_EQ(Must(disk.ListXattrs(other)).size(), 1u);
+  for (const char* path : {"mode", "owner", "xattr"}) {
+    EXPECT_EQ(Read(path), "content");
+    EXPECT_EQ(elsewhere(path).nlink, 1u) << path;
+  }
+  EXPECT_EQ(Stat("alone").ino, alone) << "it has no other name: as it is";
+  Must(world.Undo());
+  EXPECT_EQ(Stat("mode").mode, 0600u);
+  EXPECT_EQ(Stat("owner").uid, 7u);
+  EXPECT_EQ(elsewhere("mode").mode, 0600u);
+}
+
 TEST_F(RollbackTest, HardLinksInsideTheProjectComeBackAsFiles) {
   Put("a", "then");
   HardLink("a", "b");
