@@ -17,9 +17,16 @@ ExitCode Run(CommandContext& ctx, const Annotation& annotation, std::string_view
   if (!root.ok()) return FailOnStore(ctx, root.error());
   auto found = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
   if (!found.ok()) return ctx.term.Fail(found.error());
-  auto after = Annotate(root->store(), found->entry, annotation);
+  auto settings = LoadSettingsFor(ctx, root->path);
+  if (!settings.ok()) return ctx.term.Fail(settings.error());
+  AnnotationRoom room{*settings};
+  auto after = Annotate(root->store(), found->entry, annotation, &room);
   if (!after.ok()) return FailOnStore(ctx, after.error());
   ctx.term.WorkIsDone();
+  if (room.let_go > 0)
+    ctx.term.Warn(StrCat(
+        "the store was full: ", CountText(room.let_go, "old automatic checkpoint"),
+        room.let_go == 1 ? " was let go" : " were let go"));
   const Checkpoint& c = after->checkpoint;
   if (ctx.term.json()) {
     StateFacts facts(root->store());

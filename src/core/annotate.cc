@@ -5,6 +5,8 @@
 
 #include "base/mutant.h"
 #include "core/interrupted.h"
+#include "core/retention.h"
+#include "core/space.h"
 #include "store/batch_writer.h"
 
 namespace belay {
@@ -30,8 +32,51 @@ std::string_view NameOf(const Fields& fields) {
 
 }  // namespace
 
+namespace {
+
+// So much a record takes at most, once the catalogue has it too: as a row, as full text
+// and its index, and all that once more in the write-ahead log.
+uint64_t TakenBy(const LogRecord& record) {
+  return 4096 + 12 * EncodeLogRecord(record).size();
+}
+
+bool AddsText(const Annotation& annotation) {
+  auto adds = [](const std::optional<std::string>& text) {
+    return text && !text->empty();
+  };
+  return adds(annotation.name) || adds(annotation.note) ||
+         std::ranges::any_of(annotation.meta,
+                             [&](const auto& pair) { return adds(pair.second); });
+}
+
+// Makes room for so much where there is none.
+Status FindRoom(Store& store, const RootId& root, const RecordId& target,
+                uint64_t bytes, AnnotationRoom& room) {
+  BELAY_TRY(Space guess, Space::Of(store, room.settings, /*exact=*/false));
+  if (guess.Check(bytes).ok()) return Ok();
+  BELAY_TRY(Space space, Space::Of(store, room.settings, /*exact=*/true));
+  if (space.Check(bytes).ok()) return Ok();
+  store.LimitPacks(Space::PackTarget(space.cap()));
+  BELAY_TRY(MadeRoom made,
+            MakeRoom(store, room.settings, bytes, store.options().lock_wait_ms));
+  room.let_go = made.checkpoints;
+  BELAY_TRY(space, Space::Of(store, room.settings, /*exact=*/true));
+  BELAY_OK(space.Check(bytes));
+  if (made.checkpoints == 0) return Ok();
+  // Until it is annotated it may be one of them.
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  auto still = catalog->FindById(root, target.text());
+  if (!still.ok() && still.error().code == Errc::kNotFound)
+    return Error(Errc::kNotFound,
+                 target.text().substr(0, 7) + " was let go to make room in the store")
+        .WithHint("pin what must stay: belay pin REF");
+  return still.ok() ? Ok() : Status(std::move(still).error());
+}
+
+}  // namespace
+
 Result<CatalogEntry> Annotate(Store& store, const CatalogEntry& entry,
-                              const Annotation& annotation) {
+                              const Annotation& annotation, AnnotationRoom* room) {
   LogRecord record;
   record.kind = RecordKind::kAnnotation;
   record.root = entry.checkpoint.root;
@@ -51,6 +96,9 @@ Result<CatalogEntry> Annotate(Store& store, const CatalogEntry& entry,
   CatalogEntry after = entry;
   ApplyAnnotation(after, f);
   if (after == entry) return after;
+  if (room != nullptr && AddsText(annotation) && !BELAY_MUTANT("notes-over-the-cap"))
+    BELAY_OK(FindRoom(store, entry.checkpoint.root, entry.checkpoint.id,
+                      TakenBy(record), *room));
   BELAY_TRY(auto writer, store.Begin());
   record.id = RecordId(store.random().NewId());
   record.made_ms = store.clock().WallMillis();

@@ -6,7 +6,9 @@
 //   * Each of these is one batch: killed or without power at any instruction it is
 //   there
 //     or it is not, and when the function returned it is.
-//   * The last annotation wins, field by field; those before it stay in the log.
+//   * The last annotation wins, field by field; what it replaced goes with a
+//   collection,
+//     also from the checkpoint's own record.
 //   * A pinned checkpoint is not deleted. Deleting one takes nothing away that undo or
 //     redo needs: an operation itself keeps the content of every path it changed.
 //
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "core/operations.h"
+#include "core/settings.h"
 #include "store/catalog.h"
 #include "store/store.h"
 
@@ -33,8 +36,15 @@ struct Annotation {
 };
 
 // The checkpoint as it is afterwards. Writes nothing when that changes nothing.
+// `room`: text obeys the cap and the floor as checkpoints do: room is made first, and
+// when there is none it is kNoSpace. Taking something away, and pins, always go.
+struct AnnotationRoom {
+  const Settings& settings;
+  uint64_t let_go = 0;  // checkpoints that went for it
+};
 Result<CatalogEntry> Annotate(Store& store, const CatalogEntry& entry,
-                              const Annotation& annotation);
+                              const Annotation& annotation,
+                              AnnotationRoom* room = nullptr);
 
 // Takes checkpoints of one root away, together with what was annotated to them; the
 // space comes back with the next GC. `why` is "delete" or "prune", for the log.

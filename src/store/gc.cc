@@ -299,6 +299,7 @@ class Collector {
     victims_.clear();
     report_.reclaimable = report_.packs_left = 0;
     const std::unordered_set<ObjectId> dead_records = DeadRecords();
+    const std::unordered_map<ObjectId, uint64_t> replaced = ReplacedText();
     std::unordered_set<ObjectKey> seen;
     std::vector<PackId> small;
     uint64_t small_bytes = 0;
@@ -327,6 +328,11 @@ class Collector {
                             !BELAY_MUTANT("gc-leaves-purged"));
         if (!wanted[i] && !held.contains(pack.items[i].offset))
           garbage += pack.items[i].total_length();
+        if (pack.items[i].key.type != ObjectType::kLog || !wanted[i]) continue;
+        if (auto text = replaced.find(pack.items[i].key.id); text != replaced.end()) {
+          erasable = true;
+          garbage += text->second;
+        }
       }
       report_.reclaimable += garbage;
       bool worth =
@@ -394,6 +400,18 @@ class Collector {
       for (const ObjectId& id : StoredIds(r)) dead.insert(id);
     }
     return dead;
+  }
+  // The same of wanted records with something that was replaced: how much shorter they
+  // will be.
+  std::unordered_map<ObjectId, uint64_t> ReplacedText() const {
+    std::unordered_map<ObjectId, uint64_t> found;
+    for (const LogRecord& r : log_.records) {
+      if (!log_.IsWanted(r)) continue;
+      const uint64_t less = log_.ReplacedBytes(r);
+      if (less == 0) continue;
+      for (const ObjectId& id : StoredIds(r)) found.emplace(id, less);
+    }
+    return found;
   }
   static std::array<ObjectId, 2> StoredIds(LogRecord record) {
     ObjectId explicit_seq = Sha256::Of(EncodeLogRecord(record));
@@ -579,7 +597,7 @@ class Collector {
       // By number too: a later record of a root has the id of the first.
       if (!copied_records_.emplace(r->seq, r->id).second) continue;
       copied_ids_.insert(r->id);
-      target.AddRecord(*r);
+      target.AddRecord(log_.Kept(*r));
     }
     return Ok();
   }

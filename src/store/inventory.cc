@@ -120,10 +120,88 @@ Result<bool> StillHas(Store& store, const BatchPlace& place) {
   return header.ok() && *header && (*header)->body_hash == place.body_hash;
 }
 
+namespace {
+// Tags of a checkpoint's record; docs/format.md.
+constexpr uint64_t kOwnName = 2, kOwnNote = 3, kOwnMeta = 21;
+
+// What a field says, under one key for all records that can say it: the tag in an
+// annotation, of meta with its key. Nothing for what no annotation replaces.
+std::optional<std::string> SaysWhat(RecordKind kind, const Fields::Field& field) {
+  uint64_t tag = field.tag;
+  if (kind == RecordKind::kCheckpoint)
+    tag = tag == kOwnName   ? kAnnotationName
+          : tag == kOwnNote ? kAnnotationNote
+          : tag == kOwnMeta ? kAnnotationMeta
+                            : 0;
+  else if (kind != RecordKind::kAnnotation)
+    return std::nullopt;
+  switch (tag) {
+    case kAnnotationName:
+    case kAnnotationNote:
+    case kAnnotationPinned:
+    case kAnnotationHealth:
+      return std::to_string(tag);
+    case kAnnotationMeta: {
+      ByteReader r(field.value);
+      auto pair = Fields::Decode(r);
+      if (!pair.ok()) return std::nullopt;
+      return std::to_string(tag) + " " + pair->Text(1).value_or("");
+    }
+    default:
+      return std::nullopt;
+  }
+}
+}  // namespace
+
+void LogView::NoteAnnotations() {
+  annotated.clear();
+  for (const LogRecord& record : records) {
+    auto target = AnnotationTarget(record);
+    if (!target || dropped.contains(record.id) || dropped.contains(*target)) continue;
+    for (const Fields::Field& field : record.fields.items())
+      if (auto what = SaysWhat(record.kind, field)) {
+        uint64_t& last = annotated[*target][*what];
+        last = std::max(last, record.seq);
+      }
+  }
+}
+
+bool LogView::IsReplaced(const LogRecord& record, const Fields::Field& field) const {
+  if (annotated.empty() || BELAY_MUTANT("gc-keeps-replaced-notes")) return false;
+  auto about = annotated.find(AnnotationTarget(record).value_or(record.id));
+  if (about == annotated.end()) return false;
+  auto what = SaysWhat(record.kind, field);
+  if (!what) return false;
+  auto last = about->second.find(*what);
+  return last != about->second.end() && record.seq < last->second;
+}
+
+LogRecord LogView::Kept(const LogRecord& record) const {
+  LogRecord kept = record;
+  kept.fields = {};
+  for (const Fields::Field& field : record.fields.items())
+    if (!IsReplaced(record, field)) kept.fields.Add(field.tag, field.value);
+  return kept;
+}
+
+uint64_t LogView::ReplacedBytes(const LogRecord& record) const {
+  if (!annotated.contains(AnnotationTarget(record).value_or(record.id))) return 0;
+  const size_t all = EncodeLogRecord(record).size();
+  return all - std::min(all, EncodeLogRecord(Kept(record)).size());
+}
+
 bool LogView::IsWanted(const LogRecord& record) const {
   if (dropped.contains(record.id)) return false;
   auto target = AnnotationTarget(record);
-  return !target || !dropped.contains(*target);
+  if (!target) return true;
+  if (dropped.contains(*target)) return false;
+  // Of an annotation that says nothing else, what was replaced is all there is.
+  bool replaced = false, says = false;
+  for (const Fields::Field& field : record.fields.items()) {
+    if (field.tag == kAnnotationTarget) continue;
+    (IsReplaced(record, field) ? replaced : says) = true;
+  }
+  return says || !replaced;
 }
 
 Status ReadOn(Store& store, LogView& view) {
@@ -156,6 +234,7 @@ Status ReadOn(Store& store, LogView& view) {
   };
   view.records.erase(std::unique(view.records.begin(), view.records.end(), same),
                      view.records.end());
+  view.NoteAnnotations();
   return Ok();
 }
 

@@ -3,11 +3,13 @@
 // Inventory and Marker: what is in the packs, and what of it is wanted.
 //
 // Neither trusts an index: the inventory is a walk over every record header. A record
-// is wanted unless a later drop names it (or it annotates one that is); an object is
-// wanted when a wanted record that no release names leads to it. Objects named by a
-// purge are wanted only through records newer than the purge. Callers hold `use`, so
-// that no pack goes away meanwhile.
+// is wanted unless a later drop names it (or it annotates one that is), or later
+// annotations replaced all that it said; of what is wanted, text that was replaced is
+// not. An object is wanted when a wanted record that no release names leads to it.
+// Objects named by a purge are wanted only through records newer than the purge.
+// Callers hold `use`, so that no pack goes away meanwhile.
 
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -69,7 +71,19 @@ struct LogView {
   LogPosition position;
   uint64_t max_seq = 0;
   bool whole = true;  // no part of the log was unreadable
+  // Of each record that was annotated: what wanted annotations say about it (by tag, of
+  // meta by key), with the number of the last one that does.
+  std::unordered_map<RecordId, std::map<std::string, uint64_t>> annotated;
 
+  // Counts `annotated` anew; ReadOn() does.
+  void NoteAnnotations();
+  // A name, note, pin, health or meta value that a later annotation replaced: whoever
+  // reads the log comes to the same without it.
+  bool IsReplaced(const LogRecord& record, const Fields::Field& field) const;
+  // The record without those, as a copy of it is kept: number, id and all else stay.
+  LogRecord Kept(const LogRecord& record) const;
+  // How much shorter that is; 0: nothing of it was replaced.
+  uint64_t ReplacedBytes(const LogRecord& record) const;
   bool IsWanted(const LogRecord& record) const;
   // Wanted, and so is what it refers to.
   bool Holds(const LogRecord& record) const {

@@ -1,6 +1,7 @@
 #include "store/lost_records.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -22,14 +23,18 @@ std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
   if (log.whole && !BELAY_MUTANT("catalogue-is-the-truth")) return lost;
   std::unordered_set<Hash256> there;
   for (const LogRecord& r : log.records) there.insert(ContentOf(r));
-  // Drops that were lost too still take away what they name.
-  std::unordered_set<RecordId> dropped = log.dropped;
-  for (const RememberedRecord& r : remembered)
-    for (const RecordId& id : DroppedBy(r.record)) dropped.insert(id);
+  // By number and id: of a checkpoint that was annotated a collection keeps less text.
+  std::set<std::pair<uint64_t, RecordId>> numbered;
+  for (const LogRecord& r : log.records) numbered.emplace(r.seq, r.id);
+  // Drops and annotations that were lost too still take away what they name or replace.
+  LogView all = log;
+  for (const RememberedRecord& r : remembered) {
+    for (const RecordId& id : DroppedBy(r.record)) all.dropped.insert(id);
+    all.records.push_back(r.record);
+  }
+  all.NoteAnnotations();
   for (const auto& [record, sure] : remembered) {
-    if (dropped.contains(record.id)) continue;
-    auto target = AnnotationTarget(record);
-    if (target && dropped.contains(*target)) continue;
+    if (!all.IsWanted(record) || numbered.contains({record.seq, record.id})) continue;
     if (!there.insert(ContentOf(record)).second) continue;
     if (!sure && !record.refs.empty() && !store.Get(record.refs[0]).ok()) continue;
     lost.push_back(record);

@@ -232,6 +232,7 @@ Result<StoreUsage> MeasureUsage(Store& store) {
     usage.damage.push_back(marker.broken().front().what);
 
   std::unordered_map<ObjectId, const LogRecord*> dead_records;
+  std::unordered_map<ObjectId, uint64_t> replaced;  // bytes of wanted ones that are not
   std::map<RootId, RootUsage> roots;
   std::map<std::string, SessionUsage> sessions;
   // Who needs what: the records of each root; those of each session, and all others.
@@ -253,6 +254,12 @@ Result<StoreUsage> MeasureUsage(Store& store) {
       stored.seq = 0;
       dead_records.emplace(Sha256::Of(EncodeLogRecord(stored)), &r);
       continue;
+    }
+    if (const uint64_t less = log.ReplacedBytes(r); less > 0) {
+      LogRecord stored = r;
+      replaced.emplace(Sha256::Of(EncodeLogRecord(stored)), less);
+      stored.seq = 0;
+      replaced.emplace(Sha256::Of(EncodeLogRecord(stored)), less);
     }
     if (of_session) ++sessions[*checkpoint->session].checkpoints;
     if (r.root.is_zero()) continue;
@@ -290,9 +297,14 @@ Result<StoreUsage> MeasureUsage(Store& store) {
         }
         continue;
       }
-      usage.wanted += length;
-      usage.by_type[ObjectTypeName(item.key.type)] += length;
-      graph.AddWanted(item.key, length);
+      uint64_t less = 0;
+      if (auto text = replaced.find(item.key.id);
+          item.key.type == ObjectType::kLog && text != replaced.end())
+        less = text->second;
+      usage.reclaimable += less;
+      usage.wanted += length - less;
+      usage.by_type[ObjectTypeName(item.key.type)] += length - less;
+      graph.AddWanted(item.key, length - less);
     }
     usage.overhead += pack.end - records;
   }

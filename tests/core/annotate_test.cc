@@ -8,9 +8,11 @@
 #include "base/mem_fs.h"
 #include "core/roots.h"
 #include "store/gc.h"
+#include "store/usage.h"
 #include "store/verify.h"
 #include "support/crash_harness.h"
 #include "support/fs_world.h"
+#include "support/raw_search.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -273,6 +275,70 @@ INSTANTIATE_TEST_SUITE_P(Both, AnnotateSweep, ::testing::Bool(),
                          [](const ::testing::TestParamInfo<bool>& i) {
                            return i.param ? "Delete" : "Annotate";
                          });
+
+// Whoever takes a note away wants it gone; and notes alone must not fill the store.
+TEST_F(AnnotateTest, WhatWasReplacedGoesWithTheNextCollection) {
+  Checkpoint c;
+  {
+    Make("one");
+    auto writer = Must(store_->Begin());
+    c = Get("one").checkpoint;
+    c.id = IdFor("two");
+    c.seq = 0;  // to be given
+    c.name = "FIRST-NAME";
+    c.note = "FIRST-NOTE";
+    c.meta = {{"token", "FIRST-META"}, {"stays", "STAYING-META"}};
+    writer->Add(ToRecord(c));
+    Must(writer->Commit());
+  }
+  Note("two", {.note = "SECOND-NOTE"});
+  Note("two", {.name = "SECOND-NAME", .note = "THIRD-NOTE", .pinned = true});
+  Note("two", {.note = "LAST-NOTE"});
+  Note("two", {.name = "LAST-NAME"});
+  Note("two", {.meta = {{"token", std::nullopt}}});
+  const CatalogEntry before = Get("two");
+  ASSERT_EQ(before.checkpoint.note, "LAST-NOTE");
+  const uint64_t reclaimable = Must(MeasureUsage(*store_)).reclaimable;
+  EXPECT_GT(reclaimable, 0u);
+  GcReport report = Must(CollectGarbage(*store_, {.everything = true}));
+  EXPECT_EQ(report.reclaimable, reclaimable);
+  EXPECT_EQ(report.records_removed, 1u);  // the one that said nothing but SECOND-NOTE
+  Must(catalog_->Rebuild());
+  EXPECT_EQ(Get("two"), before);
+  Fd dir = Must(disk_.OpenDir(world_.dir));
+  for (const char* gone : {"FIRST-NAME", "FIRST-NOTE", "FIRST-META", "SECOND-NOTE",
+                           "SECOND-NAME", "THIRD-NOTE"})
+    EXPECT_TRUE(Must(RawSearch(disk_, {gone}).In(dir)).empty()) << gone;
+  for (const char* stays : {"LAST-NAME", "LAST-NOTE", "STAYING-META"})
+    EXPECT_FALSE(Must(RawSearch(disk_, {stays}).In(dir)).empty()) << stays;
+  EXPECT_EQ(Must(MeasureUsage(*store_)).reclaimable, 0u);
+  EXPECT_FALSE(Must(CollectGarbage(*store_, {.everything = true})).generation_changed);
+  EXPECT_TRUE(Must(VerifyStore(*store_, {.read_data = true})).clean());
+}
+
+TEST_F(AnnotateTest, NotesKeepToTheCap) {
+  Make("one");
+  Settings settings;
+  settings.store_floor = {};
+  settings.store_cap = {.bytes = 3 << 20};
+  AnnotationRoom room{settings};
+  for (int i = 0; i < 60; ++i) {
+    Must(Annotate(*store_, Get("one"),
+                  {.note = Noise(static_cast<uint64_t>(i), 80'000)}, &room));
+    // By one note at most.
+    ASSERT_LE(Must(AllocatedBytes(*store_)).all, settings.store_cap.bytes + 80'000)
+        << i;
+  }
+  // What is to be kept is refused when there is no room for it, and may still go.
+  const std::string large = Noise(7, 900'000);
+  auto refused = Annotate(*store_, Get("one"), {.note = large}, &room);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kNoSpace);
+  settings.store_cap = {.bytes = 1};
+  EXPECT_FALSE(Annotate(*store_, Get("one"), {.name = "x"}, &room).ok());
+  EXPECT_TRUE(Annotate(*store_, Get("one"), {.note = ""}, &room).ok());
+  EXPECT_TRUE(Annotate(*store_, Get("one"), {.pinned = true}, &room).ok());
+}
 
 }  // namespace
 }  // namespace belay::test
