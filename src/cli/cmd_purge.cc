@@ -41,6 +41,17 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
   json.Key("checkpoints").Uint(plan.checkpoints);
   json.Key("pinned").Uint(plan.pinned);
   json.Key("operations").Uint(plan.operations);
+  json.Key("kept_by").BeginArray();
+  for (const KeepsOfSession& keeps : plan.kept_by) {
+    json.BeginObject();
+    json.Key("id").String(keeps.id.text());
+    json.Key("root").PathValue(keeps.root);
+    json.Key("title").PathValue(keeps.title);
+    json.Key("content").Bool(keeps.content);
+    json.Key("name").Bool(keeps.name);
+    json.EndObject();
+  }
+  json.EndArray();
   json.Key("shared").BeginArray();
   for (const SharedContent& shared : plan.shared) {
     json.BeginObject();
@@ -108,6 +119,15 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
                                                : "the same content as ",
                     EscapeForDisplay(plan.purged_before[i].path), ")"));
   more(plan.purged_before.size(), "places that were purged before");
+  for (size_t i = 0; i < plan.kept_by.size() && i < kShown; ++i) {
+    const KeepsOfSession& keeps = plan.kept_by[i];
+    term.Say(StrCat("  stays in ", keeps.id.text().substr(0, 7), " '",
+                    EscapeForDisplay(keeps.title),
+                    "': ", keeps.content ? "content that came with the session" : "",
+                    keeps.content && keeps.name ? ", and " : "",
+                    keeps.name ? "the name of one of its checkpoints" : ""));
+  }
+  more(plan.kept_by.size(), "checkpoints that keep something of it");
   if (plan.pinned > 0)
     term.Say(StrCat("  ", CountText(plan.pinned, "checkpoint"), " of them pinned"));
   if (plan.operations > 0)
@@ -168,6 +188,12 @@ void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& r
   if (!plan.empty())
     term.Out(StrCat("erased ", WhatGoes(request, plan), "; ", SizeText(report.freed),
                     " given back\n"));
+  if (!plan.kept_by.empty())
+    term.Warn(StrCat(CountText(plan.kept_by.size(), "checkpoint"),
+                     " that others made or rollbacks left still hold",
+                     plan.kept_by.size() == 1 ? "s" : "",
+                     " something of the session; to erase that too: belay delete REF, "
+                     "then belay gc --everything"));
   for (const std::string& path : report.left_out)
     term.Out(StrCat(EscapeForDisplay(path),
                     " is still there; checkpoints leave it out from now on\n"));

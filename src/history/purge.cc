@@ -307,9 +307,11 @@ class Purger {
         }
       }
       // A rollback to one of them says what that was called.
+      // So do its undo and redo, which come after it.
       if (auto operation = ToOperation(record);
-          operation.ok() && operation->target &&
-          checkpoints.contains(*operation->target)) {
+          operation.ok() &&
+          ((operation->target && checkpoints.contains(*operation->target)) ||
+           (operation->of && dropped_.contains(*operation->of)))) {
         goes = true;
         ++plan.operations;
       }
@@ -324,6 +326,11 @@ class Purger {
 
     BELAY_TRY(Inventory inventory, TakeInventory(store_));
     Marker theirs(store_, inventory), others(store_, inventory);
+    // What its checkpoints have, and what was there when the first was made.
+    Marker own(store_, inventory), before(store_, inventory);
+    uint64_t began = UINT64_MAX;
+    for (const LogRecord& record : log_.records)
+      if (checkpoints.contains(record.id)) began = std::min(began, record.seq);
     std::set<ObjectKey> objects;
     for (auto at = log_.records.rbegin(); at != log_.records.rend(); ++at) {
       if (dropped_.contains(at->id))
@@ -335,7 +342,16 @@ class Purger {
       if (!log_.Holds(*at)) continue;
       Marker& marker = dropped_.contains(at->id) ? theirs : others;
       BELAY_OK(marker.MarkFrom(*at, log_.purged));
+      if (checkpoints.contains(at->id)) BELAY_OK(own.MarkFrom(*at, log_.purged));
+      if (&marker == &others && at->seq < began)
+        BELAY_OK(before.MarkFrom(*at, log_.purged));
     }
+    std::unordered_set<ObjectId> came;  // with the session, and others have it too
+    for (const ObjectKey& key : own.live())
+      if ((key.type == ObjectType::kBlob || key.type == ObjectType::kChunks) &&
+          others.IsLive(key) && !before.IsLive(key))
+        came.insert(key.id);
+    BELAY_OK(FindWhoKeeps(checkpoints, came));
     if (!theirs.broken().empty())
       return Error(Errc::kCorrupt, theirs.broken().front().what)
           .WithHint("nothing was purged; belay verify names what is damaged");
@@ -350,6 +366,69 @@ class Purger {
       }
     plan_.objects.assign(objects.begin(), objects.end());
     return Ok();
+  }
+
+  // Which checkpoints go on holding what came with the session, or naming it.
+  Status FindWhoKeeps(const std::unordered_set<RecordId>& checkpoints,
+                      const std::unordered_set<ObjectId>& came) {
+    std::set<std::string> titles;
+    for (const LogRecord& record : log_.records) {
+      std::optional<std::string> name;
+      if (auto about = AnnotationTarget(record); about && checkpoints.contains(*about))
+        name = record.fields.Text(kAnnotationName);
+      if (checkpoints.contains(record.id))
+        if (auto c = ToCheckpoint(record); c.ok()) name = c->name;
+      if (name && !name->empty()) titles.insert("'" + EscapeForDisplay(*name) + "'");
+    }
+    std::unordered_map<ObjectId, bool> known;
+    for (auto at = log_.records.rbegin(); at != log_.records.rend(); ++at) {
+      auto c = ToCheckpoint(*at);
+      if (!c.ok() || !log_.IsWanted(*at) || dropped_.contains(at->id)) continue;
+      KeepsOfSession keeps{.id = c->id, .root = {}, .title = c->description};
+      if (c->name) keeps.title = *c->name;
+      if (auto root = roots_.find(c->root); root != roots_.end())
+        keeps.root = root->second.root.path;
+      if (c->kind == CheckpointKind::kSafety)
+        keeps.name = std::ranges::any_of(titles, [&](const std::string& title) {
+          return c->description.find(title) != std::string::npos;
+        });
+      if (!came.empty()) {
+        if (auto state = store_.GetState(c->state); state.ok()) {
+          BELAY_TRY(keeps.content, HasAnyOf(state->tree, came, known));
+        }
+      }
+      if (keeps.content || keeps.name) plan_.kept_by.push_back(std::move(keeps));
+    }
+    return Ok();
+  }
+  // Each tree once, from the leaves up; what cannot be read has nothing.
+  Result<bool> HasAnyOf(const ObjectId& top, const std::unordered_set<ObjectId>& ids,
+                        std::unordered_map<ObjectId, bool>& known) {
+    std::vector<ObjectId> open{top};
+    while (!open.empty()) {
+      const ObjectId id = open.back();
+      if (known.contains(id)) {
+        open.pop_back();
+        continue;
+      }
+      bool has = false, waits = false;
+      if (auto tree = store_.GetTree(id); tree.ok())
+        for (const TreeEntry& entry : tree->entries) {
+          has |= entry.kind == EntryKind::kFile && ids.contains(entry.id);
+          if (entry.kind != EntryKind::kDirectory) continue;
+          auto below = known.find(entry.id);
+          if (below != known.end()) {
+            has |= below->second;
+          } else {
+            open.push_back(entry.id);
+            waits = true;
+          }
+        }
+      if (waits) continue;
+      known[id] = has;
+      open.pop_back();
+    }
+    return known[top];
   }
 
   // Of each root, what is there now and must not be stored again.

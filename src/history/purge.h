@@ -61,6 +61,15 @@ struct SharedContent {
   bool operator==(const SharedContent&) const = default;
 };
 
+// A checkpoint that stays, and with it something of a session that is purged.
+struct KeepsOfSession {
+  RecordId id;
+  std::string root;      // its path
+  std::string title;     // what a list calls it
+  bool content = false;  // some that came with the session
+  bool name = false;     // the name of one of its checkpoints, in the description
+};
+
 struct PurgePlan {
   std::vector<ObjectKey> objects;     // that will be erased
   std::vector<RecordId> records;      // that will be dropped (of a session)
@@ -71,6 +80,7 @@ struct PurgePlan {
   uint64_t bytes = 0;                        // of those, as files
   uint64_t checkpoints = 0;                  // that lose any of it, under whatever path
   uint64_t pinned = 0;                       // of a session: of them
+  std::vector<KeepsOfSession> kept_by;       // of a session: newest first
   uint64_t operations = 0;  // of a session: that can no longer be undone
   bool on_disk = false;     // the path is there: it will be left out
   bool was_purged = false;  // it, or a directory above it, was purged before

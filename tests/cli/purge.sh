@@ -169,6 +169,19 @@ gone of-a-session; gone note-of-the-talk; gone in-session
 run list --json --all; expect_py "'in-session' not in [c['name'] for c in d['checkpoints']]"
 run verify --read-data; expect_rc 0
 
+# What rollbacks left of a session is not passed over in silence.
+echo base >q; run checkpoint -m qbase; expect_rc 0
+echo "password=left-by-a-rollback" >q
+run checkpoint -m QNAME-S3CRET --session Q; expect_rc 0
+echo next >q
+run rollback QNAME-S3CRET --yes; expect_rc 0
+run rollback qbase --yes; expect_rc 0
+run purge --session Q --yes; expect_rc 0
+expect_in_out "content that came with the session"; expect_in_out "the name of one of its checkpoints"
+expect_in_err "2 checkpoints that"; expect_in_err "belay delete REF"
+run log; [[ $out != *"rollback to 'QNAME-S3CRET'"* ]] || fail "its rollback is still in the log: $out"
+run verify --read-data; expect_rc 0
+
 # Files that repair kept may hold anything: it says so, and does not say "done".
 touch "$BELAY_HOME/packs/old.pack.aside"
 run purge b --yes; expect_rc 1; expect_in_err "old.pack.aside"

@@ -624,6 +624,29 @@ TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
   ExpectWhole();
 }
 
+TEST_F(PurgeSessionTest, SafetyCheckpointsThatKeepSomethingOfItAreNamed) {
+  Put("code", "before");
+  Put("same", "in all of them");
+  Capture("base", "", "");
+  Put("code", "TOKEN=of-the-session");
+  Capture("name-with-hunter2", "s1", "p");
+  Put("code", "after");
+  Capture("later", "", "");
+  Must(world.Rollback("name-with-hunter2"));
+  Must(world.Rollback("base"));
+  auto opened = Must(world.Open());
+  PurgeRequest request;
+  request.session = "s1";
+  const PurgePlan plan = Must(PlanPurge(*opened.store, request));
+  ASSERT_EQ(plan.kept_by.size(), 2u);
+  EXPECT_EQ(plan.kept_by[0].title, "before rollback to 'base'");
+  EXPECT_TRUE(plan.kept_by[0].content);
+  EXPECT_FALSE(plan.kept_by[0].name);
+  EXPECT_EQ(plan.kept_by[1].title, "before rollback to 'name-with-hunter2'");
+  EXPECT_FALSE(plan.kept_by[1].content);
+  EXPECT_TRUE(plan.kept_by[1].name);
+}
+
 TEST_F(PurgeSessionTest, WhatOthersHaveStays) {
   Put("code", "first");
   Capture("one", "s1", "p");
