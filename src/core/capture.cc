@@ -361,7 +361,9 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
                                   before.error().what);
     }
   } else {
-    BELAY_TRY(counts, scan->ChangesSince({}, {}));
+    BELAY_TRY(counts, scan->ChangesSince({}, {}, [&](std::string_view path, Change) {
+      paths.Add(path);
+    }));
   }
 
   // 4. Publish: one batch, one flush.
