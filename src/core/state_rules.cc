@@ -8,6 +8,7 @@ struct StateRules::Dir {
   std::optional<Tree> tree;  // none: the state has no such directory
   bool open = true;          // paths below may be covered
   std::string why = {};      // when not open
+  bool damaged = false;      // not open for that reason
 };
 
 namespace {
@@ -103,11 +104,12 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
     // Rules that cannot be read may have protected anything.
     auto gitignore = RuleFile(*dir, ".gitignore");
     auto belayignore = RuleFile(*dir, ".belayignore");
-    bool known = true;
+    bool known = true, damaged = false;
     for (const auto* file : {&gitignore, &belayignore}) {
       if (file->ok()) continue;
       if (!IsDamage(file->error())) return Error(file->error());
       known = false;
+      damaged |= file->error().code != Errc::kPurged;
     }
     DirFiles files;
     if (gitignore.ok() && *gitignore) files.gitignore = **gitignore;
@@ -125,6 +127,7 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
       const Decision decision = parent->rules->Decide(name, true);
       dir->open = parent->open;
       dir->why = parent->why;
+      dir->damaged = parent->damaged;
       // A directory that the state has was entered, whatever the rules alone would say:
       // what git tracks in it is not written down.
       if (dir->open && !dir->tree && !decision.covered &&
@@ -135,11 +138,13 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
       if (auto left = left_out_.find(dir->path); left != left_out_.end()) {
         dir->open = false;
         dir->why = left->second;
+        dir->damaged = false;
       }
     }
     if (!known && dir->open) {
       dir->open = false;
       dir->why = "rules_unknown";
+      dir->damaged = damaged;
     }
     parent = dir.get();
     dirs_.emplace(dir->path, std::move(dir));
@@ -148,7 +153,11 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
 }
 
 Result<StateRules::Verdict> StateRules::Ask(const std::string& path, bool is_dir) {
-  if (!view_.rules) return Verdict{.covered = false, .why = "rules_unknown"};
+  if (!view_.rules)
+    return Verdict{
+        .covered = false,
+        .why = "rules_unknown",
+        .damaged = !view_.trouble.empty() && view_.trouble_code != Errc::kPurged};
   const size_t slash = path.rfind('/');
   const std::string parent =
       slash == std::string::npos ? std::string() : path.substr(0, slash);
@@ -156,6 +165,7 @@ Result<StateRules::Verdict> StateRules::Ask(const std::string& path, bool is_dir
   Verdict out;
   if (!dir->open) {
     out.why = dir->why;
+    out.damaged = dir->damaged;
     return out;
   }
   if (auto left = left_out_.find(path); left != left_out_.end()) {

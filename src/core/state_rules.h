@@ -26,6 +26,7 @@ class StateRules {
     bool secret = false;
     std::string why =
         {};  // when not covered: ignored_then, excluded_then, too_large ...
+    bool damaged = false;  // "rules_unknown", since the store cannot give them back
   };
   Result<Verdict> Ask(const std::string& path, bool is_dir);
 

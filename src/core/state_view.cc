@@ -69,10 +69,13 @@ Result<StateView> LoadState(Store& store, const ObjectId& id) {
       return store.ReadContentBytes(content, kMaxPatternFile);
     });
   }();
-  if (rules.ok())
+  if (rules.ok()) {
     view.rules = std::move(*rules);
-  else
-    view.trouble = rules.error().what;
+  } else {
+    const Error error = AsDamage(std::move(rules).error());
+    view.trouble = error.what;
+    view.trouble_code = error.code;
+  }
   return view;
 }
 

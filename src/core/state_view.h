@@ -16,6 +16,7 @@ struct StateView {
   // Absent when the state has none, or when it cannot be read: `trouble` says so then.
   std::optional<RulesRecord> rules;
   std::string trouble = {};
+  Errc trouble_code = Errc::kCorrupt;  // kPurged: no damage
 
   // What was not covered, with the reason, by path; other roots among them.
   std::vector<SkippedPath> Skipped() const;

@@ -81,11 +81,15 @@ class Planner {
     BELAY_OK(EmptyDirectories());
     NameUnreadable();
     BELAY_OK(NameNotHeld());
+    BELAY_OK(CheckRules());
     std::sort(plan_.changes.begin(), plan_.changes.end(), ByPath);
     std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
+    BELAY_OK(CheckContent(in_.store, options_.skip_damaged, plan_));
+    for (KeptPath& kept : plan_.kept)
+      if (kept.why == "damaged" && !BELAY_MUTANT("damage-is-not-missed"))
+        kept.wanted = true;
     std::sort(plan_.kept.begin(), plan_.kept.end(),
               [](const KeptPath& a, const KeptPath& b) { return a.path < b.path; });
-    BELAY_OK(CheckContent(in_.store, options_.skip_damaged, plan_));
     BELAY_OK(CheckGround(in_.store.fs(), in_.root, options_, plan_));
     return std::move(plan_);
   }
@@ -162,12 +166,21 @@ class Planner {
       }
     }
     if (damaged_.empty()) return Ok();
-    if (!options_.skip_damaged) {
-      const auto& [path, error] = damaged_.front();
-      return Error(error.code == Errc::kPurged ? Errc::kPurged : Errc::kCorrupt,
-                   "the directory " + EscapeForDisplay(path.empty() ? "." : path) +
-                       " cannot be read from the store: " + error.what)
-          .WithHint("restore the rest with --skip-damaged");
+    if (const auto& [path, error] = damaged_.front();
+        path.empty() || !options_.skip_damaged) {
+      const Errc code = error.code == Errc::kPurged ? Errc::kPurged : Errc::kCorrupt;
+      // Without its first directory there is no rest.
+      if (path.empty())
+        return Error(code,
+                     "nothing of the checkpoint's files can be read from the "
+                     "store: " +
+                         error.what)
+            .WithHint(
+                "nothing was changed; see what is damaged, and which checkpoints "
+                "are not: belay verify --read-data");
+      return Error(code, "the directory " + EscapeForDisplay(path) +
+                             " cannot be read from the store: " + error.what)
+          .WithHint("nothing was changed; restore the rest with --skip-damaged");
     }
     for (const auto& [path, error] : damaged_) {
       const char* why = error.code == Errc::kPurged ? "purged" : "damaged";
@@ -275,7 +288,7 @@ class Planner {
       return;
     if (!in_.target.rules) {
       // What it was like is written with the rules, and those cannot be read.
-      if (!in_.target.state.rules.is_zero()) Keep(".", "rules_unknown");
+      rules_needed_ = !in_.target.state.rules.is_zero();
       return;
     }
     PathState now = RootState(in_.now.mode, in_.now.uid, in_.now.gid);
@@ -300,9 +313,11 @@ class Planner {
   Result<bool> IsNewRepository(const std::string& path) {
     if (nested_then_.contains(path) || BELAY_MUTANT("delete-nested-repository"))
       return false;
-    if (nested_now_.contains(path)) return true;
     BELAY_TRY(auto git, looker_.Stat(path + "/.git"));
-    return git.has_value();
+    if (!git && !nested_now_.contains(path)) return false;
+    // Known from the rules of that time.
+    rules_needed_ |= !in_.target.trouble.empty() && selection_.MayHaveBelow(path);
+    return true;
   }
 
   // Attributes of a directory that could not be read then are not taken for none.
@@ -356,6 +371,7 @@ class Planner {
       }
     }
     BELAY_TRY(StateRules::Verdict then, rules_.Ask(pair.path, is_dir));
+    rules_needed_ |= then.damaged && selection_.Has(pair.path);
     if (BELAY_MUTANT("trust-todays-rules-alone")) then.covered = true;
     if (!then.covered) {
       if (selection_.Has(pair.path)) Keep(pair.path, then.why);
@@ -619,6 +635,22 @@ class Planner {
         Keep(skipped.path, "unreadable");
   }
 
+  // Rules of that time that the plan needed and the store cannot give back: what may be
+  // deleted is not known, which is damage like any other.
+  Status CheckRules() {
+    if (!rules_needed_) return Ok();
+    const bool purged = in_.target.trouble_code == Errc::kPurged;
+    if (!purged && !options_.skip_damaged && !BELAY_MUTANT("go-on-without-rules"))
+      return Error(Errc::kCorrupt,
+                   "the rules of that time cannot be read from the store" +
+                       (in_.target.trouble.empty() ? "" : ": " + in_.target.trouble))
+          .WithHint(
+              "nothing was changed; bring back what can be read, and delete "
+              "nothing, with --skip-damaged");
+    if (!purged || selection_.HasRoot()) Keep(".", "rules_unknown", !purged);
+    return Ok();
+  }
+
   // What somebody chose by its name and neither tree has.
   Status NameNotHeld() {
     for (const std::string& named : selection_.Unused())
@@ -660,6 +692,7 @@ class Planner {
   std::vector<std::pair<std::string, Error>> damaged_;
   std::map<std::string, std::string_view> foreign_;
   std::vector<Barrier> barriers_;
+  bool rules_needed_ = false;               // of the target, and they cannot be read
   std::unordered_set<std::string> absent_;  // directories that are not on disk
   std::unordered_set<std::string> stays_;
   std::map<std::string, PathChange> unasked_dirs_;

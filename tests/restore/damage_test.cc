@@ -52,6 +52,24 @@ class DamagedTargetTest : public RestoreTest {
     Must(writer->Commit());
     return target;
   }
+  // The same with another state.
+  void ForgeState(const std::function<void(State&)>& forge) {
+    auto opened = Must(world.Open());
+    Checkpoint target = Must(world.Named(opened, "start"));
+    State state = Must(opened.store->GetState(target.state));
+    forge(state);
+    auto writer = Must(opened.store->Begin());
+    target.state = Must(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    target.id = RecordId(world.world.random.NewId());
+    target.name = "forged";
+    writer->Add(ToRecord(target));
+    Must(writer->Commit());
+  }
+  static bool IsWanted(const Plan& plan, std::string_view path) {
+    for (const KeptPath& kept : plan.kept)
+      if (kept.path == path) return kept.wanted;
+    return false;
+  }
   std::string now;
 };
 
@@ -81,6 +99,8 @@ TEST_F(DamagedTargetTest, SkipDamagedBringsTheRestBackAndListsWhatItLeft) {
   EXPECT_FALSE(Exists("new"));
   EXPECT_NE(Kept(done.plan).find("bad damaged"), std::string::npos);
   EXPECT_NE(Kept(done.plan).find("sub/bad damaged"), std::string::npos);
+  EXPECT_TRUE(IsWanted(done.plan, "bad") && IsWanted(done.plan, "sub/bad"))
+      << "the target has them";
   Must(world.Undo());
   EXPECT_EQ(Tree(), now);
 }
@@ -129,6 +149,66 @@ TEST_F(DamagedTargetTest, OfATreeThatIsMissingNothingBelowIsTouched) {
   EXPECT_EQ(Read("sub/good"), "2");
   EXPECT_EQ(Read("good"), "1");
   EXPECT_NE(Kept(rest.plan).find("sub damaged"), std::string::npos);
+  EXPECT_TRUE(IsWanted(rest.plan, "sub"));
+  // What nobody asked for refuses nothing; what was asked for is named with the whole.
+  world.plan.skip_damaged = false;
+  world.plan.select = {"bad"};
+  EXPECT_TRUE(world.Rollback("forged").ok());
+  world.plan.skip_damaged = true;
+  world.plan.select = {"sub/good"};
+  EXPECT_EQ(Kept(Must(world.Rollback("forged")).plan), "sub damaged");
+}
+
+TEST_F(DamagedTargetTest, WithoutItsFirstDirectoryThereIsNoRest) {
+  ForgeState([](State& state) { state.tree = Sha256::Of(AsBytes("nowhere")); });
+  for (const bool skip : {false, true}) {
+    world.plan.skip_damaged = skip;
+    auto done = world.Rollback("forged");
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::kCorrupt);
+    EXPECT_NE(done.error().what.find("nothing of the checkpoint"), std::string::npos);
+    EXPECT_EQ(Tree(), now);
+  }
+}
+
+TEST_F(DamagedTargetTest, DamagedRulesAreDamage) {
+  ForgeState([](State& state) { state.rules = Sha256::Of(AsBytes("nowhere")); });
+  for (int round = 0; round < 2; ++round) {
+    auto done = round == 0 ? world.Preview("forged") : world.Rollback("forged");
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::kCorrupt);
+    EXPECT_NE(done.error().hint.find("--skip-damaged"), std::string::npos);
+    EXPECT_EQ(Tree(), now);
+  }
+  // A path that the target has comes back without them; one that may have to go does
+  // not go.
+  world.plan.select = {"good"};
+  EXPECT_EQ(Kept(Must(world.Rollback("forged")).plan), "");
+  EXPECT_EQ(Read("good"), "1");
+  world.plan.select = {"new"};
+  EXPECT_FALSE(world.Rollback("forged").ok());
+  world.plan.select = {};
+  world.plan.skip_damaged = true;
+  Outcome done = Must(world.Rollback("forged"));
+  EXPECT_EQ(Kept(done.plan), ". rules_unknown, new rules_unknown");
+  EXPECT_TRUE(IsWanted(done.plan, "."));
+  EXPECT_EQ(Read("bad"), Noise(7, 3000));
+  EXPECT_EQ(Read("new"), "2");
+}
+
+// It is as it was, and the store's copy is what tells what it left out.
+TEST_F(DamagedTargetTest, ADamagedFileOfRulesIsDamageWhereItDecides) {
+  Put(".gitignore", Noise(11, 3000));
+  Must(world.Capture("ruled"));
+  Put("new2", "2");
+  Damage(Noise(11, 3000));
+  auto done = world.Rollback("ruled");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kCorrupt);
+  world.plan.skip_damaged = true;
+  Outcome rest = Must(world.Rollback("ruled"));
+  EXPECT_TRUE(IsWanted(rest.plan, "."));
+  EXPECT_EQ(Read("new2"), "2");
 }
 
 TEST_F(DamagedTargetTest, DamagedAttributesAreDamage) {
