@@ -70,13 +70,18 @@ class Planner {
   }
 
   Result<Plan> Run() {
+    if (options_.partial)
+      plan_.warnings.push_back(
+          "this checkpoint is partial: nothing is deleted, and files may be missing "
+          "from it");
     ResolveSelection(in_.store, looker_, in_.target.state.tree, selection_);
     BELAY_OK(Compare());
     std::sort(pairs_.begin(), pairs_.end(),
               [](const Pair& a, const Pair& b) { return a.path < b.path; });
     DecideRoot();
     for (const Pair& pair : pairs_) BELAY_OK(Decide(pair));
-    NameSkipped();
+    BELAY_OK(NameSkipped());
+    NameLeftOut();
     BELAY_OK(LookForIgnored());
     BELAY_OK(EmptyDirectories());
     NameUnreadable();
@@ -90,6 +95,7 @@ class Planner {
         kept.wanted = true;
     std::sort(plan_.kept.begin(), plan_.kept.end(),
               [](const KeptPath& a, const KeptPath& b) { return a.path < b.path; });
+    SayWhatIsMissing();
     BELAY_OK(CheckGround(in_.store.fs(), in_.root, options_, plan_));
     return std::move(plan_);
   }
@@ -443,16 +449,58 @@ class Planner {
   }
 
   // New since the target, and not held by a checkpoint: too large, a FIFO, a root of
-  // its own. What the target left out as well is nothing new to anybody.
-  void NameSkipped() {
-    if (!in_.target.rules) return;
+  // its own. What the target left out as well is named for that (NameLeftOut).
+  Status NameSkipped() {
+    if (!in_.target.rules) return Ok();
     std::unordered_set<std::string> known;
     for (const Pair& pair : pairs_) known.insert(pair.path);
     for (const SkippedPath& skipped : in_.target.Skipped()) known.insert(skipped.path);
     for (const SkippedPath& skipped : in_.now.skipped)
       if (!IsHeld(skipped.why) && skipped.why != Skip::kIgnored &&
           !known.contains(skipped.path) && !stays_.contains(skipped.path) &&
-          !BehindBarrier(skipped.path) && selection_.Has(skipped.path))
+          !BehindBarrier(skipped.path) && selection_.Has(skipped.path)) {
+        BELAY_TRY(bool ours, OnlyTodaySkips(skipped));
+        if (ours)
+          BELAY_OK(TakeUncovered(skipped.path));
+        else
+          Keep(skipped.path, std::string(SkipName(skipped.why)));
+      }
+    return Ok();
+  }
+
+  // Today's max_file_size, or secrets = "skip", alone keep it from being covered, and
+  // what only today's rules protect is to go.
+  Result<bool> OnlyTodaySkips(const SkippedPath& skipped) {
+    if (!options_.delete_ignored || options_.partial || options_.settings_unknown ||
+        (skipped.why != Skip::kTooLarge && skipped.why != Skip::kSecret))
+      return false;
+    BELAY_TRY(StateRules::Verdict then, rules_.Ask(skipped.path, false));
+    BELAY_TRY(auto stat, looker_.Stat(skipped.path));
+    return then.covered && stat && stat->type == FileType::kRegular &&
+           stat->size <= in_.target.rules->max_file_size;
+  }
+
+  // It goes, and is stored first.
+  Status TakeUncovered(const std::string& path) {
+    auto looked = looker_.Look(path, in_.sink);
+    if (!looked.ok() || !*looked || (*looked)->special) {
+      Keep(path, "unreadable");
+      return Ok();
+    }
+    PathChange change{path, StateOf((*looked)->state), std::nullopt};
+    plan_.uncovered.push_back(change);
+    plan_.changes.push_back(std::move(change));
+    return Ok();
+  }
+
+  // What the target's own list says it does not hold, whatever became of it since. What
+  // was nobody's to hold (a FIFO, another root, ...) is not in question.
+  void NameLeftOut() {
+    for (const SkippedPath& skipped : in_.target.Skipped())
+      if ((skipped.why == Skip::kTooLarge || skipped.why == Skip::kUnreadable ||
+           skipped.why == Skip::kReplaced || skipped.why == Skip::kChangedLate) &&
+          !stays_.contains(skipped.path) && !BehindBarrier(skipped.path) &&
+          selection_.Has(skipped.path))
         Keep(skipped.path, std::string(SkipName(skipped.why)));
   }
 
@@ -536,14 +584,7 @@ class Planner {
           Keep(path, "ignored_now");
           continue;
         }
-        auto looked = looker_.Look(path, in_.sink);
-        if (!looked.ok() || !*looked || (*looked)->special) {
-          Keep(path, "unreadable");
-          continue;
-        }
-        PathChange change{path, StateOf((*looked)->state), std::nullopt};
-        plan_.uncovered.push_back(change);
-        plan_.changes.push_back(std::move(change));
+        BELAY_OK(TakeUncovered(path));
       }
     }
     return Ok();
@@ -609,17 +650,14 @@ class Planner {
       return false;
     }
     bool empty = true;
-    std::string first;
     for (const DirEntry& entry : *listed) {
       const std::string child = Joined(path, entry.name);
       if (leaving.contains(child)) continue;
       empty = false;
-      if (first.empty() || child < first) first = child;
+      // Say what holds the directory, unless that was said of the thing itself.
+      if (selection_.Has(path) && !stays_.contains(child) && !emptied_.contains(child))
+        Keep(child, "not_covered");
     }
-    // Say what holds the directory, unless that was said of the thing itself.
-    if (!empty && selection_.Has(path) && !stays_.contains(first) &&
-        !emptied_.contains(first))
-      Keep(first, "not_covered");
     return empty;
   }
 
@@ -633,6 +671,34 @@ class Planner {
       if (skipped.why == Skip::kUnreadable && !said.contains(skipped.path) &&
           selection_.Has(skipped.path))
         Keep(skipped.path, "unreadable");
+  }
+
+  // Of what is not had at all it cannot be said that it stays; and of what is another
+  // root's, where it can be had.
+  void SayWhatIsMissing() {
+    if (plan_.kept.empty()) return;
+    std::unordered_set<std::string> not_held;
+    for (const SkippedPath& skipped : in_.target.Skipped())
+      not_held.insert(skipped.path);
+    std::set<std::string> roots;
+    for (KeptPath& kept : plan_.kept) {
+      if (!kept.wanted && !not_held.contains(kept.path)) continue;
+      auto there = looker_.Stat(kept.path == "." ? "" : kept.path);
+      kept.missing = there.ok() && !*there;
+      if (!kept.wanted || kept.why != "other_root") continue;
+      for (std::string at = kept.path; !at.empty(); at = ParentOf(at))
+        if (foreign_.contains(at)) roots.insert(at);
+    }
+    for (const std::string& path : roots) {
+      auto below = RelPath::Parse(path);
+      if (!below.ok()) continue;
+      const std::string dir = EscapeForDisplay(in_.root_path.Join(*below).bytes());
+      plan_.warnings.push_back(
+          EscapeForDisplay(path) +
+          " is a protected directory of its own; roll back there (belay rollback REF "
+          "--root " +
+          dir + "), or give it up first (belay off " + dir + ") and roll back again");
+    }
   }
 
   // Rules of that time that the plan needed and the store cannot give back: what may be

@@ -42,7 +42,8 @@ struct PlanOptions {
 struct KeptPath {
   std::string path;
   std::string why;
-  bool wanted = false;  // the target has it, and it could not be brought back
+  bool wanted = false;   // the target has it, and it could not be brought back
+  bool missing = false;  // nothing is there: it does not stay, it is not had
   bool operator==(const KeptPath&) const = default;
 };
 

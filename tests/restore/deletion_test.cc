@@ -190,7 +190,7 @@ TEST_F(DeletionTest, WhatIsTooLargeNowIsNamedAlsoWhereNoDirectoryGoes) {
   Must(world.Capture("start"));
   Put("a", "2");
   Put("huge", std::string(2000, 'h'));
-  EXPECT_EQ(Kept(Back().plan), "huge too_large");
+  EXPECT_EQ(Kept(Back().plan), "always-huge too_large, huge too_large");
   EXPECT_EQ(Read("huge"), std::string(2000, 'h'));
 }
 

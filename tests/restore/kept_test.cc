@@ -85,6 +85,74 @@ TEST_F(KeptTest, WhatWasChosenAndIsIgnoredThenAndNowIsNamed) {
   EXPECT_FALSE(world.Preview("start").ok());
 }
 
+TEST_F(KeptTest, AnotherRootThatTheTargetHasIsMissedAndTheWayOutOffered) {
+  Put("in/g", "1");
+  Must(world.Capture("start"));
+  Protect("in");
+  EXPECT_EQ(Says({}), "in other_root!");
+  Outcome there = Must(world.Preview("start"));
+  EXPECT_FALSE(there.plan.kept.at(0).missing);
+  EXPECT_TRUE(Mentions(there.plan.warnings, "belay off /m/project/in"));
+  Remove("in");
+  Outcome gone = Must(world.Preview("start"));
+  EXPECT_EQ(Marked(gone.plan), "in other_root!");
+  EXPECT_TRUE(gone.plan.kept.at(0).missing) << "it does not stay";
+}
+
+TEST_F(KeptTest, WhatTheTargetLeftOutIsNamedWhateverBecameOfIt) {
+  world.settings.max_file_size = {.bytes = 1024};
+  Put("big", std::string(5000, 'x'));
+  Put("a", "1");
+  Must(world.Capture("start"));
+  EXPECT_EQ(Says({}), "big too_large");
+  Put("big", std::string(5001, 'y'));
+  EXPECT_EQ(Says({}), "big too_large");
+  Remove("big");
+  EXPECT_EQ(Says({}), "big too_large");
+  EXPECT_TRUE(Must(world.Preview("start")).plan.kept.at(0).missing);
+  EXPECT_EQ(Says({"a"}), "");
+}
+
+TEST_F(KeptTest, DeleteIgnoredTakesWhatOnlyTodaysSizeLimitProtectsAndStoresIt) {
+  Put("a", "1");
+  Must(world.Capture("start"));
+  world.settings.max_file_size = {.bytes = 1024};
+  const std::string big(5000, 'x');
+  Put("big", big);
+  Put("new/big", big);
+  EXPECT_EQ(Says({}), "big too_large, new/big too_large");
+  world.plan.delete_ignored = true;
+  Outcome done = Must(world.Rollback("start"));
+  EXPECT_EQ(Steps(done.plan), "delete big, rmdir new, delete new/big");
+  EXPECT_FALSE(Exists("big"));
+  EXPECT_TRUE(IsStoredSomewhere("big", big));
+  EXPECT_TRUE(IsStoredSomewhere("new/big", big));
+  Must(world.Undo());
+  EXPECT_EQ(Read("new/big"), big);
+}
+
+TEST_F(KeptTest, DeleteIgnoredTakesNothingThatTheTargetFoundTooLarge) {
+  world.settings.max_file_size = {.bytes = 1024};
+  Put("a", "1");
+  Must(world.Capture("start"));
+  Put("big", std::string(5000, 'x'));
+  world.plan.delete_ignored = true;
+  EXPECT_EQ(Says({}), "big too_large");
+}
+
+TEST_F(KeptTest, EverythingThatIsInTheWayIsNamed) {
+  Put("d", "1");
+  Must(world.Capture("start"));
+  Remove("d");
+  Put("d/a.log", "2");
+  Put("d/b.log", "2");
+  Put("d/node_modules/x", "2");
+  Put("d/.env", "2");
+  EXPECT_EQ(Says({}),
+            "d in_the_way!, d/.env secret, d/a.log not_covered, "
+            "d/b.log not_covered, d/node_modules not_covered");
+}
+
 TEST_F(KeptTest, NobodyElsesPathsAreNamed) {
   Put("a", "1");
   Must(world.Capture("start"));

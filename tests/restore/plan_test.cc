@@ -396,6 +396,7 @@ TEST_F(PlanTest, APartialCheckpointDeletesNothing) {
       Must(belay::Rollback(*opened.store, world.RequestFor(opened.root), target));
   EXPECT_EQ(Steps(done.plan), "write a");
   EXPECT_EQ(Kept(done.plan), "new partial, newdir/x partial");
+  EXPECT_TRUE(Mentions(done.plan.warnings, "is partial: nothing is deleted"));
   EXPECT_EQ(Read("a"), "1");
   EXPECT_EQ(Read("new"), "2");
   EXPECT_EQ(Read("newdir/x"), "2");
