@@ -24,6 +24,14 @@ ExitCode CodeFor(const Plan& plan) {
   return IsIncomplete(plan) ? ExitCode::kProblem : ExitCode::kOk;
 }
 
+// What stays is nothing of the target's.
+bool HoldsNoneOf(const Plan& plan) {
+  return std::none_of(plan.kept.begin(), plan.kept.end(), [](const KeptPath& kept) {
+    return kept.wanted || kept.why == "setid_not_given" || kept.why == "purged" ||
+           kept.why == "attributes_unknown";
+  });
+}
+
 // Nothing had to be done, or nothing could be.
 ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
                      const Checkpoint& target, bool of_paths) {
@@ -34,7 +42,10 @@ ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
     ctx.term.Say(
         StrCat("Nothing was changed; not all of it is held by ", TargetText(target)));
   else
-    ctx.term.Say(StrCat("Nothing to do: everything ", plan.kept.empty() ? "" : "else ",
+    ctx.term.Say(StrCat("Nothing to do: everything ",
+                        plan.kept.empty()   ? ""
+                        : HoldsNoneOf(plan) ? "it holds "
+                                            : "else ",
                         "is as in ", TargetText(target)));
   if (!plan.kept.empty() && !ctx.term.quiet())
     ctx.term.Out(PlanText(plan, ctx.term.verbose()));
@@ -174,11 +185,8 @@ ExitCode CmdRollback(CommandContext& ctx) {
   ctx.term.Say(StrCat("rolled back ", AffectedText(done->plan), " to ",
                       TargetText(checkpoint), "; undo with `belay undo`"));
   if (!agreed) SayDeleted(ctx.term, done->plan);
-  if (!done->plan.kept.empty())
-    ctx.term.Say(StrCat("  ", CountText(done->plan.kept.size(), "path"),
-                        " stayed: ", EscapeForDisplay(done->plan.kept[0].path), " (",
-                        done->plan.kept[0].why, ")",
-                        done->plan.kept.size() > 1 ? ", ..." : ""));
+  if (!done->plan.kept.empty() && !ctx.term.quiet())
+    ctx.term.Out(KeptText(done->plan, ctx.term.verbose()));
   return CodeFor(done->plan);
 }
 

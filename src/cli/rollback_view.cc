@@ -20,7 +20,7 @@ constexpr size_t kListed = 10;
 std::string MissingText(const KeptPath& kept, bool dry_run) {
   return StrCat(EscapeForDisplay(kept.path),
                 dry_run ? " would not be brought back (" : " was not brought back (",
-                kept.why, ")");
+                ReasonText(kept.why), ")");
 }
 
 // What a person may do about what was not brought back, said once of each reason.
@@ -31,6 +31,17 @@ std::string WayOut(const KeptPath& kept, const std::string& ref) {
         "  a repository that is new since stays whole; what the checkpoint has "
         "of it can be had with: belay cat ",
         ref, " ", path, " >FILE (of a directory: belay ls ", ref, " ", path, ")");
+  if (kept.why == "in_the_way")
+    return StrCat("  move what is in ", path,
+                  " and not covered elsewhere, then roll back again");
+  if (kept.why == "special")
+    return StrCat("  move ", path, " elsewhere, then roll back again");
+  if (kept.why == "unreadable")
+    return StrCat("  as its owner make it readable, then roll back again: chmod u+rwX ",
+                  path);
+  if (kept.why == "other_mount")
+    return StrCat("  unmount ", path, ", then roll back again");
+  if (kept.why == "damaged") return "  see what is damaged: belay verify --read-data";
   return "";
 }
 
@@ -44,12 +55,10 @@ std::string CountsText(uint64_t files, uint64_t dirs) {
   return text.empty() ? directories : StrCat(text, " and ", directories);
 }
 
-// On every side it has: what becomes a file, or was one, counts as a file, so that a
-// rollback and its undo count the same.
-bool IsDirectory(const PathChange& change) {
-  for (const auto* side : {&change.before, &change.after})
-    if (*side && (*side)->kind != EntryKind::kDirectory) return false;
-  return true;
+// Of what gives way to another kind of thing each step has its own kind.
+bool IsDirectoryStep(const Step& step) {
+  return step.op == "mkdir" || step.op == "rmdir" ||
+         (step.op == "chmod" && step.change->after->kind == EntryKind::kDirectory);
 }
 
 void WriteHash(JsonWriter& json, const std::optional<PathState>& state) {
@@ -66,9 +75,47 @@ std::array<struct sigaction, kStopSignals.size()> before_stop;
 
 }  // namespace
 
+std::string ReasonText(std::string_view why) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"attributes_unknown", "extended attributes that could not be read then"},
+      {"damaged", "the store cannot give it back"},
+      {"changed_late", "it changed too late for that checkpoint"},
+      {"excluded_then", "excluded by the rules of that time"},
+      {"git_dir", "git's own"},
+      {"ignored_now", "ignored by today's rules"},
+      {"ignored_then", "ignored by the rules of that time"},
+      {"in_the_way", "in the way: something not covered is there"},
+      {"nested_repository", "a repository that is new since"},
+      {"not_covered", "not covered"},
+      {"not_empty", "not empty: something in it stays"},
+      {"other_mount", "something else is mounted there"},
+      {"other_owner", "it belongs to another user"},
+      {"other_root", "a protected directory of its own"},
+      {"partial", "the checkpoint is partial"},
+      {"purged", "erased by belay purge"},
+      {"replaced", "it became something else while it was read"},
+      {"reserved_name", "a name that may be taken for .git"},
+      {"rules_unknown", "the rules of that time cannot be read"},
+      {"secret", "a secret"},
+      {"setid_not_given", "setuid and setgid are not given back"},
+      {"settings_unknown", "today's settings cannot be read"},
+      {"special", "a FIFO, socket or device"},
+      {"too_large", "too large: max_file_size"},
+      {"unreadable", "it cannot be read"},
+  };
+  for (const auto& [token, words] : kWords)
+    if (token == why) return std::string(words);
+  std::string plain(why);
+  std::ranges::replace(plain, '_', ' ');
+  return plain;
+}
+
 std::string AffectedText(const Plan& plan) {
+  // By steps, as they are grouped: of a change of kind both count, and so do they for
+  // its undo.
   uint64_t files = 0, dirs = 0;
-  for (const PathChange& change : plan.changes) ++(IsDirectory(change) ? dirs : files);
+  for (const Step& step : StepsOf(plan.changes))
+    ++(IsDirectoryStep(step) ? dirs : files);
   return CountsText(files, dirs);
 }
 
@@ -91,10 +138,8 @@ std::string PlanText(const Plan& plan, bool all) {
     auto found = groups.find(verb);
     if (found == groups.end()) continue;
     const Group& group = found->second;
-    // Of what gives way to another kind of thing each step has its own kind.
-    const bool makes_dirs = verb == "mkdir" || verb == "rmdir";
     auto is_dir = [&](const PathChange& change) {
-      return makes_dirs || (verb == "chmod" && IsDirectory(change));
+      return IsDirectoryStep({verb, &change});
     };
     const uint64_t count = group.changes.size();
     uint64_t dirs = 0;
@@ -109,13 +154,24 @@ std::string PlanText(const Plan& plan, bool all) {
       out += StrCat("    ... and ", std::to_string(count - kShown),
                     " more (all of them with -v)\n");
   }
-  if (!plan.kept.empty()) {
-    out += StrCat("  stays   ", CountText(plan.kept.size(), "path"), "\n");
-    for (size_t i = 0; i < plan.kept.size() && (all || i < kShown); ++i)
-      out += StrCat("    ", EscapeForDisplay(plan.kept[i].path), "  (",
-                    plan.kept[i].why, ")\n");
-    if (!all && plan.kept.size() > kShown)
-      out += StrCat("    ... and ", std::to_string(plan.kept.size() - kShown),
+  return out + KeptText(plan, all);
+}
+
+std::string KeptText(const Plan& plan, bool all) {
+  std::string out;
+  for (const bool missing : {false, true}) {
+    std::vector<std::string> lines;
+    for (const KeptPath& kept : plan.kept)
+      if (kept.missing == missing)
+        lines.push_back(StrCat("    ", EscapeForDisplay(kept.path), "  (",
+                               ReasonText(kept.why), ")"));
+    if (lines.empty()) continue;
+    out += StrCat(missing ? "  missing " : "  stays   ",
+                  CountText(lines.size(), "path"), "\n");
+    const size_t shown = all ? lines.size() : std::min(kListed, lines.size());
+    for (size_t i = 0; i < shown; ++i) out += StrCat(lines[i], "\n");
+    if (shown < lines.size())
+      out += StrCat("    ... and ", std::to_string(lines.size() - shown),
                     " more (all of them with -v)\n");
   }
   return out;
@@ -209,6 +265,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.Key("path").PathValue(kept.path);
     json.Key("why").String(kept.why);
     json.Key("wanted").Bool(kept.wanted);
+    if (kept.missing) json.Key("missing").Bool(true);
     json.EndObject();
   }
   json.EndArray();

@@ -14,7 +14,11 @@ namespace belay {
 
 // Grouped by verb with counts and sizes; at most a few paths each, all with -v.
 std::string PlanText(const Plan& plan, bool all);
-// "14 files", "1 file and 2 directories".
+// The part of it that says what stays, and what is not had.
+std::string KeptText(const Plan& plan, bool all);
+// A reason of KeptPath::why in plain words; JSON has the word itself.
+std::string ReasonText(std::string_view why);
+// "14 files", "1 file and 2 directories": the sum of the plan's groups.
 std::string AffectedText(const Plan& plan);
 
 // The target has something that cannot be brought back: the command does, or did, the

@@ -330,6 +330,7 @@ constexpr Example kRollbackExamples[] = {
     {"belay rollback 1 --dry-run", "what would happen?"},
     {"belay rollback turn:3 --yes", "back to before prompt 3"},
     {"belay rollback latest -- src/app.ts", "one file only"},
+    {"belay rollback latest -- 'src/*.ts'", "every .ts file below src"},
 };
 
 constexpr std::string_view kUndoUsage[] = {"undo [OPERATION] [--exact]"};
@@ -401,7 +402,10 @@ constexpr CommandSpec kGoBack[] = {
      .about =
          "Shows what would change, asks, and rolls back, all or nothing. What is "
          "overwritten or deleted is stored first; `belay undo` brings it back. With "
-         "paths only those are touched, and git is left alone.",
+         "paths only those are touched, and git is left alone. A path means itself and "
+         "all below it, and may be a glob, quoted from the shell: `*` also crosses `/` "
+         "('*.ts' is every .ts file, 'src/*.ts' every one below src), `?` and `[a-z]` "
+         "stand for one character. What exists under such a name is meant itself.",
      .flags = kRollbackFlags,
      .args = kRef,
      .rest = "PATH",

@@ -78,7 +78,7 @@ run import ../x.belay; expect_rc 0; expect_in_out "all 2 checkpoints are there a
 run import ../y.belay --json; expect_rc 0
 expect_py "d['imported'] == 0 and d['checkpoints'][0]['was_there']"
 [ "$before" = "$(store_bytes)" ] || fail "importing again changed the store"
-run rollback first --yes; expect_rc 0; expect_in_out ".env (secret)"
+run rollback first --yes; expect_rc 0; expect_in_out ".env  (a secret)"
 tree . | diff - "$scratch/first" || fail "first did not come back"
 [ "$(cat .env)" = 'TOKEN=mine' ] || fail "the secret that is here was touched"
 run rollback second --yes --delete-ignored; expect_rc 0

@@ -51,15 +51,15 @@ run undo; expect_rc 0; [ -e "made since" ] || fail "not stored"
 # Nobody was shown anything: then it is said afterwards what is gone.
 run rollback start --yes; expect_rc 0; expect_in_out "deleted 2 files: made since, new"
 
-# -q: nothing but warnings. The same paths are counted the same both ways.
+# -q: nothing but warnings. The same steps are counted the same both ways.
 run undo -q; expect_rc 0; expect_out ""; expect_silent_err
 run rollback start --yes -q; expect_rc 0; expect_out ""; expect_silent_err
 run rollback start --yes -q; expect_rc 0; expect_out ""
 run redo -q; expect_rc 1; expect_out ""
 rm a; mkdir a empty; echo in >a/in
-run rollback start --yes; expect_rc 0; expect_in_out "rolled back 2 files and 1 directory"
-run undo; expect_rc 0; expect_in_out "2 files and 1 directory"
-run redo; expect_rc 0; expect_in_out "2 files and 1 directory"
+run rollback start --yes; expect_rc 0; expect_in_out "rolled back 2 files and 2 directories"
+run undo; expect_rc 0; expect_in_out "2 files and 2 directories"
+run redo; expect_rc 0; expect_in_out "2 files and 2 directories"
 
 # Conflicts say what to do, both ways.
 echo mine >a

@@ -7,7 +7,8 @@ export BELAY_HOME=$scratch/store
 # A directory that cannot go stands where the target has a file.
 echo file >gx; echo one >a; run checkpoint -m one; expect_rc 0
 rm gx; mkdir gx; echo x >gx/x.pyc
-run rollback one --yes; expect_rc 1; expect_in_err "gx was not brought back (in_the_way)"
+run rollback one --yes; expect_rc 1; expect_in_err "gx was not brought back (in the way: something not covered is there)"
+expect_in_err "move what is in gx and not covered elsewhere"
 [[ $out == *"everything is as in"* ]] && fail "said to be as it was"
 rm -r gx; echo file >gx
 

@@ -20,6 +20,6 @@ run --root p rollback start --yes; expect_rc 0; [ "$(stat -c %a p)/$(cat p/a)" =
 run --root p undo; expect_rc 0; [ ! -e p ] || fail "an empty directory is left"
 run --root p redo; expect_rc 0; [ "$(stat -c %a p)/$(cat p/a)" = 750/1 ] || fail "not done again"
 echo mine >p/mine
-run --root p undo; expect_rc 0; expect_in_out ". stayed (not_empty)"
+run --root p undo; expect_rc 0; expect_in_out ". stayed (not empty: something in it stays)"
 [ "$(ls p)" = mine ] || fail "$(ls p)"
 finish

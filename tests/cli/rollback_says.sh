@@ -11,8 +11,8 @@ run checkpoint -m one; expect_rc 0
 rm x; mkfifo x
 for more in "" more; do
   [ -z "$more" ] || echo 2 >a
-  run rollback one --dry-run; expect_rc 1; expect_in_err "x would not be brought back (special)"
-  expect_in_out "stays   1 path"; expect_in_out "    x  (special)"
+  run rollback one --dry-run; expect_rc 1; expect_in_err "x would not be brought back (a FIFO, socket or device)"; expect_in_err "move x elsewhere"
+  expect_in_out "stays   1 path"; expect_in_out "    x  (a FIFO, socket or device)"
   run rollback one --dry-run --json; expect_rc 1
   expect_py "d['kept'] == [{'path': 'x', 'why': 'special', 'wanted': True}]"
   if [ -z "$more" ]; then
@@ -20,11 +20,11 @@ for more in "" more; do
     run rollback one --yes; expect_rc 1; expect_in_out "Nothing was changed; not all is as in 'one'"
   else
     run rollback one --yes --json; expect_rc 1
-    expect_py "d['verified'] and len(d['steps']) == 1 and d['warnings'] == ['x was not brought back (special)']"
+    expect_py "d['verified'] and len(d['steps']) == 1 and d['warnings'] == ['x was not brought back (a FIFO, socket or device)']"
     [ "$(cat a)" = 1 ] || fail "the rest was not done"
     echo 2 >a; run rollback one --yes; expect_rc 1; expect_in_out "rolled back 1 file"
   fi
-  expect_in_out "x"; [ -z "$err" ] || expect_in_err "x was not brought back (special)"
+  expect_in_out "x"; [ -z "$err" ] || expect_in_err "x was not brought back (a FIFO, socket or device)"
   [ -p x ] || fail "the FIFO is gone"
 done
 rm x; echo f >x
@@ -32,7 +32,7 @@ rm x; echo f >x
 # A right that is not given back: nothing claims that all is as it was.
 chmod 755 su
 run rollback one --yes; expect_rc 0; expect_in_err "su stays without setuid/setgid"
-expect_in_out "everything else is as in 'one'"; expect_in_out "su  (setid_not_given)"
+expect_in_out "everything else is as in 'one'"; expect_in_out "su  (setuid and setgid are not given back)"
 echo t >su; chmod 755 su
 run rollback one --yes; expect_rc 0; expect_in_err "su comes back without setuid/setgid"
 chmod 4755 su
@@ -41,7 +41,7 @@ run rollback one --yes; expect_rc 0; expect_in_out "Nothing to do: everything is
 # New since, and nobody's to delete.
 mkfifo fifo; mkdir inner; "$BELAY_BIN" on inner >/dev/null
 run rollback one --dry-run; expect_rc 0
-expect_in_out "fifo  (special)"; expect_in_out "inner  (other_root)"
+expect_in_out "fifo  (a FIFO, socket or device)"; expect_in_out "inner  (a protected directory of its own)"
 run checkpoint -m two; expect_rc 0; echo 3 >a
 run rollback two --dry-run; expect_rc 0
 [[ $out == *fifo* || $out == *inner* ]] && fail "nothing new: $out"
