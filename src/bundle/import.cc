@@ -113,6 +113,7 @@ class Importer {
  private:
   void Choose();
   Status LeaveOutPurged();
+  Status CheckRoom();
   Status StillTrue(bool& again);
 
   Store& store_;
@@ -123,6 +124,22 @@ class Importer {
   std::vector<size_t> wanted_;
   std::unordered_set<ObjectId> without_;
 };
+
+// How much it will take is known before anything is written. What is garbage goes for
+// it; no checkpoint does.
+Status Importer::CheckRoom() {
+  if (request_.settings == nullptr) return Ok();
+  BELAY_TRY(uint64_t bytes, bundle_.BytesOf(wanted_, [&](const ObjectKey& key) {
+    auto found = store_.Find(key);
+    return found.ok() && found->has_value();
+  }));
+  bytes += bytes / 16 + (uint64_t{64} << 10);  // indexes, catalogue
+  BELAY_TRY(Space space, Space::Of(store_, *request_.settings, /*exact=*/true));
+  if (space.Check(bytes).ok()) return Ok();
+  (void)CollectWithinCap(store_, *request_.settings, {});
+  BELAY_TRY(space, Space::Of(store_, *request_.settings, /*exact=*/true));
+  return space.Check(bytes);
+}
 
 // Which checkpoints are missing, and under which id they come.
 void Importer::Choose() {
@@ -215,6 +232,7 @@ Result<ImportReport> Importer::Run(bool& again) {
   if (wanted_.empty()) return std::move(report_);
 
   // 2. The objects; ahead of the batch that makes them count. 3. That batch.
+  BELAY_OK(CheckRoom());
   BELAY_TRY(auto writer, store_.Begin());
   BELAY_OK(LeaveOutPurged());
   report_.imported = wanted_.size();

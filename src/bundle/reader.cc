@@ -601,6 +601,17 @@ Result<BundleReader::Lack> BundleReader::FindLack(const std::vector<size_t>& wan
   return lack;
 }
 
+Result<uint64_t> BundleReader::BytesOf(const std::vector<size_t>& wanted,
+                                       const KeyFn& there) {
+  Impl& in = *impl_;
+  BELAY_TRY(std::vector<bool> needed, in.Needed(wanted));
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < in.items.size(); ++i)
+    if (needed[i] && !there(in.items[i].key))
+      bytes += kRecordHeaderSize + in.items[i].stored;
+  return bytes;
+}
+
 Status BundleReader::CopyInto(BatchWriter& writer, const std::vector<size_t>& wanted,
                               const std::function<Status()>& check,
                               const ProgressFn& progress,

@@ -64,6 +64,10 @@ class BundleReader {
   // Content of no bytes is always to be had.
   Result<Lack> FindLack(const std::vector<size_t>& wanted, const KeyFn& is_gone);
 
+  // What objects that the checkpoints `wanted` need, and that are not `there`, take as
+  // they are stored in the bundle.
+  Result<uint64_t> BytesOf(const std::vector<size_t>& wanted, const KeyFn& there);
+
   // Puts all that the checkpoints `wanted` (places in checkpoints()) need, but for
   // the contents `without`. `check` is asked after each object, and stops it.
   Status CopyInto(BatchWriter& writer, const std::vector<size_t>& wanted,

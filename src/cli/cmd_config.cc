@@ -112,6 +112,8 @@ ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
     return ExitCode::kOk;
   }
   ctx.term.Say(StrCat("Set ", key, " in ", target->shown));
+  if (key == "store.floor" && settings->store_floor.percent > 0)
+    ctx.term.Say("A percentage means at most 2GiB; a size is obeyed as given.");
   // Lists of patterns add up; of everything else the project's counts.
   const bool adds_up =
       row->info != nullptr &&

@@ -78,7 +78,9 @@ ExitCode CmdDelete(CommandContext& ctx) {
   }
   for (const CatalogEntry& entry : done->checkpoints)
     ctx.term.Out(StrCat("deleted ", CheckpointLine(entry, 72), "\n"));
-  ctx.term.Say("The space comes back with: belay gc");
+  ctx.term.Say(
+      "The space comes back by itself, or with: belay gc. So that it is in no file any "
+      "more: belay gc --everything");
   return ExitCode::kOk;
 }
 

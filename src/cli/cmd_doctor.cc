@@ -36,6 +36,7 @@ struct Findings {
   std::string user_file, project_file;  // shown
   Place store, home, tree;
   uint64_t store_bytes = 0, cap = 0, floor = 0;
+  bool floor_is_bounded = false;  // it would be more, did a percentage not mean 2 GiB
   KernelAbilities kernel;
   std::optional<bool> reflink;
   std::optional<uint64_t> watches, instances;
@@ -149,6 +150,10 @@ class Doctor {
     const FsInfo& info = f_.store.info;
     if (f_.settings) {
       f_.floor = f_.settings->StoreFloorBytes(info.total_bytes);
+      const int64_t percent = f_.settings->store_floor.percent;
+      f_.floor_is_bounded =
+          percent > 0 &&
+          info.total_bytes / 100 * static_cast<uint64_t>(percent) > f_.floor;
       f_.cap = f_.settings->store_cap.bytes;
     }
     if (info.read_only)
@@ -455,7 +460,8 @@ void ShowMachine(Page& page, const Findings& f) {
   page.Line(StrCat(SizeText(f.store_bytes), " used",
                    f.cap == 0 ? "" : StrCat(" of at most ", SizeText(f.cap)), "; ",
                    SizeText(f.store.info.free_bytes), " free on the disk, ",
-                   SizeText(f.floor), " of it stay so"));
+                   SizeText(f.floor), " of it stay so",
+                   f.floor_is_bounded ? " (a percentage means at most 2GiB)" : ""));
   page.Title("machine");
   auto yes = [](bool can) { return can ? "yes" : "no"; };
   page.Line(

@@ -111,9 +111,10 @@ ExitCode CmdDu(CommandContext& ctx) {
   }
   // What is not wanted cannot be known while something is damaged, and gc refuses.
   if (usage.damage.empty())
-    term.Out(Line(usage.reclaimable, usage.reclaimable > 0
-                                         ? "of the packs could be given back: belay gc"
-                                         : "of the packs could be given back"));
+    term.Out(Line(usage.reclaimable,
+                  usage.reclaimable > 0
+                      ? "of the packs could be given back: belay gc --everything"
+                      : "of the packs could be given back"));
   for (const RootUsage& root : usage.roots) {
     std::string name = root.path.empty()
                            ? StrCat("root ", root.root.text().substr(0, 7))
@@ -122,7 +123,7 @@ ExitCode CmdDu(CommandContext& ctx) {
     term.Out(Line(root.unique, "only here"));
     term.Out(Line(root.shared, "shared with others"));
     if (root.reclaimable > 0)
-      term.Out(Line(root.reclaimable, "no longer needed: belay gc"));
+      term.Out(Line(root.reclaimable, "no longer needed: belay gc --everything"));
   }
   if (!ctx.args.has("--sessions")) return code;
   for (const SessionUsage& session : usage.sessions) {
@@ -131,7 +132,7 @@ ExitCode CmdDu(CommandContext& ctx) {
     term.Out(Line(session.unique, "only here"));
     term.Out(Line(session.shared, "shared with others"));
     if (session.reclaimable > 0)
-      term.Out(Line(session.reclaimable, "no longer needed: belay gc"));
+      term.Out(Line(session.reclaimable, "no longer needed: belay gc --everything"));
   }
   return code;
 }

@@ -63,7 +63,8 @@ ExitCode CmdGc(CommandContext& ctx) {
     ctx.term.Out(report.reclaimable == 0
                      ? std::string("nothing to give back\n")
                      : StrCat("nothing worth giving back yet (",
-                              SizeText(report.reclaimable), " unused)\n"));
+                              SizeText(report.reclaimable),
+                              " unused; all of it: belay gc --everything)\n"));
   } else {
     ctx.term.Out(StrCat("gave back ", SizeText(freed), " (",
                         CountText(report.objects_removed, "object"), ", ",

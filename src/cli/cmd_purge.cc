@@ -266,7 +266,9 @@ ExitCode CmdPurge(CommandContext& ctx) {
     return ctx.term.Fail(
         Error(Errc::kNotFound,
               StrCat("there is no session ", EscapeForDisplay(*request.session)))
-            .WithHint("see them with: belay sessions"));
+            .WithHint(
+                "see them with: belay sessions; what was deleted before is erased "
+                "by: belay gc --everything"));
   const bool dry_run = ctx.args.has("--dry-run");
   if (dry_run) {
     report.plan = std::move(*plan);

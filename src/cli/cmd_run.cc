@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -123,6 +124,16 @@ ExitCode CmdRun(CommandContext& ctx) {
   request.tool_name = "run";  // whose doing it is
   Result<Captured> second = Capture(root->store(), request);
   if (!second.ok()) warn("there is no checkpoint from after: ", second.error().what);
+  // Also that old checkpoints had to go; what both say is said once.
+  std::vector<std::string> said;
+  for (const Result<Captured>* made : {&first, &second}) {
+    if (!made->ok()) continue;
+    for (const std::string& warning : (*made)->warnings) {
+      if (std::find(said.begin(), said.end(), warning) != said.end()) continue;
+      said.push_back(warning);
+      ctx.term.Warn(warning);
+    }
+  }
   if (second.ok()) StartUpkeepIfDue(root->store(), second->checkpoint);
   if (!code.ok()) {
     Error error = code.error();

@@ -104,8 +104,8 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
   for (const CatalogEntry& entry : plan->pinned)
     ctx.term.Out(StrCat("pinned, and kept: ", CheckpointLine(entry, 60), "\n"));
   ctx.term.Say(
-      StrCat("The space comes back with: belay gc. To erase what was said and "
-             "stored for good: belay purge --session ID"));
+      "The space comes back by itself. So that what was said and stored is in no file "
+      "any more: belay gc --everything");
   return ExitCode::kOk;
 }
 

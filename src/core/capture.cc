@@ -15,6 +15,7 @@
 #include "store/batch_writer.h"
 #include "store/heads.h"
 #include "store/inventory.h"
+#include "store/usage.h"
 
 namespace belay {
 
@@ -235,7 +236,20 @@ Status CheckRoom(Store& store, const Settings& settings) {
   Status fits = space.Check(1);
   if (fits.ok()) return fits;
   auto some = MayMakeRoom(store, settings);
-  return some.ok() && *some ? Ok() : fits;
+  if (some.ok() && *some) return Ok();
+  // What it would collect first. Less than a fiftieth of a pack is not.
+  auto usage = MeasureUsage(store);
+  if (!usage.ok() || !usage->damage.empty()) return fits;
+  uint64_t garbage =
+      usage->reclaimable * 50 >= usage->pack_bytes ? usage->reclaimable : 0;
+  auto left = UnlistedPacks(store);  // of a collection that was killed
+  if (left.ok())
+    for (const PackId& id : *left)
+      if (auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(id));
+          stat.ok())
+        garbage += stat->allocated;
+  space.Forget(garbage);
+  return garbage > 0 && space.Check(1).ok() ? Ok() : fits;
 }
 
 namespace {

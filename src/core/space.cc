@@ -94,13 +94,23 @@ Status Space::Check(uint64_t bytes) const {
     // Twice as much, or as often as it takes to help.
     uint64_t enough = 2 * cap_;
     while (enough - enough / 16 < used_ + bytes) enough *= 2;
+    const std::string raise = "raise it: belay config store.cap " + SizeOf(enough);
+    // However empty the store is.
+    if (bytes > cap_ / 2)
+      return WithAside(Error(Errc::kNoSpace, "this takes " + SizeOf(bytes) +
+                                                 " or more, and the store's cap "
+                                                 "(store.cap = " +
+                                                 SizeOf(cap_) + ") leaves " +
+                                                 SizeOf(left()))
+                           .WithHint(raise));
     return WithAside(
-        Error(Errc::kNoSpace,
-              "the store has reached its cap (store.cap = " + SizeOf(cap_) +
-                  "), and everything in it is to be kept")
-            .WithHint("raise it: belay config store.cap " + SizeOf(enough) +
-                      "; or forget the history of a root you no longer need (belay off "
-                      "--forget) and run `belay gc`"));
+        Error(Errc::kNoSpace, std::string(kCapReached) +
+                                  " (store.cap = " + SizeOf(cap_) +
+                                  "), and nothing of it may go by itself")
+            .WithHint(
+                raise +
+                "; or delete checkpoints you no longer need (belay delete REF), or "
+                "forget a whole root (belay off --forget), and run `belay gc`"));
   }
   if (bytes > Above(free_, floor_) && floor_ == 0)
     return WithAside(

@@ -21,6 +21,9 @@ namespace belay {
 std::string AsideText(const AbsPath& store, uint64_t bytes,
                       const std::vector<std::string>& paths);
 
+// How the refusal for want of room under the cap begins.
+inline constexpr std::string_view kCapReached = "the store has reached its cap";
+
 class Space {
  public:
   // `exact`: every file of the store is looked at. Otherwise the packs alone, with as

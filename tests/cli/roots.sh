@@ -168,7 +168,7 @@ run on back; (cd back && "$BELAY_BIN" checkpoint -q -m start >/dev/null)
 mv back "$scratch/away"
 run rollback start --yes --root back; expect_rc 0
 mv back again
-run status --root again; expect_in_out "belay on --moved-from $real/back"
+run status --root again; expect_in_out "belay on $real/again --moved-from $real/back"
 run on again --moved-from back; run off again --forget --yes; expect_rc 0
 
 # On a terminal it asks.

@@ -83,7 +83,8 @@ TEST_F(RunTest, StatusOnlyLooks) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out,
             "{\"root\":\"/project\",\"protected\":false,\"last\":null,"
-            "\"recovered\":null,\"watching\":false,\"failures\":[]}\n");
+            "\"recovered\":null,\"watching\":false,\"looks_like\":null,"
+            "\"failures\":[]}\n");
   EXPECT_EQ(disk->TreeText(), before);
 }
 

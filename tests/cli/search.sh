@@ -10,7 +10,7 @@ rm docs/guide.md; run checkpoint -m 'guide removed'; expect_rc 0
 printf x >$'bad\xffname \e[1m.txt'; run checkpoint -m hostile-name; expect_rc 0
 
 found() { expect_rc 0; expect_py "[c['number'] for c in d['checkpoints']] == $1"; }
-run search login_form.ts --json; found "[3, 4]"
+run search login_form.ts --json; found "[4, 3]"
 expect_py "d['checkpoints'][0]['matched'] == {'fields': ['paths'], 'paths': ['src/login_form.ts']}"
 run search docs/guide --json; found "[2, 3]"
 run search guide --json; found "[2, 3]"
@@ -18,8 +18,8 @@ run search tests --json; found "[3]"
 run search 'pass tests' --json; found "[3]"
 run search '"pass tests"' --json; found "[]"
 run search '"tests pass"' --json; found "[3]"
-run search log --json; found "[3, 4]"
-run search 'log*' form --json; found "[3, 4]"
+run search log --json; found "[4, 3]"
+run search 'log*' form --json; found "[4, 3]"
 run search GUIDE --session s1 --json; found "[3]"
 run search guide -n 1 --json; found "[2]"; expect_py "d['more'] is True"
 run search guide -n 1; expect_in_out "There are more"
