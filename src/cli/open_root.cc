@@ -169,11 +169,13 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     out.root = root->root;
     BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
     const Store* before = out.opened->store.get();
-    auto recovered = RecoverFirst(ctx, out.opened, out.root);
-    // Who only looks is not kept from it.
-    if (!recovered.ok() && needs != NeedsRoot::kKnown)
-      return std::move(recovered).error();
-    if (!recovered.ok())
+    // Who only looks is not kept from it, and does not wait for who is at work.
+    const bool looks = needs == NeedsRoot::kKnown;
+    auto recovered = RecoverFirst(ctx, out.opened, out.root, looks ? 0 : 10'000);
+    if (!recovered.ok() && !looks) return std::move(recovered).error();
+    if (!recovered.ok() && recovered.error().code == Errc::kBusy)
+      ctx.term.Warn(recovered.error().what);
+    else if (!recovered.ok())
       ctx.term.Warn(StrCat("an interrupted rollback waits: ", recovered.error().what));
     else if (*recovered)
       ctx.term.Warn((*recovered)->text);

@@ -61,7 +61,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));
   RootStatus status{.root = std::move(path), .is_protected = true};
   catalog.reset();
-  auto recovered = RecoverFirst(ctx, *opened, root->root);
+  auto recovered = RecoverFirst(ctx, *opened, root->root, /*wait_ms=*/0);
   // What was not recovered is a failure that stays, and is told as one.
   if (recovered.ok() && *recovered && (*recovered)->text.starts_with(kJournalLost))
     ctx.term.Detail((*recovered)->text);

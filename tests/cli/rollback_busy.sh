@@ -27,6 +27,14 @@ holder=$!
 run rollback start --yes --json; expect_rc 4  # after ten seconds of waiting
 expect_py "'rollback (process $holder)' in d['error']['message']"
 [ "$(cat a)" = two ] || fail "a refused rollback changed something"
+# Who only looks does not wait (ten seconds), and hears of it.
+: >"$BELAY_HOME/journal/$root"
+for command in list status "log -- a"; do
+  out=$(timeout 8 "$BELAY_BIN" $command 2>"$scratch/err") || [ "$command" = status ] || fail "$command: $?"
+  err=$(cat "$scratch/err")
+  [[ $out$err == *"rollback (process $holder)"* ]] || fail "$command: $out$err"
+done
+rm "$BELAY_HOME/journal/$root"
 : >"$scratch/go"
 wait $holder
 run rollback start --yes; expect_rc 0
