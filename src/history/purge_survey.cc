@@ -211,8 +211,18 @@ Result<std::vector<ObjectId>> PurgeSurvey::Common(const ObjectId& id, uint64_t s
   return common;
 }
 
-// From the leaves up, each tree once.
 Result<bool> PurgeSurvey::HasAny(const ObjectId& top) {
+  return AnyBelow(top, has_any_, [&](const TreeEntry& entry) -> Result<bool> {
+    if (mine_.contains(entry.xattrs)) return true;
+    if (entry.kind != EntryKind::kFile) return false;
+    BELAY_TRY(auto common, Common(entry.id, entry.size));
+    return !common.empty();
+  });
+}
+
+// From the leaves up, each tree once.
+Result<bool> PurgeSurvey::AnyBelow(const ObjectId& top, Memo& memo,
+                                   const EntryTest& has) {
   struct Frame {
     ObjectId id;
     bool has = false;
@@ -224,35 +234,31 @@ Result<bool> PurgeSurvey::HasAny(const ObjectId& top) {
     BELAY_TRY(auto tree, IfReadable(store_.GetTree(id)));
     if (tree)
       for (const TreeEntry& entry : tree->entries) {
-        frame.has |= mine_.contains(entry.xattrs);
-        if (entry.kind == EntryKind::kFile) {
-          BELAY_TRY(auto common, Common(entry.id, entry.size));
-          frame.has |= !common.empty();
-        }
+        BELAY_TRY(bool one, has(entry));
+        frame.has |= one;
         if (entry.kind == EntryKind::kDirectory) frame.below.push_back(entry.id);
       }
     open.push_back(std::move(frame));
     return Ok();
   };
-  if (auto known = has_any_.find(top); known != has_any_.end()) return known->second;
+  if (auto known = memo.find(top); known != memo.end()) return known->second;
   BELAY_OK(enter(top));
   while (!open.empty()) {
     Frame& frame = open.back();
     if (frame.below.empty() || frame.has) {
-      has_any_[frame.id] = frame.has;
-      const bool has = frame.has;
+      const bool found = memo[frame.id] = frame.has;
       open.pop_back();
-      if (!open.empty()) open.back().has |= has;
+      if (!open.empty()) open.back().has |= found;
       continue;
     }
     const ObjectId next = frame.below.back();
     frame.below.pop_back();
-    if (auto known = has_any_.find(next); known != has_any_.end())
+    if (auto known = memo.find(next); known != memo.end())
       frame.has |= known->second;
     else
       BELAY_OK(enter(next));
   }
-  return has_any_[top];
+  return memo[top];
 }
 
 Status PurgeSurvey::OthersInRecord(const LogRecord& record) {
@@ -344,45 +350,12 @@ Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
 Result<bool> PurgeSurvey::HasOneOf(const ObjectId& top,
                                    const std::unordered_set<ObjectId>& contents,
                                    Memo& memo) {
-  struct Frame {
-    ObjectId id;
-    bool has = false;
-    std::vector<ObjectId> below;
-  };
-  std::vector<Frame> open;
-  auto enter = [&](const ObjectId& id) -> Status {
-    BELAY_TRY(bool any, HasAny(id));
-    Frame frame{.id = id, .has = false, .below = {}};
-    if (any) {
-      BELAY_TRY(auto tree, IfReadable(store_.GetTree(id)));
-      if (tree)
-        for (const TreeEntry& entry : tree->entries) {
-          frame.has |= contents.contains(entry.xattrs) ||
-                       (entry.kind == EntryKind::kFile && contents.contains(entry.id));
-          if (entry.kind == EntryKind::kDirectory) frame.below.push_back(entry.id);
-        }
-    }
-    open.push_back(std::move(frame));
-    return Ok();
-  };
-  if (auto known = memo.find(top); known != memo.end()) return known->second;
-  BELAY_OK(enter(top));
-  while (!open.empty()) {
-    Frame& frame = open.back();
-    if (frame.below.empty() || frame.has) {
-      const bool has = memo[frame.id] = frame.has;
-      open.pop_back();
-      if (!open.empty()) open.back().has |= has;
-      continue;
-    }
-    const ObjectId next = frame.below.back();
-    frame.below.pop_back();
-    if (auto known = memo.find(next); known != memo.end())
-      frame.has |= known->second;
-    else
-      BELAY_OK(enter(next));
-  }
-  return memo[top];
+  BELAY_TRY(bool any, HasAny(top));
+  if (!any) return false;
+  return AnyBelow(top, memo, [&](const TreeEntry& entry) -> Result<bool> {
+    return contents.contains(entry.xattrs) ||
+           (entry.kind == EntryKind::kFile && contents.contains(entry.id));
+  });
 }
 
 Result<uint64_t> PurgeSurvey::CountCheckpoints(

@@ -5,6 +5,7 @@
 //
 // Threads: one. Packs are kept from being taken away by the caller.
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -79,8 +80,9 @@ class PurgeSurvey {
   // The contents and chunks of ours that a file with this content has.
   Result<std::vector<ObjectId>> Common(const ObjectId& id, uint64_t size);
   Result<bool> HasAny(const ObjectId& tree);
-  // By tree; trees that HasAny() says no to are not read again.
-  using Memo = std::unordered_map<ObjectId, bool>;
+  using Memo = std::unordered_map<ObjectId, bool>;  // by tree
+  using EntryTest = std::function<Result<bool>(const TreeEntry&)>;
+  Result<bool> AnyBelow(const ObjectId& tree, Memo& memo, const EntryTest& has);
   Result<bool> HasOneOf(const ObjectId& tree,
                         const std::unordered_set<ObjectId>& contents, Memo& memo);
   Status OthersInRecord(const LogRecord& record);
@@ -107,7 +109,7 @@ class PurgeSurvey {
 
   std::unordered_set<ObjectId> states_looked_at_;
   std::set<std::pair<ObjectId, std::string>> walked_mine_;
-  std::unordered_map<ObjectId, bool> has_any_;  // by tree
+  Memo has_any_;
   std::unordered_map<ObjectId, std::vector<ObjectId>> common_;
   std::set<std::tuple<RootId, ObjectId, std::string>> walked_;  // only trees that have
   std::set<std::pair<RootId, ObjectId>> nodes_;
