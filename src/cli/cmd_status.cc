@@ -112,7 +112,6 @@ class Obstacles {
   }
   void LookAtLimits(Store& store, const std::optional<CatalogEntry>& last) {
     Status room = CheckRoom(store, *settings_);
-    has_room_ = room.ok();
     if (!room.ok()) Add(room.error());
     const uint64_t most = static_cast<uint64_t>(settings_->max_files);
     if (last && most != 0 && last->checkpoint.files > most)
@@ -124,7 +123,6 @@ class Obstacles {
       auto failure = ReadFailure(store, catalog, root, of);
       if (!failure.ok() || !*failure) continue;
       const std::string& what = (*failure)->what;
-      if (has_room_ && what.starts_with(kCapReached)) continue;  // not any more
       // What still holds was said.
       if (std::ranges::any_of(status_.failures, [&](const RootStatus::Failure& said) {
             return said.what.starts_with(what);
@@ -167,7 +165,6 @@ class Obstacles {
 
   CommandContext& ctx_;
   RootStatus& status_;
-  bool has_room_ = false;
   std::optional<Settings> settings_;
   std::string aside_;
 };

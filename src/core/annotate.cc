@@ -34,10 +34,8 @@ std::string_view NameOf(const Fields& fields) {
 
 namespace {
 
-// So much a record takes at most, once the catalogue has it too: as a row, as full text
-// and its index, and all that once more in the write-ahead log.
 uint64_t TakenBy(const LogRecord& record) {
-  return 4096 + 12 * EncodeLogRecord(record).size();
+  return 4096 + kTextTimes * EncodeLogRecord(record).size();
 }
 
 bool AddsText(const Annotation& annotation) {

@@ -63,16 +63,17 @@ class CappedSink final : public ScanSink {
     return Checked(inner_.PutChangedTree(tree, before));
   }
   Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
-  Status Check() {
+  // `more`: what will come besides what was put.
+  Status Check(uint64_t more = 0) {
     if (!space_) return Ok();
     const uint64_t bytes = writer_.bytes_so_far();
     std::lock_guard guard(mutex_);
-    Status fits = space_->Check(bytes);
+    Status fits = space_->Check(bytes + more);
     if (fits.ok() || space_->exact()) return fits;
     // Only guessed so far: look, and leave out what this one has written ahead.
     BELAY_TRY(space_, Space::Of(store_, settings_, /*exact=*/true));
     space_->Forget(bytes);
-    return space_->Check(bytes);
+    return space_->Check(bytes + more);
   }
 
  private:
@@ -141,6 +142,16 @@ class FirstPaths {
  private:
   std::set<std::string, std::less<>> paths_;
 };
+
+// What people and agents say with a checkpoint; short text is lost in what a record
+// takes anyway.
+uint64_t TextOf(const CaptureRequest& request) {
+  uint64_t bytes = request.description.size();
+  for (const auto* text : {&request.name, &request.note, &request.prompt})
+    bytes += *text ? (*text)->size() : 0;
+  for (const auto& [key, value] : request.meta) bytes += key.size() + value.size();
+  return bytes < 1024 ? 0 : bytes;
+}
 
 std::string Files(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " file" : " files");
@@ -296,16 +307,18 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   auto cache_dir = OpenCacheDir(store);
   if (cache_dir.ok()) scan_request.cache_dir = &*cache_dir;
   std::optional<Space> space;
+  const uint64_t text = TextOf(request) * kTextTimes;
   if (request.kind != CheckpointKind::kSafety) {
-    BELAY_TRY(space, Space::Of(store, settings, /*exact=*/false));
+    BELAY_TRY(space, Space::Of(store, settings, /*exact=*/text != 0));
   }
   CappedSink sink(store, settings, *writer, space);
   struct Needed {
     BatchWriter& writer;
+    uint64_t text;
     uint64_t& out;
-    ~Needed() { out = writer.bytes_so_far(); }
-  } on_return{*writer, needed};
-  BELAY_OK(sink.Check());
+    ~Needed() { out = writer.bytes_so_far() + text; }
+  } on_return{*writer, text, needed};
+  BELAY_OK(sink.Check(BELAY_MUTANT("text-over-the-cap") ? 0 : text));
 
   // 2. Look at the directory; what is new goes into the batch.
   RememberingSink remembering(sink);

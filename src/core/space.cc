@@ -104,9 +104,9 @@ Status Space::Check(uint64_t bytes) const {
                                                  SizeOf(left()))
                            .WithHint(raise));
     return WithAside(
-        Error(Errc::kNoSpace, std::string(kCapReached) +
-                                  " (store.cap = " + SizeOf(cap_) +
-                                  "), and nothing of it may go by itself")
+        Error(Errc::kNoSpace,
+              "the store has reached its cap (store.cap = " + SizeOf(cap_) +
+                  "), and nothing of it may go by itself")
             .WithHint(
                 raise +
                 "; or delete checkpoints you no longer need (belay delete REF), or "

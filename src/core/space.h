@@ -21,8 +21,9 @@ namespace belay {
 std::string AsideText(const AbsPath& store, uint64_t bytes,
                       const std::vector<std::string>& paths);
 
-// How the refusal for want of room under the cap begins.
-inline constexpr std::string_view kCapReached = "the store has reached its cap";
+// So many times its size text takes at most, once the catalogue has it too: as a row,
+// as full text and its index, and all that once more in the write-ahead log.
+inline constexpr uint64_t kTextTimes = 12;
 
 class Space {
  public:

@@ -133,8 +133,13 @@ bool IsAnothersAlone(const PathChange& change, const FileStat* parent,
     return stat.uid != uid && (stat.mode & 0022) == 0;
   };
   if (change.path.empty() || SameState(change.before, change.after)) return false;
-  if (!self || !change.after || IsDir(change.before) != IsDir(change.after))
-    return parent != nullptr && closed(*parent);
+  if (!self || !change.after || IsDir(change.before) != IsDir(change.after)) {
+    if (parent == nullptr) return false;
+    constexpr uint32_t kSticky = 01000;
+    const bool guarded =
+        (parent->mode & kSticky) != 0 && parent->uid != uid && self && self->uid != uid;
+    return guarded || closed(*parent);
+  }
   if (SameContent(*change.before, *change.after)) return self->uid != uid;
   return parent != nullptr && closed(*parent) && closed(*self);
 }

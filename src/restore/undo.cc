@@ -1,5 +1,6 @@
 // Undo and redo: what an operation did, the other way or again.
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
@@ -126,6 +127,15 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   const UndoStacks stacks = StacksOf(operations);
   BELAY_TRY(Turn turn, back ? FindUndo(stacks, which) : FindRedo(stacks));
   BELAY_TRY(std::vector<PathChange> changes, ChangesOf(store, turn.about));
+  if (back ? !MakesRoot(Reversed(changes)) : !MakesRoot(changes)) {
+    auto there = OpenRootDir(store, request.root);
+    if (!there.ok() && there.error().code == Errc::kNotFound)
+      return Error(Errc::kRefused, EscapeForDisplay(request.root.path) +
+                                       " is gone: there is nothing to " +
+                                       std::string(OperationName(kind)) + " in")
+          .WithHint("bring it back first: belay rollback latest --root " +
+                    EscapeForDisplay(request.root.path));
+  }
   turn.operation.kind = kind;
   turn.operation.of = turn.about.id;
   turn.operation.label = turn.about.label;

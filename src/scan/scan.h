@@ -186,6 +186,7 @@ class Scan {
   void Report(ScanProgress::Step step);
   bool IsLate(const FileStat& stat);
   bool IsReleased();
+  bool IsMoved(const Node& node);
   void SetGone(Node& node);
   static void LeaveOut(CacheEntry& entry, Skip why);
   bool IsStillThere(const std::string& path, bool directory) const;

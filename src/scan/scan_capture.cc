@@ -115,6 +115,10 @@ void Scan::CaptureLoop(std::atomic<size_t>& next) {
             LeaveOut(capture, there.error());
             continue;
           }
+          if (IsMoved(*capture.node) && IsReleased()) {
+            LeaveOut(capture.node->draft->entries[capture.entry], Skip::kChangedLate);
+            continue;
+          }
           dir = std::move(*there);
         }
         opened = capture.node;

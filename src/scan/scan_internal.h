@@ -138,6 +138,7 @@ struct Scan::Node {
   bool attributes_unknown = false;  // they could not be read; only when listed
   Skip why = Skip::kNone;           // the directory itself cannot be entered
   uint64_t print = 0;  // of one that is a git directory; 0: look again next time
+  uint64_t ino = 0;    // when it was looked at
   uint32_t mode = 0, uid = 0, gid = 0;
   uint32_t saved_as = 0;                // place among those given to StatCache::Save()
   std::unique_ptr<std::string> xattrs;  // id bytes, or none; when listed

@@ -382,6 +382,10 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
   };
   if (node.block == 0) return of(dir);
   auto readable = OpenByPath(node, OpenMode::Directory());
+  if (readable.ok() && IsMoved(node) && IsReleased()) {
+    node.attributes_unknown = true;
+    return Ok();
+  }
   if (readable.ok()) return of(*readable);
   node.attributes_unknown = IsAboutTheFile(readable.error()) && !request_.strict;
   return node.attributes_unknown ? Ok() : Status(std::move(readable).error());

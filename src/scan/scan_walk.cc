@@ -157,11 +157,12 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
     dir = &own;
   }
   BELAY_TRY(const FileStat stat, fs_.Stat(*dir));
-  if (stat.type != FileType::kDirectory) {
+  if (stat.type != FileType::kDirectory || (above == nullptr && IsMoved(node))) {
     SetGone(node);
     return Ok();
   }
   (void)IsLate(stat);  // names may have come and gone
+  node.ino = stat.ino;
   node.mode = stat.mode;
   node.uid = stat.uid;
   node.gid = stat.gid;
@@ -261,6 +262,22 @@ Result<bool> Scan::RuleFilesChanged(Node& node, const Fd& dir) {
 Result<Fd> Scan::OpenByPath(const Node& node, const OpenMode& mode) {
   BELAY_TRY(RelPath path, RelPath::Parse(node.path()));
   return fs_.OpenBeneath(root_fd_, path, mode);
+}
+
+// Nobody waits any longer, and the path leads elsewhere by now: a directory on the way,
+// or the node itself, is not the one that was looked at. What is in it may be old, and
+// is not what was here.
+bool Scan::IsMoved(const Node& node) {
+  if (request_.released_ns == nullptr || BELAY_MUTANT("late-swaps-count") ||
+      request_.released_ns->load(std::memory_order_acquire) == 0)
+    return false;
+  for (const Node* at = &node; at != root_; at = at->parent) {
+    auto there = OpenByPath(*at, {.access = OpenMode::Access::kPath});
+    if (!there.ok()) return true;
+    auto stat = fs_.Stat(*there);
+    if (!stat.ok() || (at->ino != 0 && stat->ino != at->ino)) return true;
+  }
+  return false;
 }
 
 Status Scan::LoadWorkTree(Node& node) {

@@ -233,6 +233,24 @@ TEST_F(PlanTest, WhatIsAnothersAloneIsRefusedBeforeAnythingMoves) {
             std::string::npos);
 }
 
+TEST_F(PlanTest, AnothersFileInAStickyDirectoryIsRefusedBeforeAnythingMoves) {
+  MakeDir("shared");
+  Put("shared/ours", "1");
+  Chown("shared", 7, 7);
+  Chmod("shared", 01777);
+  Must(world.Capture("start"));
+  Put("shared/new", "ours");
+  world.plan.uid = 1000;
+  world.plan.groups = {1000};
+  EXPECT_TRUE(Must(world.Rollback("start")).verified) << "what is ours may go";
+  Put("shared/new", "theirs");
+  Chown("shared/new", 7, 7);
+  auto refused = world.Rollback("start");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().what.find("you may not change shared/new"),
+            std::string::npos);
+}
+
 TEST_F(PlanTest, WhoIsNotRootGivesNothingAwayAndIsTold) {
   Put("a", "1");
   Chown("a", 77, 78);

@@ -79,6 +79,31 @@ class RetentionCapTest : public ::testing::Test {
   Fd dir_;
 };
 
+TEST_F(RetentionCapTest, NotesThatComeWithACheckpointObeyTheCap) {
+  world_.settings.store_floor = {};
+  world_.settings.store_cap = {.bytes = 2 << 20};
+  Write("a", "1");
+  bool refused = false;
+  for (uint64_t i = 0; i < 30 && !refused; ++i) {
+    {
+      auto opened = Must(world_.Open());
+      CaptureRequest request;
+      request.root = opened.root;
+      request.settings = &world_.settings;
+      request.git.user.no_system = true;
+      request.kind = CheckpointKind::kManual;
+      request.note = Noise(i, 60'000);
+      request.threads = 1;
+      auto made = CaptureCheckpoint(*opened.store, request);
+      refused = !made.ok() && made.error().code == Errc::kNoSpace;
+      ASSERT_TRUE(made.ok() || refused);
+    }
+    ASSERT_LE(Used(), world_.settings.store_cap.bytes)
+        << i;  // the catalogue has it too
+  }
+  EXPECT_TRUE(refused);
+}
+
 TEST_F(RetentionCapTest, NewCheckpointsPushOldOnesOutAndTheCapHolds) {
   world_.settings.store_cap = {.bytes = 4096 * kKiB};
   std::string first_of_session;

@@ -287,6 +287,19 @@ TEST_F(UndoTest, WhereNothingMovesIsAStepAllTheSame) {
   EXPECT_EQ(RedoStack(), "");
 }
 
+TEST_F(UndoTest, ADirectoryThatIsGoneIsSaidWithTheWayOut) {
+  Checkpoint("v0");
+  Checkpoint("v1");
+  Must(world.Rollback("v0"));
+  Fd machine = Must(disk.OpenDir(AbsPath::Literal("/m")));
+  Must(disk.Rename(machine, N("project"), machine, N("away"), RenameHow::kNoReplace));
+  auto undo = world.Undo();
+  ASSERT_FALSE(undo.ok());
+  EXPECT_EQ(undo.error().code, Errc::kRefused);
+  EXPECT_NE(undo.error().what.find("/m/project is gone"), std::string::npos);
+  EXPECT_NE(undo.error().hint.find("belay rollback latest"), std::string::npos);
+}
+
 TEST_F(UndoTest, RulesDoNotApplyToIt) {
   Put("data", "d0");
   Must(world.Capture("start"));

@@ -128,6 +128,54 @@ TEST_F(ScanTest, WhatGoesAfterTheReleaseIsNotCalledTheStateBefore) {
   EXPECT_GT(complete, 5);
 }
 
+// The same with directories that change places: nothing vanishes, and what is in them
+// is old.
+TEST_F(ScanTest, WhatChangesPlacesAfterTheReleaseIsNotCalledTheStateBefore) {
+  int partial = 0, complete = 0;
+  for (const bool cached : {false, true}) {
+    for (int point = 1;; ++point) {
+      ScanWorld world;
+      for (const char* dir : {"a", "b", "m", "m/x", "m/x/y", "n", "n/x", "n/x/y"})
+        world.Dir(dir);
+      for (const char* path : {"a/f", "b/f", "m/x/y/f", "n/x/y/f"})
+        world.Put(path, path);
+      world.Pass(kLater);
+      if (cached) world.Scanned();
+      // More than is read on the way.
+      for (const char* path : {"a/f", "b/f", "m/x/y/f", "n/x/y/f"})
+        world.Put(path, path + std::string(size_t{513} << 10, 'x'));
+      world.Pass(kLater);
+      const ScanSummary before = world.Fresh();
+      std::atomic<int64_t> released{0};
+      world.request.released_ns = &released;
+      int calls = 0;
+      test::RaceFs racing(world.disk, [&] {
+        if (++calls != point) return;
+        released = world.clock.WallMillis() * 1'000'000;
+        world.Pass(kLater);
+        auto swap = [&](const Fd& one, const Fd& other, const char* a, const char* b) {
+          Must(world.disk.Rename(one, N(a), other, N(b), RenameHow::kExchange));
+        };
+        swap(world.root, world.root, "a", "b");
+        Fd m = Must(world.disk.Open(world.root, N("m"), OpenMode::Directory()));
+        Fd n = Must(world.disk.Open(world.root, N("n"), OpenMode::Directory()));
+        swap(m, n, "x", "x");
+      });
+      auto scan = Must(world.TryScan(racing));
+      const ScanSummary& found = scan->summary();
+      if (calls < point) break;  // it was done before
+      if (found.late)
+        ++partial;
+      else
+        ++complete;
+      EXPECT_TRUE(found.late || found.tree == before.tree)
+          << "let go before call " << point << (cached ? ", with a cache" : "");
+    }
+  }
+  EXPECT_GT(partial, 10);
+  EXPECT_GT(complete, 5);
+}
+
 TEST_F(ScanTest, AnEditInPlaceReadsThatFileAndListsNothing) {
   world_.Dir("src");
   for (char c = 'a'; c <= 'z'; ++c) world_.Put(std::string("src/") + c, "old");
