@@ -17,6 +17,11 @@ skip() {
 }
 [ -x "$tool" ] || { echo "$tool is not built"; exit 1; }
 [ "$(id -u)" = 0 ] || skip "power cuts on loop images need root"
+# In a mount namespace of its own: one that somebody else makes meanwhile would hold a
+# copy of our mounts, and a file system that was shut down then never goes away.
+if [ -z "${BELAY_OWN_MOUNTS-}" ] && unshare -m true 2>/dev/null; then
+  BELAY_OWN_MOUNTS=1 exec unshare -m bash "${BASH_SOURCE[0]}" "$@"
+fi
 seed=${BELAY_SEED:-$((RANDOM * 32768 + RANDOM))}
 echo "BELAY_SEED=$seed"
 

@@ -15,6 +15,11 @@ skip() {
   exit 77
 }
 [ "$(id -u)" = 0 ] || skip "mounting a tmpfs needs root"
+# In a mount namespace of its own: one that somebody else makes meanwhile would hold a
+# copy of our mounts, and a file system that was shut down then never goes away.
+if [ -z "${BELAY_OWN_MOUNTS-}" ] && unshare -m true 2>/dev/null; then
+  BELAY_OWN_MOUNTS=1 exec unshare -m bash "${BASH_SOURCE[0]}" "$@"
+fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/belay-space-XXXXXX") || exit 1
 disk=$work/disk
 mkdir "$disk" "$work/backing" "$work/home"
