@@ -37,8 +37,9 @@ bool Scan::TakesOver(const CacheEntry& entry, uint64_t print, const Node& node,
     std::memcpy(xattrs.bytes.data(), aux.data(), aux.size());
     has = sink_.HasContent(xattrs);
   }
-  if (!has.ok()) failed = std::move(has).error();
-  return has.ok() && *has;
+  if (has.ok()) return *has;
+  failed = std::move(has).error();
+  return false;
 }
 
 // The names are those of the cache: only what each is like has to be looked at.
