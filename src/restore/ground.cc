@@ -144,7 +144,7 @@ bool IsAnothersAlone(const PathChange& change, const FileStat* parent,
   return parent != nullptr && closed(*parent) && closed(*self);
 }
 
-// "a, b and 3 more", each as it can be pasted.
+// "a b c (and 3 more)": the first five.
 std::string FirstWords(const std::vector<std::string>& paths) {
   std::string out;
   for (size_t i = 0; i < paths.size() && i < 5; ++i)

@@ -5,10 +5,11 @@ command -v strace >/dev/null || { echo "strace is not installed"; exit 77; }
 strace -o /dev/null true 2>/dev/null || { echo "strace may not trace here"; exit 77; }
 
 mkdir -p p/d; cd p || exit 1; echo 1 >d/a
+d=$PWD/d
 attribute() { (cd / && python3 -c 'import os,sys
 d,v=sys.argv[1:]
 if v: os.setxattr(d, "user.note", v.encode())
-else: print(os.getxattr(d, "user.note").decode())' "$scratch/work/p/d" "$1"); }
+else: print(os.getxattr(d, "user.note").decode())' "$d" "$1"); }
 attribute one 2>/dev/null || { echo "no extended attributes on this file system"; exit 77; }
 "$BELAY_BIN" on >/dev/null || fail on
 # mute WORDS...: the attributes of d cannot be read.
