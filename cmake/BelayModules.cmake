@@ -14,11 +14,13 @@ endfunction()
 belay_static_library(crypto libcrypto.a openssl/evp.h)
 belay_static_library(zstd libzstd.a zstd.h)
 belay_static_library(sqlite3 libsqlite3.a sqlite3.h)
+belay_static_library(zlib libz.a zlib.h)
 target_link_libraries(belay_dep_crypto INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 target_link_libraries(belay_dep_sqlite3 INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
 
 set(BELAY_DEPS_base Threads::Threads belay_dep_crypto)
 set(BELAY_DEPS_store belay_dep_zstd belay_dep_sqlite3)
+set(BELAY_DEPS_git belay_dep_zlib)
 
 # Taken when configuring, so that a commit alone rebuilds nothing.
 set(BELAY_REVISION "")

@@ -53,7 +53,7 @@ void OptionalNumber(JsonWriter& json, std::string_view key,
 }
 }  // namespace
 
-StateFacts::Facts StateFacts::Of(const ObjectId& id) {
+StateParts StateFacts::Of(const ObjectId& id) {
   auto state = store_.GetState(id);
   if (!state.ok()) return {};
   if (state->rules != rules_ || rules_.is_zero()) {
@@ -61,13 +61,63 @@ StateFacts::Facts StateFacts::Of(const ObjectId& id) {
     skipped_ = view.ok() ? view->Skipped() : std::vector<SkippedPath>();
     rules_ = state->rules;
   }
-  return {state->tree, skipped_};
+  if (state->git != git_) {
+    auto record = LoadGitRecord(store_, state->git);
+    record_ = record.ok() ? std::move(*record) : GitRecord();
+    git_ = state->git;
+  }
+  return {state->tree, skipped_, &record_};
 }
 
+namespace {
+
+// Of the repository whose work tree the root is, or is in; null without one.
+void WriteGit(JsonWriter& json, std::string_view root_path, const GitRecord* record) {
+  const GitRepoRecord* git = record != nullptr ? record->Find("") : nullptr;
+  if (git == nullptr) {
+    json.Null();
+    return;
+  }
+  constexpr std::string_view kBranch = "refs/heads/";
+  auto text = [&](std::string_view key, std::string_view value) {
+    json.Key(key);
+    if (value.empty())
+      json.Null();
+    else
+      json.PathValue(value);
+  };
+  json.BeginObject();
+  text("head", git->head);
+  text("branch", git->head_ref.starts_with(kBranch)
+                     ? std::string_view(git->head_ref).substr(kBranch.size())
+                     : std::string_view(git->head_ref));
+  json.Key("staged").Null();
+  json.Key("dirty").Null();
+  text("in_progress", git->in_progress);
+  json.Key("ref").Null();
+  json.Key("worktree").PathValue(root_path);
+  if (!git->trouble.empty()) json.Key("trouble").PathValue(git->trouble);
+  json.Key("nested").BeginArray();
+  for (const GitRepoRecord& nested : record->repositories) {
+    if (nested.path.empty()) continue;
+    json.BeginObject();
+    json.Key("path").PathValue(nested.path);
+    text("head", nested.head);
+    text("branch", nested.head_ref.starts_with(kBranch)
+                       ? std::string_view(nested.head_ref).substr(kBranch.size())
+                       : std::string_view(nested.head_ref));
+    text("in_progress", nested.in_progress);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+}
+
+}  // namespace
+
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
-                     std::string_view root_path, const ObjectId& tree,
-                     std::span<const SkippedPath> skipped, JsonWriter& json,
-                     const std::function<void(JsonWriter&)>& more,
+                     std::string_view root_path, const StateParts& parts,
+                     JsonWriter& json, const std::function<void(JsonWriter&)>& more,
                      const std::optional<RecordId>& taken_back_by) {
   const Checkpoint& c = entry.checkpoint;
   json.BeginObject();
@@ -97,10 +147,10 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   }
   json.Key("state").String(c.state.hex());
   json.Key("tree");
-  if (tree.is_zero())
+  if (parts.tree.is_zero())
     json.Null();
   else
-    json.String(tree.hex());
+    json.String(parts.tree.hex());
   json.Key("files").Uint(c.files);
   json.Key("bytes").Uint(c.bytes);
   json.Key("changed").BeginObject();
@@ -110,9 +160,10 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.EndObject();
   json.Key("stored_bytes").Uint(c.stored_bytes);
   json.Key("took_ms").Double(static_cast<double>(c.took_us) / 1000.0);
-  json.Key("git").Null();
+  json.Key("git");
+  WriteGit(json, root_path, parts.git);
   json.Key("skipped").BeginArray();
-  for (const SkippedPath& path : skipped) {
+  for (const SkippedPath& path : parts.skipped) {
     if (IsHeld(path.why)) continue;
     json.BeginObject();
     json.Key("path").PathValue(path.path);
@@ -121,11 +172,11 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   }
   json.EndArray();
   json.Key("changing").BeginArray();
-  for (const SkippedPath& path : skipped)
+  for (const SkippedPath& path : parts.skipped)
     if (path.why == Skip::kChanging) json.PathValue(path.path);
   json.EndArray();
   json.Key("attributes_unknown").BeginArray();
-  for (const SkippedPath& path : skipped)
+  for (const SkippedPath& path : parts.skipped)
     if (path.why == Skip::kNoAttributes) json.PathValue(path.path);
   json.EndArray();
   json.Key("pinned").Bool(entry.pinned);

@@ -7,36 +7,41 @@
 
 #include "base/json.h"
 #include "cli/args.h"
+#include "core/git_record.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
 
 namespace belay {
 
-// `number` is the place in `belay list`, 1 = newest. `tree` is the state's tree, zero
-// when the state cannot be read. `more` writes fields of its own at the end.
-// `taken_back_by` is the operation that left it on a branch (core/operations.h).
+// What of a checkpoint is only in its state.
+struct StateParts {
+  ObjectId tree;  // zero: the state cannot be read
+  std::span<const SkippedPath> skipped = {};
+  const GitRecord* git = nullptr;  // none: it is not known, or there is none
+};
+
+// `number` is the place in `belay list`, 1 = newest. `more` writes fields of its own at
+// the end. `taken_back_by` is the operation that left it on a branch
+// (core/operations.h).
 void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
-                     std::string_view root_path, const ObjectId& tree,
-                     std::span<const SkippedPath> skipped, JsonWriter& json,
+                     std::string_view root_path, const StateParts& parts,
+                     JsonWriter& json,
                      const std::function<void(JsonWriter&)>& more = {},
                      const std::optional<RecordId>& taken_back_by = {});
 
-// What of a checkpoint is only in its state: its tree, and what was left out.
-// Neighbours mostly have the same rules, which are then read once.
+// Neighbours mostly have the same rules and the same state of git, which are then read
+// once.
 class StateFacts {
  public:
   explicit StateFacts(Store& store) : store_(store) {}
-  struct Facts {
-    ObjectId tree;  // zero: the state cannot be read
-    std::span<const SkippedPath> skipped;
-  };
   // Valid until the next call.
-  Facts Of(const ObjectId& state);
+  StateParts Of(const ObjectId& state);
 
  private:
   Store& store_;
-  ObjectId rules_;
+  ObjectId rules_, git_;
   std::vector<SkippedPath> skipped_;
+  GitRecord record_;
 };
 
 // `"key":"value"`, or null; bytes that are not UTF-8 as JsonWriter::PathValue has them.

@@ -79,7 +79,7 @@ void Report(CommandContext& ctx, const Root& root, const Captured& made) {
   if (ctx.term.json()) {
     JsonWriter json;
     WriteCheckpoint({.checkpoint = c, .pinned = false, .health = {}}, 1, root.path,
-                    made.tree, made.skipped, json);
+                    {made.tree, made.skipped, &made.git}, json);
     ctx.term.OutJson(json);
     return;
   }

@@ -68,9 +68,9 @@ ExitCode CmdDelete(CommandContext& ctx) {
     json.Key("deleted").BeginArray();
     StateFacts facts(root->store());
     for (size_t i = 0; i < done->checkpoints.size(); ++i) {
-      const StateFacts::Facts state = facts.Of(done->checkpoints[i].checkpoint.state);
-      WriteCheckpoint(done->checkpoints[i], found[i].number, root->root.path,
-                      state.tree, state.skipped, json);
+      const StateParts state = facts.Of(done->checkpoints[i].checkpoint.state);
+      WriteCheckpoint(done->checkpoints[i], found[i].number, root->root.path, state,
+                      json);
     }
     json.EndArray().EndObject();
     ctx.term.OutJson(json);

@@ -255,9 +255,9 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const Row& row = listing.rows[i];
     BELAY_TRY(const CatalogEntry* entry, entries.At(i));
-    const StateFacts::Facts state = facts.Of(entry->checkpoint.state);
+    const StateParts state = facts.Of(entry->checkpoint.state);
     WriteCheckpoint(
-        *entry, row.number, root.root.path, state.tree, state.skipped, json,
+        *entry, row.number, root.root.path, state, json,
         [&](JsonWriter& more) {
           more.Key("folded").Uint(row.folded);
           if (graph) id(more, "parent", tree.nodes[i].parent);

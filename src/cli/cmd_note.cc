@@ -30,11 +30,11 @@ ExitCode Run(CommandContext& ctx, const Annotation& annotation, std::string_view
   const Checkpoint& c = after->checkpoint;
   if (ctx.term.json()) {
     StateFacts facts(root->store());
-    const StateFacts::Facts state = facts.Of(c.state);
+    const StateParts state = facts.Of(c.state);
     auto taken_back = TakenBackBy(*root->catalog, root->root.id, c.seq);
     JsonWriter json;
-    WriteCheckpoint(*after, found->number, root->root.path, state.tree, state.skipped,
-                    json, {}, taken_back.ok() ? *taken_back : std::nullopt);
+    WriteCheckpoint(*after, found->number, root->root.path, state, json, {},
+                    taken_back.ok() ? *taken_back : std::nullopt);
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }

@@ -16,6 +16,7 @@ struct Row {
   std::optional<CatalogEntry> last;
   ObjectId tree;
   std::vector<SkippedPath> skipped;
+  GitRecord git;
 };
 
 std::string_view StateName(RootPlace place) {
@@ -50,7 +51,8 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
             .state = "protected",
             .last = {},
             .tree = {},
-            .skipped = {}};
+            .skipped = {},
+            .git = {}};
     auto path = AbsPath::Parse(entry.root.path);
     if (entry.root.off)
       row.state = "off";
@@ -61,9 +63,10 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
     BELAY_TRY(row.checkpoints, catalog->Count(entry.root.id));
     BELAY_TRY(row.last, catalog->LastCheckpoint(entry.root.id));
     if (row.last && ctx.term.json()) {
-      const StateFacts::Facts state = facts.Of(row.last->checkpoint.state);
+      const StateParts state = facts.Of(row.last->checkpoint.state);
       row.tree = state.tree;
       row.skipped.assign(state.skipped.begin(), state.skipped.end());
+      if (state.git != nullptr) row.git = *state.git;
     }
     rows.push_back(std::move(row));
   }
@@ -83,7 +86,8 @@ void WriteJson(const std::vector<Row>& rows, JsonWriter& json) {
     json.Key("bytes").Uint(row.last ? row.last->checkpoint.bytes : 0);
     json.Key("last");
     if (row.last)
-      WriteCheckpoint(*row.last, 1, row.root.path, row.tree, row.skipped, json);
+      WriteCheckpoint(*row.last, 1, row.root.path, {row.tree, row.skipped, &row.git},
+                      json);
     else
       json.Null();
     json.EndObject();

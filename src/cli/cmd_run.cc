@@ -77,7 +77,8 @@ void WriteJson(JsonWriter& json, const Result<Captured>& made, const OpenedRoot&
     return;
   }
   WriteCheckpoint({.checkpoint = made->checkpoint, .pinned = false, .health = {}},
-                  number, root.root.path, made->tree, made->skipped, json);
+                  number, root.root.path, {made->tree, made->skipped, &made->git},
+                  json);
 }
 
 }  // namespace

@@ -137,9 +137,9 @@ ExitCode CmdSearch(CommandContext& ctx) {
     for (const CatalogEntry& entry : *found) {
       const Checkpoint& c = entry.checkpoint;
       const Match match = WhereIn(c, words);
-      const StateFacts::Facts state = facts.Of(c.state);
+      const StateParts state = facts.Of(c.state);
       WriteCheckpoint(
-          entry, numbers[c.seq], root->root.path, state.tree, state.skipped, json,
+          entry, numbers[c.seq], root->root.path, state, json,
           [&](JsonWriter& out) {
             out.Key("matched").BeginObject();
             out.Key("fields").BeginArray();

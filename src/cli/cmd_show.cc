@@ -41,11 +41,28 @@ struct Details {
   FoundRef found;
   StateView view;
   std::vector<SkippedPath> skipped;
+  GitRecord git;
   std::optional<std::string> before;  // id of the checkpoint it is compared with
   std::vector<ChangedPath> changed;
   std::vector<std::string> purged;  // paths it had, by path
   std::vector<std::string> trouble;
 };
+
+// "main at abc1234, merge under way".
+std::string GitText(const GitRepoRecord& repo) {
+  constexpr std::string_view kBranch = "refs/heads/";
+  std::string text = repo.path.empty() ? "" : StrCat(repo.path, ": ");
+  const std::string_view branch = repo.head_ref;
+  text += branch.empty()
+              ? "no branch"
+              : branch.substr(branch.starts_with(kBranch) ? kBranch.size() : 0);
+  text +=
+      repo.head.empty() ? ", no commit yet" : StrCat(" at ", repo.head.substr(0, 7));
+  if (!repo.in_progress.empty()) text += StrCat(", ", repo.in_progress, " under way");
+  if (repo.above) text += ", its top is above this directory";
+  if (!repo.trouble.empty()) text += StrCat(" (not kept: ", repo.trouble, ")");
+  return text;
+}
 
 Result<Details> Collect(OpenedRoot& root, FoundRef found) {
   Store& store = root.store();
@@ -56,6 +73,10 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
   if (!d.view.trouble.empty())
     d.trouble.push_back(StrCat("the rules of this state: ", d.view.trouble));
   d.skipped = d.view.Skipped();
+  if (auto git = LoadGitRecord(store, d.view.state.git); git.ok())
+    d.git = std::move(*git);
+  else
+    d.trouble.push_back(StrCat("the state of git: ", git.error().what));
   BELAY_TRY(PurgedSet purged, PurgedSet::Load(*root.catalog));
   if (!purged.empty())
     (void)WalkTree(d.view.state.tree, "", TreesOf(store),
@@ -261,6 +282,8 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
   if (entry.health) marks += *entry.health == Health::kPass ? "good " : "bad ";
   if (c.partial) marks += "partial: it does not hold everything ";
   if (!marks.empty()) page.Field("marks", marks);
+  for (const GitRepoRecord& repo : d.git.repositories)
+    page.Field(repo.path.empty() ? "git" : "nested git", GitText(repo));
   if (d.view.rules) {
     const RulesRecord& rules = *d.view.rules;
     std::string text = StrCat(
@@ -273,7 +296,8 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
     for (const std::string& p : rules.lists.exclude) page.Field("exclude", p);
     for (const std::string& name : RuleFiles(rules)) page.Field("rule file", name);
     for (const RulesRecord::Top& top : rules.work_trees)
-      if (!top.path.empty()) page.Field("nested git", top.path);
+      if (!top.path.empty() && d.git.Find(top.path) == nullptr)
+        page.Field("nested git", top.path);
     for (const std::string& doubt : DoubtsOf(rules)) page.Field("doubt", doubt);
   }
   std::vector<std::string> lines;
@@ -326,7 +350,7 @@ ExitCode CmdShow(CommandContext& ctx) {
     if (!taken_back.ok()) return ctx.term.Fail(taken_back.error());
     WriteCheckpoint(
         details->found.entry, details->found.number, root->root.path,
-        details->view.state.tree, details->skipped, json,
+        {details->view.state.tree, details->skipped, &details->git}, json,
         [&](JsonWriter& more) { WriteMore(*details, more); }, *taken_back);
     ctx.term.OutJson(json);
   } else {

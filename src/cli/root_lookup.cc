@@ -83,9 +83,9 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   BELAY_TRY(auto last, catalog->LastCheckpoint(root->root.id));
   if (last) {
     StateFacts facts(now);
-    const StateFacts::Facts state = facts.Of(last->checkpoint.state);
+    const StateParts state = facts.Of(last->checkpoint.state);
     JsonWriter json;
-    WriteCheckpoint(*last, 1, root->root.path, state.tree, state.skipped, json);
+    WriteCheckpoint(*last, 1, root->root.path, state, json);
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last, 80 - 17);
     if (auto view = LoadState(now, last->checkpoint.state); view.ok() && view->rules)

@@ -189,6 +189,15 @@ std::string ChangeOfRoot(Store& store, const ObjectId& then, const ScanSummary& 
   return rules->uid != now.uid || rules->gid != now.gid ? "owner" : "";
 }
 
+// In words; empty when git is as it was, or was not known then.
+std::string GitChangeSince(Store& store, const Heads::Last& last, const ObjectId& id,
+                           const GitRecord& now) {
+  auto before = store.GetState(last.state);
+  if (!before.ok() || before->git == id) return {};
+  auto record = LoadGitRecord(store, before->git);
+  return record.ok() ? DescribeGitChange(*record, now) : std::string();
+}
+
 }  // namespace
 
 bool IsLeftOut(const std::vector<SkippedPath>& skipped, std::string_view path) {
@@ -328,6 +337,10 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   const ScanSummary& summary = scan->summary();
   BELAY_TRY(Node rules, EncodeRules(MakeRulesRecord(scan_request, summary), sink));
   State state{.tree = summary.tree, .git = {}, .rules = {}};
+  GitCapture git(store, scan_request.root, request.root.id, scan_request.cache_dir);
+  BELAY_TRY(state.git,
+            git.Run(summary, writer.get(), sink, last,
+                    request.released_ns == nullptr ? 0 : request.released_ns->load()));
   std::vector<ObjectKey> more_refs;
   if (request.amend) {
     Draft draft{.writer = *writer,
@@ -337,7 +350,8 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
                   if (const Tree* tree = remembering.Find(id)) return *tree;
                   return store.GetTree(id);
                 },
-                .tree = summary.tree};
+                .tree = summary.tree,
+                .git = git.record()};
     BELAY_OK(request.amend(draft));
     if (!draft.publish) {
       Captured none;
@@ -345,6 +359,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
       none.tree = summary.tree;
       none.skipped = summary.skipped;
       none.scan = summary;
+      none.git = git.record();
       return none;
     }
     state.tree = draft.tree;
@@ -405,6 +420,11 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   c.description = request.description.empty()
                       ? Describe(counts, first, summary.files, paths.first(), of_root)
                       : request.description;
+  if (request.description.empty() && !first && counts.total() == 0) {
+    if (std::string moved = GitChangeSince(store, *last, state.git, git.record());
+        !moved.empty())
+      c.description = std::move(moved);
+  }
   c.session = request.session;
   c.agent = request.agent;
   c.subagent = request.subagent;
@@ -442,6 +462,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
   //    is slower, not wrong.
   (void)scan->SaveCache(published.place);
+  git.SaveCache();
 
   if (lost) {
     auto damage = GlanceAtPacks(store);
@@ -465,6 +486,13 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
     for (const std::string& trouble : top.facts.trouble)
       captured.warnings.push_back(trouble);
   captured.scan = summary;
+  captured.git = git.record();
+  for (const GitRepoRecord& repo : captured.git.repositories)
+    if (!repo.trouble.empty())
+      captured.warnings.push_back(
+          "the state of git" +
+          (repo.path.empty() ? "" : " in " + EscapeForDisplay(repo.path)) +
+          " is not kept: " + repo.trouble);
   return captured;
 }
 

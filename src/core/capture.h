@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "core/git_record.h"
 #include "core/settings.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
@@ -37,6 +38,7 @@ struct Draft {
   const ScanSummary& scan;
   Scan::TreeReader trees;                 // those of the scan, published or not
   ObjectId tree;                          // may be replaced by one with more in it
+  const GitRecord& git;                   // as it is now
   std::vector<ObjectKey> more_refs = {};  // kept alive by the checkpoint
   bool publish = true;                    // false: there is no checkpoint, no error
 };
@@ -68,6 +70,7 @@ struct Captured {
   bool published = true;
   std::vector<SkippedPath> skipped;
   std::vector<std::string> warnings;  // what git's files could not tell us
+  GitRecord git;
   ScanSummary scan;
 };
 

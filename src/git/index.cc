@@ -8,6 +8,7 @@
 #include "base/sha1.h"
 #include "base/sha256.h"
 #include "git/files_internal.h"
+#include "git/index_entries.h"
 #include "git/index_stat.h"
 #include "git/split_index_internal.h"
 
@@ -25,6 +26,9 @@ constexpr size_t kNameMask = 0xFFF;     // of the flags; this long or longer
 constexpr uint32_t kExtended = 0x4000;  // two more bytes of flags follow
 constexpr size_t kLongestName = size_t{1} << 20;
 constexpr size_t kLongestLink = size_t{64} << 20;
+constexpr size_t kMemoryStep = size_t{64} << 10;
+constexpr uint32_t kAssumeValid = 0x8000;
+constexpr uint32_t kSkipWorkTree = 0x4000, kIntentToAdd = 0x2000;  // of the two more
 
 uint16_t Be16(const std::byte* at) {
   return static_cast<uint16_t>(static_cast<unsigned>(at[0]) << 8 |
@@ -42,16 +46,24 @@ Error Corrupt(std::string what) { return Error(Errc::kCorrupt, std::move(what));
 class IndexStream {
  public:
   IndexStream(Fs& fs, const OpenFile& open, const ReadIndexOptions& options)
-      : fs_(fs), file_(open.file), kind_(options.hash), size_(open.stat.size) {
+      : fs_(&fs), file_(&open.file), kind_(options.hash), size_(open.stat.size) {
     buffer_.resize(std::max<size_t>(options.buffer, 64));
   }
+
+  // Of one that is in memory already, and outlives this.
+  IndexStream(ByteSpan bytes, GitHash kind)
+      : kind_(kind), size_(bytes.size()), whole_(bytes) {}
 
   Status Begin() {
     size_t trailer = GitHashSize(kind_);
     if (size_ < kHeader + trailer) return Corrupt("is too short for an index");
     body_ = size_ - trailer;
     trailer_.resize(trailer);
-    BELAY_OK(ReadExact(fs_, file_, body_, trailer_));
+    if (fs_ != nullptr) {
+      BELAY_OK(ReadExact(*fs_, *file_, body_, trailer_));
+    } else {
+      std::ranges::copy(whole_.subspan(body_), trailer_.begin());
+    }
     // index.skipHash: git has left the checksum out.
     hashed_ = std::any_of(trailer_.begin(), trailer_.end(),
                           [](std::byte b) { return b != std::byte{0}; });
@@ -98,14 +110,18 @@ class IndexStream {
 
  private:
   Status Refill(size_t count) {
-    std::memmove(buffer_.data(), data(), available());
+    if (available() > 0) std::memmove(buffer_.data(), data(), available());
     end_ = available();
     pos_ = 0;
-    if (count > buffer_.size()) buffer_.resize(count);
+    if (count > buffer_.size()) buffer_.resize(std::max(count, kMemoryStep));
     size_t step =
         static_cast<size_t>(std::min<uint64_t>(buffer_.size() - end_, body_ - read_));
     std::span<std::byte> fresh = std::span(buffer_).subspan(end_, step);
-    BELAY_OK(ReadExact(fs_, file_, read_, fresh));
+    if (fs_ != nullptr) {
+      BELAY_OK(ReadExact(*fs_, *file_, read_, fresh));
+    } else {
+      std::ranges::copy(whole_.subspan(read_, step), fresh.begin());
+    }
     if (hashed_) {
       if (kind_ == GitHash::kSha1) {
         sha1_.Update(fresh);
@@ -118,10 +134,11 @@ class IndexStream {
     return Ok();
   }
 
-  Fs& fs_;
-  const Fd& file_;  // of the OpenFile, which outlives us
+  Fs* fs_ = nullptr;
+  const Fd* file_ = nullptr;  // of the OpenFile, which outlives us
   GitHash kind_;
   uint64_t size_;
+  ByteSpan whole_;     // in place of a file
   uint64_t body_ = 0;  // where the trailer begins
   uint64_t read_ = 0;
   Bytes buffer_;
@@ -139,6 +156,7 @@ struct Entry {
   const std::byte* stat;  // kStatFields of them
   uint32_t mode;
   unsigned stage;
+  uint32_t flags;  // those of the entry, and above them the two more bytes
 };
 
 struct Extensions {
@@ -184,6 +202,7 @@ class IndexParser {
     unsigned stage;
     size_t name_length;  // kNameMask: look for its end
     size_t size;         // of what was before the name
+    uint32_t flags;
   };
 
   Status ReadHead(Head& head) {
@@ -196,6 +215,11 @@ class IndexParser {
     head.stage = flags >> 12 & 3;
     head.name_length = flags & kNameMask;
     head.size = fixed_ + ((flags & kExtended) != 0 ? 2 : 0);
+    head.flags = flags;
+    if ((flags & kExtended) != 0) {
+      if (in_.available() < head.size) return Corrupt("ends in the middle of an entry");
+      head.flags |= static_cast<uint32_t>(Be16(at + fixed_)) << 16;
+    }
     return Ok();
   }
 
@@ -230,8 +254,8 @@ class IndexParser {
     size_t whole = (end + 8) & ~size_t{7};  // with one to eight NULs
     if (in_.available() < whole) BELAY_OK(in_.Need(whole));
     if (in_.data()[end] != std::byte{0}) return Corrupt("has a name without an end");
-    BELAY_OK(add_(
-        Entry{TextAt(head.size, end), Object(), in_.data(), head.mode, head.stage}));
+    BELAY_OK(add_(Entry{TextAt(head.size, end), Object(), in_.data(), head.mode,
+                        head.stage, head.flags}));
     in_.Advance(whole);
     return Ok();
   }
@@ -257,7 +281,8 @@ class IndexParser {
     if (name_.size() > kLongestName) return Corrupt("has a name longer than 1 MiB");
     if (std::min(name_.size(), kNameMask) != head.name_length)
       return Corrupt("has a name of another length than it says");
-    BELAY_OK(add_(Entry{name_, Object(), in_.data(), head.mode, head.stage}));
+    BELAY_OK(
+        add_(Entry{name_, Object(), in_.data(), head.mode, head.stage, head.flags}));
     in_.Advance(end + 1);
     return Ok();
   }
@@ -436,6 +461,43 @@ Result<std::vector<IndexStat>> ReadIndexStats(
                      [](size_t, size_t) {}));
   if (sparse || extensions.link || !extensions.unknown.empty())
     return Error(Errc::kUnsupported, "a split or sparse index");
+  return out;
+}
+
+Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash) {
+  IndexEntries out;
+  Sha256 sha;
+  bool sparse = false;
+  Bytes one;
+  auto add = [&](const Entry& entry) -> Status {
+    sparse = sparse || IsSparse(entry.mode);
+    const uint32_t more = entry.flags >> 16;
+    one.clear();
+    ByteWriter write(one);
+    write.Sized(entry.name);
+    write.U32(entry.mode);
+    write.Raw(entry.object);
+    write.U8(static_cast<uint8_t>(
+        entry.stage | ((entry.flags & kAssumeValid) != 0 ? 4 : 0) |
+        ((more & kSkipWorkTree) != 0 ? 8 : 0) | ((more & kIntentToAdd) != 0 ? 16 : 0)));
+    sha.Update(one);
+    ++out.count;
+    const uint32_t kind = entry.mode & 0170000;
+    if ((kind == 0100000 || kind == 0120000) && (more & kIntentToAdd) == 0)
+      out.blobs.push_back(ToHex(entry.object));
+    return Ok();
+  };
+  IndexStream stream(index, hash);
+  Extensions extensions;
+  IndexParser<decltype(add)> parser(stream, hash, add);
+  BELAY_OK(parser.Run(extensions, [](size_t, size_t) {}));
+  std::ranges::sort(out.blobs);
+  out.blobs.erase(std::unique(out.blobs.begin(), out.blobs.end()), out.blobs.end());
+  out.digest = sparse || extensions.link || !extensions.unknown.empty()
+                   ? Sha256::Of(index)
+                   : sha.Finish();
+  if (extensions.link && !extensions.link->base.empty())
+    out.shared = "sharedindex." + extensions.link->base;
   return out;
 }
 

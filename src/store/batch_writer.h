@@ -49,6 +49,8 @@ class BatchWriter {
 
   // Content that need not be put again: flushed already, or put by this writer.
   Result<bool> HasContent(const ObjectId& id);
+  // The same of any object.
+  Result<bool> Has(const ObjectKey& key) { return Known(key); }
 
   // Put by this writer: not taken for granted because the store has one already.
   bool IsMine(const ObjectId& content);

@@ -5,7 +5,7 @@ export BELAY_HOME=$scratch/store
 # No longer tracked, and still there: left out, in every form.
 git init -q .; echo '*.o' >.gitignore; echo 1 >x.o; echo 1 >gone.o; git add -f x.o gone.o .gitignore
 run on; run checkpoint -q; expect_rc 0
-git rm -q --cached x.o; run checkpoint; expect_in_out "nothing changed"
+git rm -q --cached x.o; run checkpoint; expect_in_out "what is staged changed"; expect_in_out "0 files changed"
 run show 1; expect_in_out "left out  x.o"; [[ $out == *"deleted"* ]] && fail "$out"
 run show 1 --json; expect_py "[c['change'] for c in d['changed_paths']] == ['left_out']"
 # Gone for good: deleted.

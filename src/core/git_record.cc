@@ -1,0 +1,510 @@
+#include "core/git_record.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "git/index_entries.h"
+#include "scan/stat_cache.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+
+// Of the record.
+constexpr uint64_t kRepository = 1;
+// Of a repository.
+constexpr uint64_t kPath = 1, kFlags = 2, kHeadRef = 3, kHead = 4, kInProgress = 5,
+                   kOwn = 6, kIndex = 7, kIndexTime = 8, kIndexDigest = 9,
+                   kStashLog = 10, kRefs = 11, kObjects = 12, kTrouble = 13;
+constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4;
+// Of a file.
+constexpr uint64_t kName = 1, kId = 2, kSize = 3, kMode = 4;
+
+constexpr std::string_view kCacheMagic = "BELAYGC1";
+constexpr size_t kMaxCache = size_t{16} << 20;
+constexpr size_t kMaxOwnFile = size_t{64} << 20;
+constexpr size_t kMaxIndex = size_t{1} << 30;
+constexpr size_t kMaxBlobRead = size_t{256} << 20;
+constexpr int kLooks = 4;  // at a repository that git is at work in
+
+Error Bad() { return {Errc::kCorrupt, "a git record is damaged"}; }
+
+Fields EncodeKept(const GitKept& kept) {
+  Fields f;
+  f.Add(kName, kept.name);
+  f.Add(kId, kept.id.span());
+  f.AddNumber(kSize, kept.size);
+  f.AddNumber(kMode, kept.mode);
+  return f;
+}
+
+Result<ObjectId> DecodeId(ByteSpan bytes) {
+  if (bytes.size() != 32) return Bad();
+  return ObjectId::FromSpan(bytes);
+}
+
+Result<GitKept> DecodeKept(ByteSpan bytes) {
+  ByteReader in(bytes);
+  BELAY_TRY(Fields f, Fields::Decode(in));
+  GitKept kept;
+  kept.name = f.Text(kName).value_or("");
+  auto ids = f.All(kId);
+  if (!RelPath::Parse(kept.name).ok() || ids.size() != 1) return Bad();
+  BELAY_TRY(kept.id, DecodeId(ids[0]));
+  kept.size = f.Number(kSize).value_or(0);
+  const uint64_t mode = f.Number(kMode).value_or(0644);
+  if (mode > 07777) return Bad();
+  kept.mode = static_cast<uint32_t>(mode);
+  return kept;
+}
+
+Result<std::optional<ObjectId>> OneId(const Fields& f, uint64_t tag) {
+  auto all = f.All(tag);
+  if (all.empty()) return std::optional<ObjectId>();
+  if (all.size() > 1) return Bad();
+  BELAY_TRY(ObjectId id, DecodeId(all[0]));
+  return std::optional(id);
+}
+
+Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
+  ByteReader in(bytes);
+  BELAY_TRY(Fields f, Fields::Decode(in));
+  GitRepoRecord out;
+  out.path = f.Text(kPath).value_or("");
+  if (!out.path.empty() && !RelPath::Parse(out.path).ok()) return Bad();
+  const uint64_t flags = f.Number(kFlags).value_or(0);
+  out.hash = (flags & kSha256Flag) != 0 ? GitHash::kSha256 : GitHash::kSha1;
+  out.linked = (flags & kLinkedFlag) != 0;
+  out.above = (flags & kAboveFlag) != 0;
+  out.head_ref = f.Text(kHeadRef).value_or("");
+  if (!out.head_ref.empty() && !IsGitRefName(out.head_ref)) return Bad();
+  out.head = f.Text(kHead).value_or("");
+  if (!out.head.empty() && !IsGitHex(out.head, out.hash)) return Bad();
+  out.in_progress = f.Text(kInProgress).value_or("");
+  for (ByteSpan one : f.All(kOwn)) {
+    BELAY_TRY(GitKept kept, DecodeKept(one));
+    if (!out.own.empty() && !(out.own.back().name < kept.name)) return Bad();
+    out.own.push_back(std::move(kept));
+  }
+  for (ByteSpan one : f.All(kIndex)) {
+    BELAY_TRY(out.index, DecodeKept(one));
+  }
+  if (auto time = f.Number(kIndexTime))
+    out.index_mtime_ns = static_cast<int64_t>(*time);
+  BELAY_TRY(auto digest, OneId(f, kIndexDigest));
+  if (digest) out.index_digest = Hash256::FromSpan(digest->span());
+  for (ByteSpan one : f.All(kStashLog)) {
+    BELAY_TRY(out.stash_log, DecodeKept(one));
+  }
+  BELAY_TRY(auto refs, OneId(f, kRefs));
+  out.refs = refs.value_or(ObjectId());
+  BELAY_TRY(auto objects, OneId(f, kObjects));
+  out.objects = objects.value_or(ObjectId());
+  out.trouble = f.Text(kTrouble).value_or("");
+  return out;
+}
+
+}  // namespace
+
+const GitRepoRecord* GitRecord::Find(std::string_view path) const {
+  auto found = std::ranges::find(repositories, path, &GitRepoRecord::path);
+  return found == repositories.end() ? nullptr : &*found;
+}
+
+Node EncodeGitRecord(const GitRecord& record) {
+  Node node;
+  std::vector<ObjectKey> refs;
+  auto refer = [&](const ObjectId& id, ObjectType type = ObjectType::kBlob) {
+    if (!id.is_zero()) refs.push_back({type, id});
+  };
+  for (const GitRepoRecord& repo : record.repositories) {
+    Fields f;
+    f.Add(kPath, repo.path);
+    f.AddNumber(kFlags, (repo.hash == GitHash::kSha256 ? kSha256Flag : 0) |
+                            (repo.linked ? kLinkedFlag : 0) |
+                            (repo.above ? kAboveFlag : 0));
+    if (!repo.head_ref.empty()) f.Add(kHeadRef, repo.head_ref);
+    if (!repo.head.empty()) f.Add(kHead, repo.head);
+    if (!repo.in_progress.empty()) f.Add(kInProgress, repo.in_progress);
+    for (const GitKept& kept : repo.own) {
+      f.AddNested(kOwn, EncodeKept(kept));
+      refer(kept.id);
+    }
+    if (repo.index) {
+      f.AddNested(kIndex, EncodeKept(*repo.index));
+      f.AddNumber(kIndexTime, static_cast<uint64_t>(repo.index_mtime_ns));
+      f.Add(kIndexDigest, repo.index_digest.span());
+      refer(repo.index->id);
+    }
+    if (repo.stash_log) {
+      f.AddNested(kStashLog, EncodeKept(*repo.stash_log));
+      refer(repo.stash_log->id);
+    }
+    if (!repo.refs.is_zero()) f.Add(kRefs, repo.refs.span());
+    if (!repo.objects.is_zero()) f.Add(kObjects, repo.objects.span());
+    refer(repo.refs);
+    refer(repo.objects, ObjectType::kTree);
+    if (!repo.trouble.empty()) f.Add(kTrouble, repo.trouble);
+    node.fields.AddNested(kRepository, f);
+  }
+  std::ranges::sort(refs);
+  refs.erase(std::unique(refs.begin(), refs.end()), refs.end());
+  node.refs = std::move(refs);
+  return node;
+}
+
+Result<GitRecord> DecodeGitRecord(const Node& node) {
+  GitRecord out;
+  for (ByteSpan one : node.fields.All(kRepository)) {
+    BELAY_TRY(GitRepoRecord repo, DecodeRepository(one));
+    if (!out.repositories.empty() && !(out.repositories.back().path < repo.path))
+      return Bad();
+    out.repositories.push_back(std::move(repo));
+  }
+  return out;
+}
+
+Result<GitRecord> LoadGitRecord(Store& store, const ObjectId& git) {
+  if (git.is_zero()) return GitRecord();
+  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, git}));
+  BELAY_TRY(Node node, DecodeNode(bytes));
+  return DecodeGitRecord(node);
+}
+
+Result<GitRefs> LoadGitRefs(Store& store, const GitRepoRecord& record) {
+  if (record.refs.is_zero()) return GitRefs();
+  BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.refs, kMaxIndex));
+  return ParseRefsText(AsText(bytes));
+}
+
+Result<Tree> LoadGitObjects(Store& store, const GitRepoRecord& record) {
+  if (record.objects.is_zero()) return Tree();
+  BELAY_TRY(Tree tree, store.GetTree(record.objects));
+  for (const TreeEntry& entry : tree.entries)
+    if (!IsGitHex(entry.name, record.hash) || entry.kind != EntryKind::kFile)
+      return Bad();
+  return tree;
+}
+
+namespace {
+
+std::string_view BranchOf(std::string_view ref) {
+  constexpr std::string_view kBranch = "refs/heads/";
+  return ref.starts_with(kBranch) ? ref.substr(kBranch.size()) : ref;
+}
+
+std::string DescribeOne(const GitRepoRecord& before, const GitRepoRecord& now) {
+  const std::string at = now.head.substr(0, 7);
+  if (before.head_ref != now.head_ref)
+    return now.head_ref.empty() ? "now at " + at + " without a branch"
+                                : "switched to " + std::string(BranchOf(now.head_ref));
+  if (before.head != now.head)
+    return std::string(now.head_ref.empty() ? "HEAD" : BranchOf(now.head_ref)) +
+           (now.head.empty() ? " has no commit any more" : " moved to " + at);
+  if (before.in_progress != now.in_progress)
+    return now.in_progress.empty() ? before.in_progress + " ended"
+                                   : now.in_progress + " begun";
+  if (before.index_digest != now.index_digest) return "what is staged changed";
+  if (before.stash_log != now.stash_log) return "the stash changed";
+  if (before.refs != now.refs) return "branches or tags changed";
+  return "its state changed";
+}
+
+}  // namespace
+
+std::string DescribeGitChange(const GitRecord& before, const GitRecord& now) {
+  for (const GitRepoRecord& repo : now.repositories) {
+    const GitRepoRecord* old = before.Find(repo.path);
+    if (old != nullptr && *old == repo) continue;
+    const std::string where =
+        repo.path.empty() ? "git: " : "git in " + repo.path + ": ";
+    return where +
+           (old == nullptr ? "a repository is here now" : DescribeOne(*old, repo));
+  }
+  for (const GitRepoRecord& repo : before.repositories)
+    if (now.Find(repo.path) == nullptr)
+      return "git" + (repo.path.empty() ? "" : " in " + repo.path) +
+             ": the repository is gone";
+  return "";
+}
+
+// --- capturing -----------------------------------------------------------------------
+
+namespace {
+
+Name CacheName(const RootId& root) { return Name::Literal(root.text() + ".git"); }
+
+struct Kept {
+  GitKept kept;
+  Bytes bytes;
+};
+
+Result<Kept> Keep(Fs& fs, const AbsPath& dir, const GitFile& file, size_t limit,
+                  const ObjectId& before, ScanSink& sink) {
+  Kept out;
+  BELAY_TRY(out.bytes, ReadGitFile(fs, dir, file.name, limit));
+  out.kept.name = file.name;
+  out.kept.size = out.bytes.size();
+  out.kept.mode = file.stat.mode;
+  BELAY_TRY(out.kept.id, sink.PutChanged(out.bytes, before));
+  return out;
+}
+
+ObjectId IdOf(const GitRepoRecord* before, std::string_view name) {
+  if (before == nullptr) return {};
+  auto found = std::ranges::find(before->own, name, &GitKept::name);
+  return found == before->own.end() ? ObjectId() : found->id;
+}
+
+// What only the index may name, and lies in files of its own, which go with a `git gc`.
+// What an earlier record had, and the index still names, stays.
+Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
+                             std::vector<std::string> blobs,
+                             const GitRepoRecord* before, ScanSink& sink) {
+  if (blobs.empty() || BELAY_MUTANT("git-index-objects-not-kept")) return ObjectId();
+  std::ranges::sort(blobs);
+  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
+  Tree known, out;
+  if (before != nullptr) {
+    auto loaded = LoadGitObjects(store, *before);
+    if (loaded.ok()) known = std::move(*loaded);
+  }
+  BELAY_TRY(auto loose, ListLooseObjects(store.fs(), repository));
+  for (const std::string& hex : blobs) {
+    auto had = std::ranges::lower_bound(known.entries, hex, {}, &TreeEntry::name);
+    if (had != known.entries.end() && had->name == hex) {
+      BELAY_TRY(bool there, sink.HasContent(had->id));
+      if (there) {
+        out.entries.push_back(*had);
+        continue;
+      }
+    }
+    if (!loose.contains(hex)) continue;
+    BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, kMaxBlobRead));
+    if (!content) continue;
+    TreeEntry entry;
+    entry.name = hex;
+    entry.mode = 0444;
+    entry.size = content->size();
+    BELAY_TRY(entry.id, sink.PutContent(*content));
+    out.entries.push_back(std::move(entry));
+  }
+  if (out.entries.empty()) return ObjectId();
+  return sink.PutChangedTree(out, known);
+}
+
+}  // namespace
+
+Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
+                                          const GitLook& look,
+                                          const GitRepoRecord* before, ScanSink& sink) {
+  Fs& fs = store_.fs();
+  GitRepoRecord out;
+  out.hash = repository.hash;
+  out.linked = repository.git_dir != repository.common_dir;
+  out.trouble = look.trouble;
+  // The index first: git writes it last of all, as a rule.
+  std::string shared;
+  std::vector<std::string> blobs;
+  if (look.index) {
+    const ObjectId known =
+        before != nullptr && before->index ? before->index->id : ObjectId();
+    BELAY_TRY(Bytes bytes,
+              ReadGitFile(fs, repository.git_dir, look.index->name, kMaxIndex));
+    auto entries = ReadIndexEntries(bytes, repository.hash);
+    if (!entries.ok()) {
+      out.trouble = "its index " + entries.error().what;
+    } else {
+      out.index_digest = entries->digest;
+      shared = entries->shared;
+      blobs = std::move(entries->blobs);
+    }
+    bool same = before != nullptr && before->index && entries.ok() &&
+                before->index_digest == out.index_digest &&
+                !BELAY_MUTANT("git-index-always-anew");
+    if (same) {
+      BELAY_TRY(same, sink.HasContent(known));
+    }
+    if (same) {
+      // Refreshed at most: what was kept says the same, and says it of older files.
+      out.index = before->index;
+      out.index_mtime_ns = before->index_mtime_ns;
+    } else {
+      out.index = GitKept{.name = "index",
+                          .id = {},
+                          .size = bytes.size(),
+                          .mode = look.index->stat.mode};
+      BELAY_TRY(out.index->id, sink.PutChanged(bytes, known));
+      out.index_mtime_ns = look.index->stat.mtime_ns;
+    }
+  }
+  std::vector<std::string> names;
+  for (const GitFile& file : look.own) {
+    if (file.name.starts_with("sharedindex.") && file.name != shared) continue;
+    BELAY_TRY(Kept kept, Keep(fs, repository.git_dir, file, kMaxOwnFile,
+                              IdOf(before, file.name), sink));
+    if (file.name == "HEAD") {
+      BELAY_TRY(GitHead head, ParseGitHead(AsText(kept.bytes), repository.hash));
+      out.head_ref = head.ref;
+      out.head = head.commit;
+    } else if (file.name == shared) {
+      auto entries = ReadIndexEntries(kept.bytes, repository.hash);
+      if (entries.ok())
+        blobs.insert(blobs.end(), entries->blobs.begin(), entries->blobs.end());
+    }
+    names.push_back(file.name);
+    out.own.push_back(std::move(kept.kept));
+  }
+  out.in_progress = GitInProgress(names);
+  BELAY_TRY(GitRefs refs, ReadGitRefs(fs, repository, look));
+  if (!out.head_ref.empty())
+    if (auto found = refs.find(out.head_ref);
+        found != refs.end() && IsGitHex(found->second, repository.hash))
+      out.head = found->second;
+  if (!refs.empty()) {
+    const std::string text = RefsText(refs);
+    BELAY_TRY(out.refs, sink.PutChanged(AsBytes(text),
+                                        before != nullptr ? before->refs : ObjectId()));
+  }
+  if (look.stash_log && refs.contains("refs/stash")) {
+    BELAY_TRY(Kept kept,
+              Keep(fs, repository.common_dir, *look.stash_log, kMaxOwnFile,
+                   before != nullptr && before->stash_log ? before->stash_log->id
+                                                          : ObjectId(),
+                   sink));
+    out.stash_log = std::move(kept.kept);
+  }
+  BELAY_TRY(out.objects,
+            KeepObjects(store_, repository, std::move(blobs), before, sink));
+  return out;
+}
+
+std::optional<GitCapture::Cached> GitCapture::LoadCache() {
+  if (cache_dir_ == nullptr) return std::nullopt;
+  auto bytes = ReadSmallFile(store_.fs(), *cache_dir_, CacheName(root_id_), kMaxCache);
+  if (!bytes.ok() || bytes->size() < kCacheMagic.size() + 40) return std::nullopt;
+  const ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
+  if (LoadU64(bytes->data() + body.size()) != Check64(body)) return std::nullopt;
+  if (AsText(body.first(kCacheMagic.size())) != kCacheMagic) return std::nullopt;
+  Cached out;
+  out.print = Hash256::FromSpan(body.subspan(kCacheMagic.size(), 32));
+  const ByteSpan node = body.subspan(kCacheMagic.size() + 32);
+  out.node.assign(node.begin(), node.end());
+  return out;
+}
+
+void GitCapture::SaveCache() {
+  if (!fresh_ || cache_dir_ == nullptr) return;
+  Bytes bytes;
+  ByteWriter out(bytes);
+  out.Raw(kCacheMagic);
+  out.Raw(fresh_->print.span());
+  out.Raw(fresh_->node);
+  out.U64(Check64(bytes));
+  OpenMode mode = OpenMode::OpenOrCreate();
+  mode.truncate = true;
+  auto file = store_.fs().Open(*cache_dir_, CacheName(root_id_), mode);
+  // One that is torn does not count.
+  if (file.ok()) (void)WriteFull(store_.fs(), *file, 0, bytes);
+}
+
+Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
+                                 ScanSink& sink, const std::optional<Heads::Last>& last,
+                                 int64_t released_ns) {
+  struct Seen {
+    std::string path;
+    const GitRepository* repository;
+    GitLook look;
+    std::string failed;
+  };
+  std::vector<Seen> seen;
+  Sha256 prints;
+  bool trusted = true;
+  auto look = [&](const GitRepository& repository) {
+    return LookAtGit(store_.fs(), repository, IsRacy,
+                     store_.clock().WallMillis() * 1'000'000);
+  };
+  for (const ScanSummary::AtPath& at : scan.work_trees) {
+    if (!at.facts.repository) continue;
+    Seen one{at.path, &*at.facts.repository, {}, {}};
+    auto looked = look(*one.repository);
+    if (looked.ok()) {
+      one.look = std::move(*looked);
+    } else {
+      one.failed = looked.error().what;
+      trusted = false;
+    }
+    trusted = trusted && !one.look.racy;
+    prints.Update(AsBytes(one.path));
+    prints.Update(one.look.print.span());
+    seen.push_back(std::move(one));
+  }
+  if (seen.empty()) return ObjectId();
+  const Hash256 print = prints.Finish();
+
+  std::optional<Cached> cached = LoadCache();
+  GitRecord before;
+  if (cached) {
+    auto node = DecodeNode(cached->node);
+    auto record = node.ok() ? DecodeGitRecord(*node) : Result<GitRecord>(Bad());
+    if (!record.ok()) {
+      cached.reset();
+    } else {
+      before = std::move(*record);
+      bool same = cached->print == print && trusted && released_ns == 0;
+      for (size_t i = 0; same && i < node->refs.size(); ++i) {
+        if (writer == nullptr) break;
+        if (node->refs[i].type == ObjectType::kBlob) {
+          BELAY_TRY(same, writer->HasContent(node->refs[i].id));
+        } else {
+          BELAY_TRY(same, writer->Has(node->refs[i]));
+        }
+      }
+      if (same) {
+        record_ = std::move(before);
+        if (writer == nullptr) return Sha256::Of(cached->node);
+        return writer->PutObject(ObjectType::kNode, cached->node);
+      }
+    }
+  }
+  if (!cached && last) {
+    auto state = store_.GetState(last->state);
+    auto record =
+        state.ok() ? LoadGitRecord(store_, state->git) : Result<GitRecord>(Bad());
+    if (record.ok()) before = std::move(*record);
+  }
+
+  bool still = true;
+  for (Seen& one : seen) {
+    GitRepoRecord repo;
+    for (int tries = 0; one.failed.empty() && tries < kLooks; ++tries) {
+      auto captured = Capture(*one.repository, one.look, before.Find(one.path), sink);
+      // Git replaces its files as a whole; between two of them it may be half-way.
+      auto again = look(*one.repository);
+      const bool same = again.ok() && again->print == one.look.print;
+      if (captured.ok()) repo = std::move(*captured);
+      if (captured.ok() && same) break;
+      still = false;
+      if (!captured.ok() && tries + 1 == kLooks) {
+        if (captured.error().code == Errc::kNoSpace) return std::move(captured).error();
+        one.failed = captured.error().what;
+      }
+      if (again.ok()) one.look = std::move(*again);
+    }
+    repo.path = one.path;
+    repo.above = one.path.empty() && one.repository->work_tree != root_;
+    if (!one.failed.empty()) repo.trouble = one.failed;
+    if (released_ns != 0 && one.look.newest_ns >= released_ns)
+      repo.trouble = "it changed after the checkpoint was no longer waited for";
+    record_.repositories.push_back(std::move(repo));
+  }
+  std::ranges::sort(record_.repositories, {}, &GitRepoRecord::path);
+  const Bytes node = EncodeNode(EncodeGitRecord(record_));
+  if (writer == nullptr) return Sha256::Of(node);
+  if (trusted && still) fresh_ = Cached{print, node};
+  return writer->PutObject(ObjectType::kNode, node);
+}
+
+}  // namespace belay

@@ -1,0 +1,113 @@
+#pragma once
+
+// The git record of a state: what each repository of a root needs so that branch,
+// commits and the split into staged and unstaged come back exactly.
+//
+// One entry a repository: the one whose work tree is the root, and those nested in it.
+// Of each: HEAD, the index as it is (with its time, by which git tells what it must
+// look at again), the files of an operation under way, branches, tags and stash, and
+// the content that only the index names. Layout: docs/format.md, "Git record".
+//
+// Guarantees
+//   * Capturing reads files only; nothing in a git directory changes, no lock is taken,
+//     git is not run.
+//   * Two records are equal when nothing differs that people see: an index that was
+//   only
+//     refreshed, refs that were only packed, keep the record.
+//   * A repository that cannot be read in full is in the record all the same, with the
+//     reason (`trouble`); it is never taken for one without changes.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "git/state_files.h"
+#include "scan/scan.h"
+#include "store/heads.h"
+
+namespace belay {
+
+// A file of git's, by its name in the git directory.
+struct GitKept {
+  std::string name;
+  ObjectId id;
+  uint64_t size = 0;
+  uint32_t mode = 0;
+  bool operator==(const GitKept&) const = default;
+};
+
+struct GitRepoRecord {
+  std::string path;  // of the work tree, from the root on; "": the root itself
+  GitHash hash = GitHash::kSha1;
+  bool linked = false;       // a linked work tree: refs and stash are shared
+  bool above = false;        // the top of the work tree is above the root
+  std::string head_ref;      // "refs/heads/main"; empty: detached
+  std::string head;          // commit, hex; empty: none yet
+  std::string in_progress;   // "merge", "rebase", ...
+  std::vector<GitKept> own;  // in the git directory, by name; HEAD among them
+  std::optional<GitKept> index;
+  int64_t index_mtime_ns = 0;
+  Hash256 index_digest;  // IndexEntries::digest
+  std::optional<GitKept> stash_log;
+  ObjectId refs;     // content: RefsText(); zero: none
+  ObjectId objects;  // a tree whose names are git's objects, in hex; zero: none
+  std::string trouble;
+  bool operator==(const GitRepoRecord&) const = default;
+};
+
+struct GitRecord {
+  std::vector<GitRepoRecord> repositories;  // by path
+  const GitRepoRecord* Find(std::string_view path) const;
+  bool operator==(const GitRecord&) const = default;
+};
+
+Node EncodeGitRecord(const GitRecord& record);
+Result<GitRecord> DecodeGitRecord(const Node& node);
+
+// Of a state; empty when it has none (no repository, or made before there were any).
+Result<GitRecord> LoadGitRecord(Store& store, const ObjectId& git);
+Result<GitRefs> LoadGitRefs(Store& store, const GitRepoRecord& record);
+// Named by git's object in hex, rising: its content.
+Result<Tree> LoadGitObjects(Store& store, const GitRepoRecord& record);
+
+// What a person would say changed in git from one to the other: "main moved to
+// abc1234"; empty when nothing did.
+std::string DescribeGitChange(const GitRecord& before, const GitRecord& now);
+
+// Reads what the repositories that a scan met are like now.
+class GitCapture {
+ public:
+  // Everything must outlive it. `cache_dir`: none, no cache. `released_ns` as
+  // ScanRequest has it.
+  GitCapture(Store& store, const AbsPath& root, const RootId& root_id,
+             const Fd* cache_dir)
+      : store_(store), root_(root), root_id_(root_id), cache_dir_(cache_dir) {}
+
+  // The record's id, its bytes and all it refers to being in `writer` or stored; zero
+  // when there is no repository. `last`: the checkpoint before, whose record is built
+  // upon. Without a writer, for whoever only looks, `sink` may only hash.
+  Result<ObjectId> Run(const ScanSummary& scan, BatchWriter* writer, ScanSink& sink,
+                       const std::optional<Heads::Last>& last, int64_t released_ns);
+  // After the batch was acknowledged. Failing costs the next one time only.
+  void SaveCache();
+
+  const GitRecord& record() const { return record_; }
+
+ private:
+  struct Cached {
+    Hash256 print;
+    Bytes node;
+  };
+  std::optional<Cached> LoadCache();
+  Result<GitRepoRecord> Capture(const GitRepository& repository, const GitLook& look,
+                                const GitRepoRecord* before, ScanSink& sink);
+
+  Store& store_;
+  const AbsPath& root_;
+  const RootId root_id_;
+  const Fd* cache_dir_;
+  GitRecord record_;
+  std::optional<Cached> fresh_;  // to be saved
+};
+
+}  // namespace belay

@@ -1,0 +1,241 @@
+// The git record: what is kept of a repository, and when it counts as changed. GitWorld
+// fails every test in which a checkpoint changed a byte of a git directory.
+
+#include "core/git_record.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/real_fs.h"
+#include "support/git_world.h"
+#include "support/restore_world.h"
+
+namespace belay::test {
+namespace {
+
+class GitRecordTest : public ::testing::Test {
+ protected:
+  GitRecordTest() : belay_(fs_, world_.path(), 1, getuid()) {}
+
+  void Begin(const std::vector<std::string>& more = {}) {
+    world_.Init("project", more);
+    world_.Write("project/a", "one\n");
+    world_.Write("project/b", "two\n");
+    world_.Git("project", {"add", "."});
+    world_.Git("project", {"commit", "-qm", "first"});
+  }
+  // A checkpoint, and git as it was before.
+  Captured Take(const std::string& name) {
+    std::optional<Captured> out;
+    world_.Around([&] {
+      auto made = belay_.Capture(name);
+      ASSERT_TRUE(made.ok()) << made.error().what;
+      out = std::move(*made);
+    });
+    return out.value_or(Captured());
+  }
+  GitRepoRecord Top(const Captured& captured) {
+    const GitRepoRecord* repo = captured.git.Find("");
+    EXPECT_NE(repo, nullptr);
+    return repo != nullptr ? *repo : GitRepoRecord();
+  }
+  std::string Rev(const std::string& name) {
+    std::string text = world_.Git("project", {"rev-parse", name});
+    text.pop_back();
+    return text;
+  }
+  // The record as the store has it.
+  GitRecord Stored(const Captured& captured) {
+    auto opened = belay_.Open();
+    EXPECT_TRUE(opened.ok());
+    auto state = opened->store->GetState(captured.checkpoint.state);
+    EXPECT_TRUE(state.ok());
+    auto record = LoadGitRecord(*opened->store, state->git);
+    EXPECT_TRUE(record.ok());
+    return record.ok() ? *record : GitRecord();
+  }
+
+  RealFs fs_;
+  GitWorld world_;
+  RestoreWorld belay_;
+};
+
+TEST_F(GitRecordTest, HoldsWhereHeadIsAndTheIndexByteForByte) {
+  Begin();
+  world_.Write("project/a", "staged\n");
+  world_.Git("project", {"add", "a"});
+  const Captured made = Take("x");
+  const GitRepoRecord repo = Top(made);
+  EXPECT_EQ(repo.head_ref, "refs/heads/main");
+  EXPECT_EQ(repo.head, Rev("HEAD"));
+  EXPECT_EQ(repo.trouble, "");
+  EXPECT_EQ(Stored(made), made.git);
+  auto opened = belay_.Open();
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(repo.index);
+  auto index = opened->store->ReadContentBytes(repo.index->id, size_t{1} << 20);
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ(AsText(*index), world_.Read("project/.git/index"));
+  auto refs = LoadGitRefs(*opened->store, repo);
+  ASSERT_TRUE(refs.ok());
+  EXPECT_EQ((*refs)["refs/heads/main"], repo.head);
+}
+
+TEST_F(GitRecordTest, ContentThatOnlyTheIndexNamesIsKept) {
+  Begin();
+  world_.Write("project/a", "only staged\n");
+  world_.Git("project", {"add", "a"});
+  const std::string object = world_.Git("project", {"rev-parse", ":a"});
+  world_.Write("project/a", "in the work tree\n");
+  const Captured made = Take("x");
+  auto opened = belay_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto objects = LoadGitObjects(*opened->store, Top(made));
+  ASSERT_TRUE(objects.ok());
+  std::string content;
+  for (const TreeEntry& entry : objects->entries) {
+    if (entry.name + "\n" != object) continue;
+    auto bytes = opened->store->ReadContentBytes(entry.id, 1000);
+    ASSERT_TRUE(bytes.ok());
+    content = AsText(*bytes);
+  }
+  EXPECT_EQ(content, "only staged\n");
+}
+
+TEST_F(GitRecordTest, ContentOfAnEarlierCaptureStaysWhenGitHasPackedIt) {
+  Begin();
+  world_.Write("project/a", "only staged\n");
+  world_.Git("project", {"add", "a"});
+  Take("x");
+  world_.Git("project", {"gc", "-q"});
+  world_.Git("project", {"add", "b"});
+  const Captured made = Take("y");
+  auto opened = belay_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto objects = LoadGitObjects(*opened->store, Top(made));
+  ASSERT_TRUE(objects.ok());
+  EXPECT_FALSE(objects->entries.empty());
+}
+
+TEST_F(GitRecordTest, CommitAddStashAndBranchMakeANewStateAndRefreshingDoesNot) {
+  Begin();
+  ObjectId state = Take("0").checkpoint.state;
+  auto changed = [&](const std::string& name) {
+    const ObjectId now = Take(name).checkpoint.state;
+    const bool differs = now != state;
+    state = now;
+    return differs;
+  };
+  EXPECT_FALSE(changed("nothing"));
+  world_.Git("project", {"commit", "-q", "--allow-empty", "-m", "second"});
+  EXPECT_TRUE(changed("commit"));
+  world_.Git("project", {"branch", "other"});
+  EXPECT_TRUE(changed("branch"));
+  world_.Git("project", {"pack-refs", "--all"});
+  EXPECT_FALSE(changed("packed"));
+  world_.Write("project/a", "more\n");
+  EXPECT_TRUE(changed("edit"));
+  world_.Git("project", {"add", "a"});
+  EXPECT_TRUE(changed("add"));
+  // The same content written anew: git notes other times in its index, nothing else.
+  world_.Write("project/b", "two\n");
+  world_.Git("project", {"update-index", "--refresh"});
+  EXPECT_FALSE(changed("refresh"));
+  world_.Git("project", {"stash", "-q"});
+  EXPECT_TRUE(changed("stash"));
+  world_.Git("project", {"stash", "drop", "-q"});
+  EXPECT_TRUE(changed("drop"));
+  world_.Git("project", {"switch", "-q", "other"});
+  EXPECT_TRUE(changed("switch"));
+}
+
+TEST_F(GitRecordTest, WhatIsUnderWayIsKeptWithItsFiles) {
+  Begin();
+  world_.Git("project", {"switch", "-qc", "side"});
+  world_.Write("project/a", "side\n");
+  world_.Git("project", {"commit", "-qam", "side"});
+  world_.Git("project", {"switch", "-q", "main"});
+  world_.Write("project/a", "main\n");
+  world_.Git("project", {"commit", "-qam", "main"});
+  (void)world_.TryGit("project", {"merge", "side"});
+  const GitRepoRecord repo = Top(Take("x"));
+  EXPECT_EQ(repo.in_progress, "merge");
+  auto has = [&](std::string_view name) {
+    return std::ranges::find(repo.own, name, &GitKept::name) != repo.own.end();
+  };
+  EXPECT_TRUE(has("MERGE_HEAD"));
+  EXPECT_TRUE(has("MERGE_MSG"));
+}
+
+TEST_F(GitRecordTest, AnUnbornBranchAndADetachedHeadAreToldApart) {
+  world_.Init("project");
+  world_.Write("project/a", "one\n");
+  GitRepoRecord repo = Top(Take("unborn"));
+  EXPECT_EQ(repo.head_ref, "refs/heads/main");
+  EXPECT_EQ(repo.head, "");
+  world_.Git("project", {"add", "."});
+  world_.Git("project", {"commit", "-qm", "first"});
+  world_.Git("project", {"checkout", "-q", "--detach"});
+  repo = Top(Take("detached"));
+  EXPECT_EQ(repo.head_ref, "");
+  EXPECT_EQ(repo.head, Rev("HEAD"));
+}
+
+TEST_F(GitRecordTest, NestedRepositoriesHaveRecordsOfTheirOwn) {
+  Begin();
+  world_.Init("project/inner");
+  world_.Write("project/inner/c", "three\n");
+  world_.Git("project/inner", {"add", "."});
+  world_.Git("project/inner", {"commit", "-qm", "inner"});
+  const Captured made = Take("x");
+  ASSERT_NE(made.git.Find("inner"), nullptr);
+  EXPECT_NE(made.git.Find("inner")->head, Top(made).head);
+}
+
+TEST_F(GitRecordTest, ASha256RepositoryAndASplitIndexAreKept) {
+  Begin({"--object-format=sha256"});
+  world_.Git("project", {"update-index", "--split-index"});
+  world_.Write("project/a", "staged\n");
+  world_.Git("project", {"add", "a"});
+  const GitRepoRecord repo = Top(Take("x"));
+  EXPECT_EQ(repo.trouble, "");
+  EXPECT_EQ(repo.head.size(), 64u);
+  EXPECT_TRUE(std::ranges::any_of(repo.own, [](const GitKept& kept) {
+    return kept.name.starts_with("sharedindex.");
+  }));
+}
+
+TEST_F(GitRecordTest, AFileThatIsNoneIsNamedAndNotTakenForNothing) {
+  Begin();
+  world_.MakeFifo("project/.git/MERGE_HEAD");
+  const Captured made = Take("x");
+  EXPECT_NE(Top(made).trouble.find("MERGE_HEAD"), std::string::npos);
+  EXPECT_FALSE(made.warnings.empty());
+}
+
+TEST_F(GitRecordTest, DamagedRecordsAreRefused) {
+  GitRecord record;
+  record.repositories.push_back({});
+  record.repositories[0].head_ref = "refs/heads/../../../x";
+  EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok());
+  record.repositories[0].head_ref = "refs/heads/main";
+  EXPECT_TRUE(DecodeGitRecord(EncodeGitRecord(record)).ok());
+  record.repositories[0].own.push_back(
+      {.name = "../x", .id = {}, .size = 0, .mode = 0});
+  EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok());
+  record.repositories[0].own.clear();
+  record.repositories[0].path = "/etc";
+  EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok());
+}
+
+TEST(GitRefName, OnlyWhatGitTakesAndNoWayOut) {
+  EXPECT_TRUE(IsGitRefName("refs/heads/a/b-c"));
+  for (const char* name :
+       {"refs/heads/../x", "refs/heads/a..b", "refs/heads/.x", "refs/heads/x.lock",
+        "refs/heads/", "heads/x", "refs/heads//x", "refs/heads/a b", "refs/heads/a\nb",
+        "refs/heads/x~1", "/refs/x", "refs/heads/x.lock/y", "refs/heads/@{x"})
+    EXPECT_FALSE(IsGitRefName(name)) << name;
+}
+
+}  // namespace
+}  // namespace belay::test
