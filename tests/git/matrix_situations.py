@@ -20,6 +20,7 @@ class Situation:
     def __init__(self, build, about, **more):
         self.build, self.about, self.more = build, about, more
         self.from_base = more.pop("from_base", True)
+        self.still = more.pop("still", None)  # what a copy must still be like
         self.name = build.__name__.replace("_", "-")
 
 
@@ -228,14 +229,15 @@ def nested(w):
     (away / "n.txt").write_text("nested\nstaged\nnot staged\n")
 
 
-@situation("sparse checkout, cone mode")
+@situation("sparse checkout, cone mode", still=lambda w: not (w.repo / "far").exists())
 def sparse(w):
     w.git("sparse-checkout", "set", "--cone", "dir")
     w.append("a.txt", "staged\n")
     w.git("add", "a.txt")
 
 
-@situation("sparse checkout with a sparse index")
+@situation("sparse checkout with a sparse index",
+           still=lambda w: "far/" in w.git("ls-files", "--sparse").split("\n"))
 def sparse_index(w):
     w.git("sparse-checkout", "set", "--cone", "--sparse-index", "dir")
     w.append("a.txt", "staged\n")
@@ -251,7 +253,7 @@ def sha256(w):
     w.append("a.txt", "and on top\n")
 
 
-@situation("a split index")
+@situation("a split index", still=lambda w: w.git("rev-parse", "--shared-index-path"))
 def split_index(w):
     w.git("config", "core.splitIndex", "true")
     w.git("config", "splitIndex.maxPercentChange", "100")
