@@ -8,7 +8,7 @@ named SITUATION/ACTION. In each of them: checkpoint, the agent's work, rollback,
 `git status`, `diff`, `log`, `stash list`, `fsck` and more, and all files, are compared with
 what they were. git's own files may not change by as much as a time in a checkpoint, a
 --dry-run or a rollback with --git keep. Single cases beyond that are rows/NAME
-(matrix_rows.py).
+(matrix_rows_*.py).
 
   GLOB           only cells whose name matches ('staged/*', '*/stash-*', 'rows/*')
   --list         name the cells, and the pairs that git itself refuses
@@ -33,7 +33,9 @@ import tempfile
 import time
 import traceback
 
-import matrix_rows
+import matrix_row
+import matrix_rows_refs  # noqa: F401  (adds its rows)
+import matrix_rows_state  # noqa: F401
 import matrix_situations
 from matrix_world import (Failed, Refused, World, expect, expect_same, expect_same_map)
 
@@ -441,7 +443,7 @@ def run_named(name):
     result, text = "passed", ""
     try:
         if situation == "rows":
-            row = matrix_rows.ALL[act]
+            row = matrix_row.ALL[act]
             row.run(make_world(row.situation, at))
         else:
             w = make_world(situation, at)
@@ -482,7 +484,7 @@ def run_named(name):
 
 def choose(globs, part):
     names = [f"{s}/{a}" for s in SITUATIONS for a in ACTIONS]
-    names += [f"rows/{name}" for name in matrix_rows.ALL]
+    names += [f"rows/{name}" for name in matrix_row.ALL]
     for name in EXCEPTIONS:
         assert name in names, name
     if globs:
@@ -524,7 +526,7 @@ def main():
     counts = dict.fromkeys(("passed", "failed", "excepted", "refused"), 0)
     try:
         needed = {name.split("/")[0] for name in names} - {"rows"}
-        needed |= {matrix_rows.ALL[name.split("/")[1]].situation for name in names
+        needed |= {matrix_row.ALL[name.split("/")[1]].situation for name in names
                    if name.startswith("rows/")}
         make_template("base")
         with multiprocessing.get_context("fork").Pool(asked.jobs) as pool:
