@@ -43,9 +43,22 @@ bool IsInvisible(char32_t c) {
          (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
          (c >= 0xe0000 && c <= 0xe0fff);
 }
-}  // namespace
 
-std::string EscapeForDisplay(std::string_view bytes) {
+// What stays as it is at the start of `bytes`: its length, or 0.
+size_t PlainLength(std::string_view bytes) {
+  char32_t c = 0;
+  const size_t length = DecodeUtf8(bytes, c);
+  return length > 0 && c != '\\' && !IsInvisible(c) ? length : 0;
+}
+
+// A backslash before this would be read as the beginning of an escape.
+bool LooksEscaped(std::string_view rest) {
+  if (rest.empty()) return false;
+  return std::string_view("nrtx").find(rest[0]) != std::string_view::npos ||
+         PlainLength(rest) == 0;
+}
+
+std::string Escape(std::string_view bytes, bool text) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
   out.reserve(bytes.size());
@@ -58,15 +71,18 @@ std::string EscapeForDisplay(std::string_view bytes) {
     out += bytes.substr(0, ascii);
     bytes.remove_prefix(ascii);
     if (bytes.empty()) break;
-    char32_t c = 0;
-    size_t length = DecodeUtf8(bytes, c);
-    bool plain = length > 0 && c != '\\' && !IsInvisible(c);
-    if (plain) {
-      out += bytes.substr(0, length);
-      bytes.remove_prefix(length);
+    if (const size_t plain = PlainLength(bytes); plain > 0) {
+      out += bytes.substr(0, plain);
+      bytes.remove_prefix(plain);
       continue;
     }
-    if (length == 0) length = 1;
+    if (text && bytes[0] == '\\' && !LooksEscaped(bytes.substr(1))) {
+      out += '\\';
+      bytes.remove_prefix(1);
+      continue;
+    }
+    char32_t ignored = 0;
+    const size_t length = std::max<size_t>(DecodeUtf8(bytes, ignored), 1);
     for (char raw : bytes.substr(0, length)) {
       switch (raw) {
         case '\n':
@@ -90,6 +106,33 @@ std::string EscapeForDisplay(std::string_view bytes) {
     bytes.remove_prefix(length);
   }
   return out;
+}
+
+}  // namespace
+
+std::string EscapeForDisplay(std::string_view bytes) { return Escape(bytes, false); }
+
+std::string EscapeText(std::string_view bytes) { return Escape(bytes, true); }
+
+std::string ShellWord(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(text);
+  const std::string shown = EscapeForDisplay(text);
+  const bool plain = shown == text;
+  std::string out = plain ? "'" : "$'";
+  if (!plain) {
+    for (char c : shown) out += c == '\'' ? std::string("\\'") : std::string(1, c);
+    return out + "'";
+  }
+  for (char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
 }
 
 }  // namespace belay

@@ -14,6 +14,16 @@ namespace belay {
 
 std::string EscapeForDisplay(std::string_view bytes);
 
+// The same for text that people wrote (names, notes, descriptions, ids of sessions): a
+// backslash is doubled only before n, r, t, x, another backslash or what is escaped,
+// where it would be read as the beginning of an escape. So a regular expression looks
+// as it was written, and still no two texts look the same.
+std::string EscapeText(std::string_view bytes);
+
+// `text` as a shell reads it back as one word: for commands that somebody may paste.
+// What a terminal would obey or not show is written as bash, zsh and ksh read it.
+std::string ShellWord(std::string_view text);
+
 // True when all of `bytes` is well-formed UTF-8 (no surrogates, no overlong forms).
 bool IsValidUtf8(std::string_view bytes);
 

@@ -242,8 +242,7 @@ std::string CheckpointLine(const CatalogEntry& entry, size_t width) {
   std::string line =
       StrCat(c.id.text().substr(0, 7), "  ", LocalMinute(c.made_ms), "  ");
   const size_t used = ColumnsOf(line);
-  return line +
-         Fit(EscapeForDisplay(CheckpointTitle(c)), width > used ? width - used : 0);
+  return line + Fit(EscapeText(CheckpointTitle(c)), width > used ? width - used : 0);
 }
 
 }  // namespace belay

@@ -89,7 +89,7 @@ void Report(CommandContext& ctx, const Root& root, const Captured& made) {
   }
   const uint64_t changed = c.added + c.modified + c.deleted;
   ctx.term.Out(StrCat(Fit(StrCat("kept ", c.id.text().substr(0, 7), "  ",
-                                 EscapeForDisplay(CheckpointTitle(c))),
+                                 EscapeText(CheckpointTitle(c))),
                           kColumns),
                       "\n"));
   ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",

@@ -22,7 +22,7 @@ ExitCode CmdDelete(CommandContext& ctx) {
     if (one->entry.pinned) {
       const std::string id = c.id.text().substr(0, 7);
       return ctx.term.Fail(
-          Error(Errc::kRefused, StrCat(id, " '", EscapeForDisplay(CheckpointTitle(c)),
+          Error(Errc::kRefused, StrCat(id, " '", EscapeText(CheckpointTitle(c)),
                                        "' is pinned; nothing was deleted"))
               .WithHint(StrCat("release it first: belay unpin ", id)));
     }

@@ -84,7 +84,7 @@ void Tell(CommandContext& ctx, const ImportReport& report) {
     if (one.was_there || one.was_purged) continue;
     const Checkpoint& c = one.checkpoint;
     ctx.term.Say(StrCat("  ", c.id.text().substr(0, 7), "  ", LocalMinute(c.made_ms),
-                        "  ", EscapeForDisplay(CheckpointTitle(c)),
+                        "  ", EscapeText(CheckpointTitle(c)),
                         c.id == one.id_in_bundle
                             ? std::string()
                             : StrCat("  (", one.id_in_bundle.text().substr(0, 7),

@@ -188,8 +188,7 @@ std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
   if (row.folded > 1 && c.prompt && !c.name)
     title = StrCat("turn ", std::to_string(*c.turn), ": ", *c.prompt);
   const size_t used = ColumnsOf(line) + ColumnsOf(end);
-  return line + Fit(EscapeForDisplay(title), kColumns > used ? kColumns - used : 3) +
-         end;
+  return line + Fit(EscapeText(title), kColumns > used ? kColumns - used : 3) + end;
 }
 
 // "the rollback to 'x'", of the operation that took something back.
@@ -198,7 +197,7 @@ std::string OperationText(const Listing& listing, const RecordId& id) {
     if (o.id != id) continue;
     if (o.kind != OperationKind::kRollback)
       return StrCat("the ", OperationName(o.kind), " at ", LocalMinute(o.made_ms));
-    return StrCat("the rollback to '", EscapeForDisplay(o.label), "'");
+    return StrCat("the rollback to '", EscapeText(o.label), "'");
   }
   return "a rollback";
 }

@@ -44,7 +44,7 @@ std::string DeedTitle(const Row& row) {
                       ? "no checkpoint lost anything"
                       : CountText(row.checkpoints, "checkpoint"),
                   ")");
-  return StrCat(row.deed, " '", EscapeForDisplay(row.operation.label), "'",
+  return StrCat(row.deed, " '", EscapeText(row.operation.label), "'",
                 row.checkpoints > 1
                     ? StrCat(" and ", std::to_string(row.checkpoints - 1), " more")
                     : "");
@@ -276,8 +276,8 @@ ExitCode CmdLog(CommandContext& ctx) {
       show_operation(*row.operation);
     else
       show(row.checkpoint->id, row.checkpoint->made_ms,
-           EscapeForDisplay(CheckpointTitle(*row.checkpoint)),
-           StrCat("  by ", EscapeForDisplay(AuthorText(AuthorOf(*row.checkpoint)))));
+           EscapeText(CheckpointTitle(*row.checkpoint)),
+           StrCat("  by ", EscapeText(AuthorText(AuthorOf(*row.checkpoint)))));
     for (const PathHistoryRow::Changed& changed : row.paths)
       ctx.term.Out(StrCat("    ", Pad(Verb(changed.change), 8), "  ",
                           EscapeForDisplay(changed.path), "\n"));

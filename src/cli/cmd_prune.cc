@@ -52,14 +52,14 @@ void Show(Terminal& term, const PruneReport& report, const RetentionLimits& limi
   for (const PrunedRoot& root : report.roots) {
     const std::string name = EscapeForDisplay(root.root.root.path);
     for (const std::string& note : root.notes)
-      term.Say(StrCat(name, ": ", EscapeForDisplay(note)));
+      term.Say(StrCat(name, ": ", EscapeText(note)));
     if (root.plan.empty()) continue;
     term.Out(StrCat(name, ": ", CountText(root.plan.checkpoints.size(), "checkpoint"),
                     dry_run ? " would go\n" : " let go\n"));
     for (const Doomed& doomed : root.plan.checkpoints) {
       const Checkpoint& c = doomed.entry.checkpoint;
       term.Say(StrCat("  ", c.id.text().substr(0, 7), "  ", LocalMinute(c.made_ms),
-                      "  ", EscapeForDisplay(c.description), "  (",
+                      "  ", EscapeText(c.description), "  (",
                       WhyPrunedText(doomed.why, limits), ")"));
     }
     if (!root.plan.released.empty())

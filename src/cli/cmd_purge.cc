@@ -140,7 +140,7 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
 // "3 versions (14 KiB) of .env from 12 checkpoints"
 std::string WhatGoes(const PurgeRequest& request, const PurgePlan& plan) {
   if (request.session)
-    return StrCat("session ", EscapeForDisplay(*request.session), " with ",
+    return StrCat("session ", EscapeText(*request.session), " with ",
                   CountText(plan.checkpoints, "checkpoint"), " (", SizeText(plan.bytes),
                   ")");
   return StrCat(CountText(plan.versions, "version"), " (", SizeText(plan.bytes),
@@ -265,7 +265,7 @@ ExitCode CmdPurge(CommandContext& ctx) {
   if (request.session && plan->empty())
     return ctx.term.Fail(
         Error(Errc::kNotFound,
-              StrCat("there is no session ", EscapeForDisplay(*request.session)))
+              StrCat("there is no session ", EscapeText(*request.session)))
             .WithHint(
                 "see them with: belay sessions; what was deleted before is erased "
                 "by: belay gc --everything"));

@@ -14,7 +14,7 @@ namespace {
 
 // "'before refactor' (2026-03-09 21:15, abc1234)"
 std::string TargetText(const Checkpoint& target) {
-  return StrCat("'", EscapeForDisplay(CheckpointTitle(target)), "' (",
+  return StrCat("'", EscapeText(CheckpointTitle(target)), "' (",
                 LocalMinute(target.made_ms), ", ", target.id.text().substr(0, 7), ")");
 }
 

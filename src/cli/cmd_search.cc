@@ -181,7 +181,7 @@ ExitCode CmdSearch(CommandContext& ctx) {
     const std::string indent(digits + 4, ' ');
     const Match match = WhereIn(c, words);
     auto line = [&](std::string_view label, std::string_view text) {
-      std::string shown = StrCat(indent, label, ": ", EscapeForDisplay(text));
+      std::string shown = StrCat(indent, label, ": ", EscapeText(text));
       ctx.term.Out(StrCat(Fit(shown, kColumns), "\n"));
     };
     for (std::string_view field : match.fields) {

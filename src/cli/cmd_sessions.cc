@@ -50,12 +50,12 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
   }
   for (const SessionSummary& session : *sessions) {
     std::string line =
-        StrCat(EscapeForDisplay(session.id), "  ", LocalMinute(session.last_ms), "  ",
+        StrCat(EscapeText(session.id), "  ", LocalMinute(session.last_ms), "  ",
                CountText(session.checkpoints, "checkpoint"));
     if (session.pinned > 0)
       line += StrCat(" (", std::to_string(session.pinned), " pinned)");
     if (session.turns > 0) line += StrCat(", ", CountText(session.turns, "turn"));
-    if (session.agent) line += StrCat("  ", EscapeForDisplay(*session.agent));
+    if (session.agent) line += StrCat("  ", EscapeText(*session.agent));
     if (!only)
       for (const std::string& path : session.roots)
         line += StrCat("  ", EscapeForDisplay(path));
@@ -70,7 +70,7 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
   if (!plan.ok()) return FailOnStore(ctx, plan.error());
   if (plan->shared_by.empty() && !ctx.args.has("--yes") &&
       !BELAY_MUTANT("delete-session-without-asking")) {
-    const std::string what = StrCat("session ", EscapeForDisplay(session), " with ",
+    const std::string what = StrCat("session ", EscapeText(session), " with ",
                                     CountText(plan->checkpoints, "checkpoint"));
     if (!ctx.term.json())
       for (const SessionDeletion::OfRoot& here : plan->roots)
@@ -99,7 +99,7 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
-  ctx.term.Out(StrCat("deleted session ", EscapeForDisplay(session), ": ",
+  ctx.term.Out(StrCat("deleted session ", EscapeText(session), ": ",
                       CountText(*gone, "checkpoint"), "\n"));
   for (const CatalogEntry& entry : plan->pinned)
     ctx.term.Out(StrCat("pinned, and kept: ", CheckpointLine(entry, 60), "\n"));

@@ -226,7 +226,7 @@ class Page {
   void Field(std::string_view label, std::string_view value) {
     const size_t at = 2 + kLabel;
     term_.Out(StrCat("  ", Pad(label, kLabel),
-                     Wrap(EscapeForDisplay(value), at, at, kColumns), "\n"));
+                     Wrap(EscapeText(value), at, at, kColumns), "\n"));
   }
   void Maybe(std::string_view label, const std::optional<std::string>& value) {
     if (value) Field(label, std::string_view(*value));

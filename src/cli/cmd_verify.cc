@@ -13,7 +13,7 @@ namespace {
 
 std::string Title(const Checkpoint& c) {
   std::string id = c.id.text().substr(0, 7);
-  return c.name ? StrCat("'", EscapeForDisplay(*c.name), "' (", id, ")") : id;
+  return c.name ? StrCat("'", EscapeText(*c.name), "' (", id, ")") : id;
 }
 
 std::string_view KindName(RecordKind kind) {

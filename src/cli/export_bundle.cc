@@ -109,8 +109,8 @@ Result<std::vector<CatalogEntry>> Chosen(CommandContext& ctx, OpenedRoot& root) 
   BELAY_TRY(out, root.catalog->ListCheckpoints(
                      {.root = root.root.id, .session = std::string(*session)}));
   if (out.empty())
-    return Error(Errc::kNotFound, StrCat("no checkpoint of session '",
-                                         EscapeForDisplay(*session), "' here"));
+    return Error(Errc::kNotFound,
+                 StrCat("no checkpoint of session '", EscapeText(*session), "' here"));
   return out;
 }
 

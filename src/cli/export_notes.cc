@@ -28,8 +28,8 @@ Result<std::vector<Noted>> Collect(OpenedRoot& root,
   if (session && std::ranges::none_of(entries, [&](const CatalogEntry& entry) {
         return entry.checkpoint.session == *session;
       }))
-    return Error(Errc::kNotFound, StrCat("no checkpoint of session '",
-                                         EscapeForDisplay(*session), "' here"))
+    return Error(Errc::kNotFound,
+                 StrCat("no checkpoint of session '", EscapeText(*session), "' here"))
         .WithHint("see them with: belay sessions");
   std::vector<Noted> out;
   for (size_t i = entries.size(); i-- > 0;)
@@ -85,7 +85,7 @@ std::string Markdown(std::string_view text) {
   std::string out;
   // Only at the beginning of a line: headings, lists, quotations, rules.
   bool beginning = true;
-  for (char c : EscapeForDisplay(text)) {
+  for (char c : EscapeText(text)) {
     if (c == '<') {
       out += "&lt;";
     } else if (c == '&') {

@@ -25,12 +25,12 @@ std::string MissingText(const KeptPath& kept, bool dry_run) {
 
 // What a person may do about what was not brought back, said once of each reason.
 std::string WayOut(const KeptPath& kept, const std::string& ref) {
-  const std::string path = EscapeForDisplay(kept.path);
+  const std::string path = EscapeForDisplay(kept.path), word = ShellWord(kept.path);
   if (kept.why == "nested_repository")
     return StrCat(
         "  a repository that is new since stays whole; what the checkpoint has "
         "of it can be had with: belay cat ",
-        ref, " ", path, " >FILE (of a directory: belay ls ", ref, " ", path, ")");
+        ref, " ", word, " >FILE (of a directory: belay ls ", ref, " ", word, ")");
   if (kept.why == "in_the_way")
     return StrCat("  move what is in ", path,
                   " and not covered elsewhere, then roll back again");
@@ -38,7 +38,7 @@ std::string WayOut(const KeptPath& kept, const std::string& ref) {
     return StrCat("  move ", path, " elsewhere, then roll back again");
   if (kept.why == "unreadable")
     return StrCat("  as its owner make it readable, then roll back again: chmod u+rwX ",
-                  path);
+                  word);
   if (kept.why == "other_mount")
     return StrCat("  unmount ", path, ", then roll back again");
   if (kept.why == "damaged") return "  see what is damaged: belay verify --read-data";
@@ -220,7 +220,7 @@ void WarnAbout(Terminal& term, const Outcome& outcome) {
   if (outcome.raced)
     term.Warn(StrCat("what others wrote meanwhile is kept in ",
                      outcome.raced->id.text().substr(0, 7), ": ",
-                     EscapeForDisplay(outcome.raced->description)));
+                     EscapeText(outcome.raced->description)));
 }
 
 void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,

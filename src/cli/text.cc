@@ -1,7 +1,5 @@
 #include "cli/text.h"
 
-#include "base/escape.h"
-
 namespace belay {
 
 std::string Scrub(std::string_view text) {
@@ -105,28 +103,6 @@ std::string FitPath(std::string_view path, size_t width) {
     all -= columns;
   }
   return StrCat("...", path);
-}
-
-std::string ShellWord(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
-    return std::string(text);
-  // What a terminal would obey or not show is written as bash, zsh and ksh read it.
-  const std::string shown = EscapeForDisplay(text);
-  const bool plain = shown == text;
-  std::string out = plain ? "'" : "$'";
-  if (!plain) {
-    for (char c : shown) out += c == '\'' ? std::string("\\'") : std::string(1, c);
-    return out + "'";
-  }
-  for (char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
 }
 
 std::string Pad(std::string_view text, size_t width) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/escape.h"
+
 namespace belay {
 
 template <class... Parts>
@@ -22,9 +24,6 @@ std::string Scrub(std::string_view text);
 // first starts with `indent` blanks. `column` is where the first line starts. A word
 // that is too long stands alone. Blanks within [brackets] are not broken at.
 std::string Wrap(std::string_view text, size_t column, size_t indent, size_t width);
-
-// `text` as a shell reads it back as one word.
-std::string ShellWord(std::string_view text);
 
 // `text` and blanks up to `width` columns.
 std::string Pad(std::string_view text, size_t width);

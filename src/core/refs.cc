@@ -248,7 +248,7 @@ Result<CatalogEntry> FindTurn(Catalog& catalog, const RefContext& context,
   return First(
       catalog,
       {.root = context.root, .session = session, .turn = *turn, .oldest_first = true},
-      "session " + EscapeForDisplay(session) + " has no checkpoint of turn " +
+      "session " + EscapeText(session) + " has no checkpoint of turn " +
           std::to_string(*turn));
 }
 
@@ -263,14 +263,14 @@ Result<CatalogEntry> FindTool(Catalog& catalog, const RefContext& context,
                           .limit = 1};
   BELAY_TRY(auto found, catalog.ListCheckpoints(filter));
   if (!found.empty()) return std::move(found[0]);
-  Error none = NoSuch("session " + EscapeForDisplay(session) +
+  Error none = NoSuch("session " + EscapeText(session) +
                       " has no checkpoint of the tool call " + EscapeForDisplay(id));
   if (context.session) return none;
   filter.session.reset();
   BELAY_TRY(auto other, catalog.ListCheckpoints(filter));
   if (!other.empty() && other[0].checkpoint.session)
     none.hint = "it belongs to another session: --session " +
-                EscapeForDisplay(*other[0].checkpoint.session);
+                ShellWord(*other[0].checkpoint.session);
   return none;
 }
 

@@ -146,7 +146,7 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
                    EscapeForDisplay(moved_from->bytes()) +
                        " is still there: this is a copy, or another directory")
           .WithHint("protect it with a history of its own: belay on " +
-                    EscapeForDisplay(path.bytes()));
+                    ShellWord(path.bytes()));
     if (known && known->root.id != old->root.id) {
       BELAY_TRY(auto checkpoints,
                 catalog.ListCheckpoints({.root = known->root.id, .limit = 1}));

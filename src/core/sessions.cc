@@ -110,7 +110,7 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
     if (!here.checkpoints.empty()) plan.roots.push_back(std::move(here));
   }
   if (!known)
-    return Error(Errc::kNotFound, "there is no session " + EscapeForDisplay(session))
+    return Error(Errc::kNotFound, "there is no session " + EscapeText(session))
         .WithHint("see them with: belay sessions");
   return plan;
 }
@@ -118,7 +118,7 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
 Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                const SessionDeletion& plan) {
   if (!plan.shared_by.empty() && !BELAY_MUTANT("delete-shared-session"))
-    return Error(Errc::kRefused, "session " + EscapeForDisplay(plan.shared_by[0]) +
+    return Error(Errc::kRefused, "session " + EscapeText(plan.shared_by[0]) +
                                      " grew out of it and has its checkpoints in its "
                                      "history")
         .WithHint("delete that one first; nothing was deleted");

@@ -144,11 +144,12 @@ bool IsAnothersAlone(const PathChange& change, const FileStat* parent,
   return parent != nullptr && closed(*parent) && closed(*self);
 }
 
-// "a b c (and 3 more)": the first five.
-std::string FirstWords(const std::vector<std::string>& paths) {
+// "a b c (and 3 more)": the first five, as `word` writes them.
+std::string FirstWords(const std::vector<std::string>& paths,
+                       std::string (*word)(std::string_view)) {
   std::string out;
   for (size_t i = 0; i < paths.size() && i < 5; ++i)
-    out += (i == 0 ? "" : " ") + EscapeForDisplay(paths[i]);
+    out += (i == 0 ? "" : " ") + word(paths[i]);
   if (paths.size() > 5) out += " (and " + std::to_string(paths.size() - 5) + " more)";
   return out;
 }
@@ -250,9 +251,10 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
         .WithHint(
             "nothing was changed; make it changeable, in the project's own "
             "directory, with: chattr -i -a " +
-            FirstWords(immutable));
+            FirstWords(immutable, ShellWord));
   if (!denied.empty() && !BELAY_MUTANT("hope-for-permission"))
-    return Error(Errc::kRefused, "you may not change " + FirstWords(denied) +
+    return Error(Errc::kRefused, "you may not change " +
+                                     FirstWords(denied, EscapeForDisplay) +
                                      ": it is another user's, or in a directory that "
                                      "is")
         .WithHint(

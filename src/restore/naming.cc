@@ -3,22 +3,30 @@
 
 namespace belay {
 
-std::string Quoted(const std::string& text) {
-  return "'" + EscapeForDisplay(text) + "'";
-}
+std::string Quoted(const std::string& text) { return "'" + EscapeText(text) + "'"; }
 
 std::string LabelOf(const Checkpoint& checkpoint) {
   if (checkpoint.name) return *checkpoint.name;
   return checkpoint.description;
 }
 
-std::string Naming(const Operation& operation) {
-  std::string text = "the " + std::string(OperationName(operation.kind));
+namespace {
+
+std::string NameOf(const Operation& operation, const std::string& quoted) {
+  std::string text(OperationName(operation.kind));
   if (operation.label.empty()) return text;
-  text += operation.kind == OperationKind::kRollback
-              ? " to " + Quoted(operation.label)
-              : " of the rollback to " + Quoted(operation.label);
-  return text;
+  text += operation.kind == OperationKind::kRollback ? " to " : " of the rollback to ";
+  return text + quoted;
+}
+
+}  // namespace
+
+std::string Naming(const Operation& operation) {
+  return "the " + NameOf(operation, Quoted(operation.label));
+}
+
+std::string InADescription(const Operation& operation) {
+  return NameOf(operation, "'" + operation.label + "'");
 }
 
 }  // namespace belay

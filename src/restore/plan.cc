@@ -692,7 +692,7 @@ class Planner {
     for (const std::string& path : roots) {
       auto below = RelPath::Parse(path);
       if (!below.ok()) continue;
-      const std::string dir = EscapeForDisplay(in_.root_path.Join(*below).bytes());
+      const std::string dir = ShellWord(in_.root_path.Join(*below).bytes());
       plan_.warnings.push_back(
           EscapeForDisplay(path) +
           " is a protected directory of its own; roll back there (belay rollback REF "

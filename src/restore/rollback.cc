@@ -173,9 +173,9 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   };
   std::optional<int64_t> times;
   if (request.preserve_times) times = target.made_ms * 1'000'000;
-  auto done = Perform(store, request, RollbackTo(target, request),
-                      "before rollback to " + Quoted(LabelOf(target)), times, make,
-                      std::move(out));
+  const Operation operation = RollbackTo(target, request);
+  auto done = Perform(store, request, operation, "before " + InADescription(operation),
+                      times, make, std::move(out));
   if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
   return done;
 }

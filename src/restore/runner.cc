@@ -220,7 +220,7 @@ Result<Checkpoint> Runner::AddRaced(BatchWriter& writer, ScanSink& sink,
                   [](const Mover::Found& one) { return !one.half_written; });
   raced.description =
       (edits ? "edited during " : "half written at the interruption of ") +
-      Naming(journal_.operation).substr(4) + ": " +
+      InADescription(journal_.operation) + ": " +
       journal_.changes[found[0].index].path +
       (found.size() > 1 ? " and " + std::to_string(found.size() - 1) + " more" : "");
   raced.modified = found.size();

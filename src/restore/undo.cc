@@ -52,8 +52,7 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     kept.push_back({change.path, "purged"});
     return true;
   });
-  const std::string what = "before " + std::string(OperationName(operation.kind)) +
-                           " of the rollback to " + Quoted(operation.label);
+  const std::string what = "before " + InADescription(operation);
   std::vector<Conflict> conflicts;
   bool was_gone = false;
   if (MakesRoot(changes)) {
@@ -134,7 +133,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
                                        " is gone: there is nothing to " +
                                        std::string(OperationName(kind)) + " in")
           .WithHint("bring it back first: belay rollback latest --root " +
-                    EscapeForDisplay(request.root.path));
+                    ShellWord(request.root.path));
   }
   turn.operation.kind = kind;
   turn.operation.of = turn.about.id;

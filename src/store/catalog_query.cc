@@ -288,7 +288,7 @@ Result<NamedCheckpoint> CatalogDb::FindByName(const std::optional<RootId>& root,
   BindRoots(*find, roots);
   BELAY_TRY(auto found, Sequences(*find));
   if (found.empty())
-    return Error(Errc::kNotFound, "no checkpoint is named " + EscapeForDisplay(name));
+    return Error(Errc::kNotFound, "no checkpoint is named " + EscapeText(name));
   NamedCheckpoint out;
   BELAY_TRY(out.entry, LoadEntry(found[0]));
   const Checkpoint& c = out.entry.checkpoint;

@@ -79,7 +79,7 @@ std::string RecordTitle(const LogRecord& record) {
   if (auto c = ToCheckpoint(record); c.ok()) {
     std::string id = c->id.text().substr(0, 7);
     return "checkpoint " +
-           (c->name ? "'" + EscapeForDisplay(*c->name) + "' (" + id + ")" : id);
+           (c->name ? "'" + EscapeText(*c->name) + "' (" + id + ")" : id);
   }
   if (auto root = ToRoot(record); root.ok())
     return "the root " + EscapeForDisplay(root->path);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 namespace belay {
 namespace {
@@ -56,6 +58,50 @@ TEST(Escape, NoByteStringGivesAControlCharacter) {
 TEST(Escape, DifferentNamesAreShownDifferently) {
   EXPECT_NE(EscapeForDisplay("\\n"), EscapeForDisplay("\n"));
   EXPECT_NE(EscapeForDisplay("\\xff"), EscapeForDisplay("\xff"));
+}
+
+TEST(Escape, TextKeepsABackslashThatCannotBeMisread) {
+  struct Row {
+    std::string bytes;
+    std::string want;
+  };
+  for (const Row& row : {
+           Row{"", ""},
+           Row{"\\", "\\"},
+           Row{"\\d+\\.(ts|js)\\", "\\d+\\.(ts|js)\\"},
+           Row{"C:\\Users\\me", "C:\\Users\\me"},
+           Row{"h\\\xc3\xa9llo", "h\\\xc3\xa9llo"},
+           Row{"C:\\new", "C:\\\\new"},  // not a line that ends
+           Row{"C:\\temp\\x41\\r", "C:\\\\temp\\\\x41\\\\r"},
+           Row{"\\\\", "\\\\\\"},
+           Row{"a\nb\x1b[31m", "a\\nb\\x1b[31m"},
+           Row{"\\\n", "\\\\\\n"},
+           Row{"\\\xff", "\\\\\\xff"},
+       })
+    EXPECT_EQ(EscapeText(row.bytes), row.want);
+}
+
+TEST(Escape, NoTwoTextsAreShownAlike) {
+  std::map<std::string, std::string> shown;
+  const std::string alphabet = "\\nx0a\n\xff";
+  std::vector<std::string> all = {""};
+  for (size_t at = 0; at < all.size(); ++at) {
+    const std::string text = all[at];
+    auto [other, fresh] = shown.emplace(EscapeText(text), text);
+    EXPECT_TRUE(fresh) << other->first;
+    for (char c : other->first) EXPECT_TRUE(c >= 0x20 && c != 0x7f);
+    if (text.size() < 5)
+      for (char c : alphabet) all.push_back(text + c);
+  }
+}
+
+TEST(Escape, AShellReadsAWordBack) {
+  EXPECT_EQ(ShellWord("/home/me/a-b_c.d"), "/home/me/a-b_c.d");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("a b"), "'a b'");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+  EXPECT_EQ(ShellWord("a\\b"), "$'a\\\\b'");
+  EXPECT_EQ(ShellWord("a\n'b"), "$'a\\n\\'b'");
 }
 
 TEST(Escape, Utf8Lengths) {

@@ -148,4 +148,13 @@ done
 run export --notes --session nosuch; expect_rc 1; expect_in_err "no checkpoint of session 'nosuch'"
 run export --notes --session nosuch --format json; expect_rc 1
 run export --notes --session $'s\xff'; expect_rc 0
+# A backslash is a backslash, and what only looks like an escape is told from one.
+mkdir "$scratch/slash" && cd "$scratch/slash" && run on; expect_rc 0
+echo 1 >a; run checkpoint -m 'a\b' --note 'match \d+\.ts, not C:\new'; expect_rc 0
+run show latest; expect_in_out 'match \d+\.ts, not C:\\new'; expect_in_out '  a\b'
+run list; expect_in_out ' a\b  ('
+echo 2 >a; run rollback 'a\b' --yes; expect_rc 0
+run list --all; expect_in_out "before rollback to"; run search before; expect_in_out "a\b"; run log; expect_in_out "rollback to 'a\b'"
+run show 1 --json; expect_py "d['description'] == \"before rollback to 'a\\\\b'\""
+run undo; expect_rc 0; expect_in_out "took back the rollback to 'a\b'"
 finish
