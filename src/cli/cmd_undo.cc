@@ -81,7 +81,8 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
                       can_redo ? "go forward again with `belay redo`"
                                : "take it back with `belay undo`"));
   for (const KeptPath& kept : done->plan.kept)
-    ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path), " stayed (",
+    ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path),
+                        kept.missing ? " was not brought back (" : " stayed (",
                         ReasonText(kept.why), ")"));
   return code;
 }

@@ -240,12 +240,11 @@ class Planner {
     if (const Barrier* barrier = BarrierBefore(pair.path)) {
       stays_.insert(pair.path);
       if (!barrier->said && !BELAY_MUTANT("forget-chosen-below"))
-        Bar(pair.path, barrier->why, pair.target && barrier->why != "purged");
+        Bar(pair.path, barrier->why, IsMissed(pair, barrier->why));
       return Ok();
     }
     if (auto foreign = foreign_.find(pair.path); foreign != foreign_.end()) {
-      Bar(pair.path, std::string(foreign->second),
-          pair.target && foreign->second != "purged");
+      Bar(pair.path, std::string(foreign->second), IsMissed(pair, foreign->second));
       return Ok();
     }
     // Nothing takes the place of what is there now: what the target had is not known.
@@ -256,6 +255,45 @@ class Planner {
     if (pair.now && pair.target) return DecideBoth(pair);
     if (pair.now) return DecideGone(pair);
     return DecideMissing(pair);
+  }
+
+  // The target has what is not ours to bring back, and it is not there anyway.
+  bool IsMissed(const Pair& pair, std::string_view why) {
+    if (!pair.target || why == "purged") return false;
+    return why != "other_root" || BELAY_MUTANT("other-root-is-missed") ||
+           (selection_.Has(pair.path) && !IsAsThen(pair.path));
+  }
+
+  // All that the target has at `path` is there, exactly so; what else is there does not
+  // matter. Modes and sizes first: they tell most differences without reading a file.
+  bool IsAsThen(const std::string& path) {
+    const Scan::TreeReader trees = TreesOf(in_.store);
+    auto parsed = RelPath::Parse(path);
+    if (!parsed.ok()) return false;
+    auto entry = FindInTree(in_.target.state.tree, *parsed, trees);
+    if (!entry.ok() || !*entry) return false;
+    HashSink sink;
+    for (const bool read : {false, true}) {
+      const TreeVisitor same = [&](const std::string& at,
+                                   const TreeEntry& then) -> Status {
+        const Error differs(Errc::kConflict, at + " is another");
+        BELAY_TRY(auto stat, looker_.Stat(at));
+        if (!stat || (then.kind == EntryKind::kFile && stat->size != then.size) ||
+            (then.kind != EntryKind::kSymlink && stat->mode != then.mode))
+          return differs;
+        if (!read) return Ok();
+        BELAY_TRY(auto looked, looker_.Look(at, sink));
+        if (!looked || looked->special ||
+            !SameState(StateOf(looked->state), StateOf(then)))
+          return differs;
+        return Ok();
+      };
+      if (!same(path, **entry).ok()) return false;
+      if ((*entry)->kind == EntryKind::kDirectory &&
+          !WalkTree((*entry)->id, path, trees, same).ok())
+        return false;
+    }
+    return true;
   }
 
   bool WasPurged(const Pair& pair) const {
@@ -682,7 +720,8 @@ class Planner {
       not_held.insert(skipped.path);
     std::set<std::string> roots;
     for (KeptPath& kept : plan_.kept) {
-      if (!kept.wanted && !not_held.contains(kept.path)) continue;
+      if (!kept.wanted && !not_held.contains(kept.path) && kept.why != "purged")
+        continue;
       auto there = looker_.Stat(kept.path == "." ? "" : kept.path);
       kept.missing = there.ok() && !*there;
       if (!kept.wanted || kept.why != "other_root") continue;

@@ -69,6 +69,16 @@ bool TakeRootAway(Store& store, const Root& root) {
          store.fs().RemoveDir(*parent, name->basename()).ok();
 }
 
+std::optional<std::string> EmptyAbove(Store& store, const Root& root) {
+  auto path = AbsPath::Parse(root.path);
+  if (!path.ok() || path->is_root() || path->parent().is_root()) return std::nullopt;
+  auto dir = store.fs().OpenDir(path->parent());
+  if (!dir.ok()) return std::nullopt;
+  auto listed = store.fs().List(*dir);
+  if (!listed.ok() || !listed->empty()) return std::nullopt;
+  return path->parent().bytes();
+}
+
 Status AddMadeRoot(Store& store, const Fd& root, Plan& plan) {
   BELAY_TRY(FileStat stat, store.fs().Stat(root));
   if (RootItself(plan.changes) != nullptr) plan.changes.erase(plan.changes.begin());

@@ -3,6 +3,7 @@
 // The root directory itself: opening it alone, making it again when it is gone, and
 // taking it away when whoever made it is undone.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ bool TakesRootAway(const std::vector<PathChange>& changes);
 // Gone, or gone as before, unless there is something in it or to be done. After the
 // journal: who finds one waits for the root.
 bool TakeRootAway(Store& store, const Root& root);
+// The directory above one that was taken away, when nothing is in it any more: a
+// rollback that made the root may have made it too, and nobody but its owner removes
+// what is outside of a root.
+std::optional<std::string> EmptyAbove(Store& store, const Root& root);
 // True: it was gone, and is there again, empty and as wanted.
 Result<bool> BringRootBack(Store& store, const RollbackRequest& request,
                            PathState wanted);

@@ -84,7 +84,15 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   }
   if (moved.ok()) moved = Record(out);
   if (moved.ok()) {
-    (void)Tidy();  // when it fails the journal stays, and the next one tidies
+    // The journal stays when it fails, and leads the next one here to what is left.
+    if (Status tidied = Tidy(); !tidied.ok()) {
+      const bool there = store_.fs().StatAt(root_, Name::Literal(journal_.stage)).ok();
+      out.warnings.push_back((there ? "the directory " + journal_.stage +
+                                          ", in which files were made ready,"
+                                    : std::string("the journal of what was done")) +
+                             " could not be removed (" + tidied.error().what +
+                             "); the next belay command here tries again");
+    }
     return moved;
   }
   return TakeBack(std::move(moved).error(), out);

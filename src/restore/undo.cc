@@ -62,6 +62,11 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     conflicts.clear();
     BELAY_TRY(Plan plan,
               PlanReplay(store, root, draft, changes, request.plan, exact, conflicts));
+    Looker looker(store.fs(), root);
+    for (KeptPath& one : kept) {
+      auto there = looker.Stat(one.path);
+      one.missing = there.ok() && !*there;
+    }
     plan.kept.insert(plan.kept.end(), kept.begin(), kept.end());
     if (!conflicts.empty())
       plan.changes.clear();
@@ -77,9 +82,15 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   if (!done->operation && done->conflicts.empty() &&
       !BELAY_MUTANT("undo-stays-where-nothing-moves"))
     BELAY_OK(RecordAlone(store, request, std::move(operation), *done));
-  if (done->operation && TakesRootAway(done->plan.changes) &&
-      !TakeRootAway(store, request.root))
-    done->plan.kept.push_back({".", "not_empty"});
+  if (done->operation && TakesRootAway(done->plan.changes)) {
+    if (!TakeRootAway(store, request.root))
+      done->plan.kept.push_back({".", "not_empty"});
+    else if (auto above = EmptyAbove(store, request.root))
+      done->warnings.push_back(
+          EscapeForDisplay(*above) +
+          " is empty now and stays: what is outside of the protected directory is "
+          "not removed, whoever made it");
+  }
   return done;
 }
 

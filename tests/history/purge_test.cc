@@ -380,11 +380,53 @@ TEST_F(PurgeTest, ARollbackReplacesAndDeletesNothingForWhatTheTargetLost) {
   EXPECT_EQ(Read("conf"), "somebody made it anew");
   EXPECT_EQ(Read("code"), "1");
   EXPECT_THAT(Kept(out.plan), HasSubstr("conf purged"));
+  for (const KeptPath& kept : out.plan.kept)
+    EXPECT_EQ(kept.missing, kept.path == "dir/conf") << kept.path;
   // The other way round: what is there now stays though the target's file is gone.
   Remove("conf");
   Put("conf/inside", "x");
   Must(world.Rollback("one"));
   EXPECT_EQ(Read("conf/inside"), "x");
+}
+
+// Nobody can say that it stays.
+TEST_F(PurgeTest, WhatWasPurgedAndIsGoneIsMissing) {
+  Put("conf", "TOKEN=of-then");
+  Put("dir/conf", "TOKEN=below");
+  Put("there", "TOKEN=still-there");
+  Must(world.Capture("one"));
+  Put("code", "2");
+  Must(world.Rollback("one"));
+  Must(world.Undo());
+  for (const char* path : {"conf", "dir", "there"}) Must(Erase(path));
+  Remove("conf");
+  Remove("dir");
+  auto missing = [](const Plan& plan) {
+    std::string out;
+    for (const KeptPath& kept : plan.kept)
+      if (kept.missing) out += kept.path + " ";
+    return out;
+  };
+  const Plan plan = Must(world.Preview("one")).plan;
+  EXPECT_EQ(Kept(plan), "conf purged, dir purged, there purged");
+  EXPECT_EQ(missing(plan), "conf dir ");
+  EXPECT_EQ(missing(Must(world.Rollback("one")).plan), "conf dir ");
+  world.plan.select = {"dir/conf", "there"};
+  EXPECT_EQ(missing(Must(world.Preview("one")).plan), "dir/conf ");
+}
+
+// The same of an undo.
+TEST_F(PurgeTest, WhatAnUndoCannotBringBackBecauseItWasPurgedIsMissing) {
+  Must(world.Capture("without"));
+  Put("conf", "TOKEN=of-then");
+  Put("code", "1");
+  Must(world.Rollback("without"));
+  ASSERT_FALSE(Exists("conf"));
+  Must(Erase("conf"));
+  const Outcome undone = Must(world.Undo());
+  EXPECT_EQ(Read("code"), "1");
+  ASSERT_EQ(Kept(undone.plan), "conf purged");
+  EXPECT_TRUE(undone.plan.kept[0].missing);
 }
 
 TEST_F(PurgeTest, NothingIsBroughtBackBeforeTheBytesAreGone) {

@@ -89,6 +89,7 @@ TEST_F(KeptTest, AnotherRootThatTheTargetHasIsMissedAndTheWayOutOffered) {
   Put("in/g", "1");
   Must(world.Capture("start"));
   Protect("in");
+  Put("in/g", "2");
   EXPECT_EQ(Says({}), "in other_root!");
   Outcome there = Must(world.Preview("start"));
   EXPECT_FALSE(there.plan.kept.at(0).missing);
@@ -97,6 +98,49 @@ TEST_F(KeptTest, AnotherRootThatTheTargetHasIsMissedAndTheWayOutOffered) {
   Outcome gone = Must(world.Preview("start"));
   EXPECT_EQ(Marked(gone.plan), "in other_root!");
   EXPECT_TRUE(gone.plan.kept.at(0).missing) << "it does not stay";
+}
+
+TEST_F(KeptTest, AnotherRootThatIsAsTheTargetHasItIsNotMissed) {
+  Put("in/d/g", "1");
+  Link("in/l", "d/g");
+  MakeDir("in/empty");
+  Must(world.Capture("start"));
+  Protect("in");
+  EXPECT_EQ(Says({}), "in other_root");
+  EXPECT_EQ(Says({"in/d"}), "in/d other_root");
+  EXPECT_EQ(Says({"in/*"}), "in/d other_root, in/empty other_root, in/l other_root");
+  EXPECT_TRUE(Must(world.Preview("start")).plan.warnings.empty());
+  Put("in/new", "2");  // the target does not have it: nothing is missed
+  EXPECT_EQ(Says({}), "in other_root");
+  Chmod("in/d/g", 0600);
+  EXPECT_EQ(Says({}), "in other_root!");
+  EXPECT_EQ(Says({"in/l"}), "in/l other_root");
+  Chmod("in/d/g", 0644);
+  Put("in/d/g", "2");  // as long as it was
+  EXPECT_EQ(Says({}), "in other_root!");
+  Put("in/d/g", "1");
+  Remove("in/l");
+  Link("in/l", "d/h");
+  EXPECT_EQ(Says({}), "in other_root!");
+  Remove("in/l");
+  Link("in/l", "d/g");
+  Remove("in/empty");
+  EXPECT_EQ(Says({}), "in other_root!");
+  MakeDir("in/empty");
+  EXPECT_EQ(Says({}), "in other_root");
+}
+
+// It was a root of its own already, or is gone from both: nobody asks for it.
+TEST_F(KeptTest, AnotherRootThatTheTargetDoesNotHaveIsNotMissed) {
+  Put("a", "1");
+  Put("in/g", "1");
+  Protect("in");
+  Must(world.Capture("start"));
+  EXPECT_EQ(Says({}), "");
+  Put("in/g", "2");
+  EXPECT_EQ(Says({}), "");
+  Remove("in");
+  EXPECT_EQ(Says({}), "");
 }
 
 TEST_F(KeptTest, WhatTheTargetLeftOutIsNamedWhateverBecameOfIt) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/fault_fs.h"
+#include "support/pass_fs.h"
 #include "support/rollback_fixture.h"
 
 namespace belay::test {
@@ -34,6 +35,36 @@ class RecoverTest : public RollbackTest {
     root = Must(disk.OpenDir(AbsPath::Literal("/m/project")));
   }
 };
+
+// A disk that does not let go of a staging directory.
+class StuckStage final : public PassFs {
+ public:
+  using PassFs::PassFs;
+  Status RemoveDir(const Fd& dir, const Name& name) override {
+    if (IsStageName(name.bytes()))
+      return Error(Errc::kIo, "rmdir " + name.bytes() + ": Input/output error");
+    return PassFs::RemoveDir(dir, name);
+  }
+};
+
+TEST_F(RecoverTest, AStagingDirectoryThatStaysIsNamedAndTheNextOneRemovesIt) {
+  MakeMess();
+  {
+    StuckStage stuck(disk);
+    Through through(stuck, *this);
+    Outcome done = Must(through.world.Rollback("start"));
+    ASSERT_TRUE(done.operation);
+    const std::string stage = StageName(done.operation->id);
+    ASSERT_TRUE(Exists(stage));
+    EXPECT_TRUE(Mentions(done.warnings, stage));
+    EXPECT_TRUE(Mentions(done.warnings, "the next belay command here tries again"));
+  }
+  auto recovered = Must(world.Recover());
+  ASSERT_TRUE(recovered);
+  EXPECT_EQ(recovered->how, Recovered::How::kTidied);
+  EXPECT_EQ(Tree(), start);
+  ExpectNoTraces();
+}
 
 TEST_F(RecoverTest, AnotherDirectoryInThePlaceOfTheRootIsNotTouched) {
   Interrupt();

@@ -141,5 +141,27 @@ TEST_F(RootTest, MadeAgainAndCutOffItIsThereOrGone) {
   EXPECT_GT(gone, 3u);
 }
 
+// What is above it is nobody's but its owner's, also when a rollback had to make it.
+TEST_F(RootTest, DirectoriesAboveItAreMadeAgainAndStayWhenThatIsUndone) {
+  RestoreWorld deep(disk, AbsPath::Literal("/up/above"), 5, 1000);
+  deep.world.dir = world.world.dir;
+  Must(PutFile(disk, Must(deep.Dir()), P("a"), "1"));
+  Must(deep.Capture("start"));
+  const std::string then = deep.Tree();
+  Must(RemoveTree(disk, Must(disk.OpenDir(AbsPath::Literal("/"))), N("up")));
+  Must(deep.Rollback("start"));
+  EXPECT_EQ(deep.Tree(), then);
+  Outcome undone = Must(deep.Undo());
+  EXPECT_FALSE(disk.OpenDir(deep.project).ok());
+  EXPECT_TRUE(disk.OpenDir(AbsPath::Literal("/up/above")).ok());
+  EXPECT_TRUE(Mentions(undone.warnings, "/up/above is empty now and stays"));
+  // Something else is in it: nobody would think that it went.
+  Fd above = Must(disk.OpenDir(AbsPath::Literal("/up/above")));
+  Must(PutFile(disk, above, P("other"), "x"));
+  Must(deep.Redo());
+  EXPECT_EQ(deep.Tree(), then);
+  EXPECT_FALSE(Mentions(Must(deep.Undo()).warnings, "stays"));
+}
+
 }  // namespace
 }  // namespace belay::test
