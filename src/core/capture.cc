@@ -11,6 +11,7 @@
 #include "core/retention.h"
 #include "core/roots.h"
 #include "core/space.h"
+#include "core/state_view.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
 #include "store/heads.h"
@@ -177,13 +178,7 @@ std::string Describe(const ChangeCounts& counts, bool first, uint64_t files,
 // What of the root directory itself is not as the rules record `then` has it: "mode",
 // "owner" or nothing. One that cannot be read tells nothing.
 std::string ChangeOfRoot(Store& store, const ObjectId& then, const ScanSummary& now) {
-  auto bytes = store.Get({ObjectType::kNode, then});
-  if (!bytes.ok()) return {};
-  auto node = DecodeNode(*bytes);
-  if (!node.ok()) return {};
-  // What the files of rules say is of no interest here.
-  auto rules =
-      DecodeRules(*node, [](const ObjectId&) -> Result<Bytes> { return Bytes(); });
+  auto rules = LoadRules(store, then);
   if (!rules.ok()) return {};
   if (rules->mode != now.mode) return "mode";
   return rules->uid != now.uid || rules->gid != now.gid ? "owner" : "";

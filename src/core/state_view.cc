@@ -56,6 +56,12 @@ std::vector<SkippedPath> StateView::Skipped() const {
   return all;
 }
 
+Result<RulesRecord> LoadRules(Store& store, const ObjectId& id) {
+  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, id}));
+  BELAY_TRY(Node node, DecodeNode(bytes));
+  return DecodeRules(node, [](const ObjectId&) -> Result<Bytes> { return Bytes(); });
+}
+
 Result<StateView> LoadState(Store& store, const ObjectId& id) {
   StateView view;
   auto state = store.GetState(id);

@@ -28,6 +28,10 @@ Error AsDamage(Error error);
 // Only a state that cannot be read itself is an error.
 Result<StateView> LoadState(Store& store, const ObjectId& id);
 
+// The rules record `id` without what the files of rules say: patterns, and what the
+// directory itself was like.
+Result<RulesRecord> LoadRules(Store& store, const ObjectId& id);
+
 // What somebody who relies on the state should know, in words: where git's index could
 // not be read, what it tracked is not known; nor attributes of directories.
 std::vector<std::string> DoubtsOf(const RulesRecord& rules);

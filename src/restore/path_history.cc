@@ -68,6 +68,7 @@ class Historian {
       }
     }
     BELAY_OK(LeaveOut(checkpoint, changes, held));
+    if (RootChanged(state.rules)) changes["."] = Change::kModified;
     pending_ = std::move(held);
     last_ = state.tree;
     last_state_ = checkpoint.state;
@@ -83,6 +84,7 @@ class Historian {
       if (!selection_.Has(change.path)) continue;
       if (change.path.empty()) {  // the root itself is in no tree
         out["."] = KindOf(change.before, change.after);
+        last_root_ = std::move(change.after);
         continue;
       }
       out[change.path] = KindOf(change.before, change.after);
@@ -92,6 +94,19 @@ class Historian {
   }
 
  private:
+  // The directory itself is in no tree: its mode and owner are with the rules. Where
+  // those cannot be read, or for the first time, nothing is known to have changed.
+  bool RootChanged(const ObjectId& rules) {
+    if (!selection_.HasRoot() || rules.is_zero() || BELAY_MUTANT("log-forgets-root"))
+      return false;
+    auto record = LoadRules(store_, rules);
+    if (!record.ok()) return false;
+    const Maybe now = RootState(record->mode, record->uid, record->gid);
+    const bool changed = last_root_ && !SameState(last_root_, now);
+    last_root_ = now;
+    return changed;
+  }
+
   Result<Tree> Read(const ObjectId& id) {
     if (id.is_zero()) return Tree();
     return trees_(id);
@@ -218,6 +233,7 @@ class Historian {
   Selection& selection_;
   const std::vector<std::string> below_;
   ObjectId last_, last_state_;  // of the checkpoint before: its tree, its state
+  Maybe last_root_;             // the directory itself
   // What is known better than by that tree.
   std::map<std::string, Maybe> pending_;
 };

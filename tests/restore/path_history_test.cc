@@ -86,6 +86,26 @@ TEST_F(PathHistoryTest, WhatARollbackDidIsToldOnce) {
   EXPECT_TRUE(History({"new"}).starts_with("added new: undo | deleted new: rollback"));
 }
 
+TEST_F(PathHistoryTest, AChangeOfTheDirectoryItselfIsToldOnce) {
+  Put("a", "1");
+  Must(world.Capture("one"));
+  Must(disk.SetMode(root, 0700));
+  Must(world.Capture("private"));
+  Must(world.Capture("the same"));
+  Must(disk.SetOwner(root, 5, 6));
+  Put("a", "2");
+  Must(world.Capture("given away"));
+  EXPECT_EQ(History({""}),
+            "modified ., modified a: given away | modified .: private | added a: one");
+  EXPECT_EQ(History({"a"}), "modified a: given away | added a: one");
+  EXPECT_EQ(History({"*"}), "modified a: given away | added a: one");
+  Must(world.Rollback("private"));
+  Must(world.Capture("after"));
+  EXPECT_TRUE(
+      History({""}).starts_with("modified ., modified a: rollback | modified ."))
+      << History({""});
+}
+
 // Back by hand to what was before: the two checkpoints agree, and it changed twice.
 TEST_F(PathHistoryTest, AnEditThatTakesARollbackBackIsAChange) {
   Put("a", "1");
