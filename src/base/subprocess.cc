@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -281,6 +282,33 @@ void PassOn(int signal) {
 }
 
 }  // namespace
+
+Status CheckProgram(const std::string& word, std::string_view path) {
+  const std::string what = "run " + EscapeForDisplay(word);
+  auto look = [](const std::string& file) {
+    struct stat is {};
+    if (stat(file.c_str(), &is) != 0) return errno;
+    if (!S_ISREG(is.st_mode)) return EACCES;
+    return faccessat(AT_FDCWD, file.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
+  };
+  int sys = ENOENT;
+  if (word.find('/') != std::string::npos) {
+    sys = look(word);
+  } else if (path.empty()) {
+    return Ok();
+  } else if (!word.empty()) {
+    // One that may not be run is passed over, and the reason when there is no other.
+    for (size_t at = 0; sys != 0 && at <= path.size();) {
+      const size_t end = std::min(path.find(':', at), path.size());
+      const std::string dir(path.substr(at, end - at));
+      const int found = look(dir.empty() ? word : dir + "/" + word);
+      if (found == 0 || found == EACCES) sys = found;
+      at = end + 1;
+    }
+  }
+  if (sys != 0) return SysError(sys, what);
+  return Ok();
+}
 
 Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr) {
   if (words.empty() || HasNul(words)) return Error(Errc::kInvalid, "no program to run");

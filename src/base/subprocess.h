@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/path.h"
@@ -54,6 +55,11 @@ struct ProcessResult {
 // is looked for in PATH. Its exit code, or 128 and the signal that ended it. While it
 // runs, Ctrl-C is the program's business. kNotFound, kRefused: it did not start.
 Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr);
+
+// Whether RunAttached would find `word` to run: as it is when it has a slash, else in
+// the directories of `path` (PATH; without one nobody can tell, and the answer is yes).
+// kNotFound, kRefused: as RunAttached would say.
+Status CheckProgram(const std::string& word, std::string_view path);
 
 // Starts this very program again with other arguments, and lets go of it: a session of
 // its own, no input, no output, our environment.

@@ -11,7 +11,9 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "core/last_failure.h"
 #include "restore/rollback.h"
+#include "store/heads.h"
 
 namespace belay {
 
@@ -81,6 +83,18 @@ void WriteJson(JsonWriter& json, const Result<Captured>& made, const OpenedRoot&
                   json);
 }
 
+void RememberNoneBefore(OpenedRoot& root, const std::string& title,
+                        const Error& error) {
+  LastFailure failure{.of = FailureOf::kBeforeRun,
+                      .at_ms = root.opened->clock.WallMillis(),
+                      .after = {},
+                      .what = StrCat("there is no checkpoint from before ",
+                                     EscapeText(title), ": ", error.what)};
+  if (auto heads = Heads::Read(root.store()); heads.ok())
+    if (auto last = heads->LastOf(root.root.id)) failure.after = last->id;
+  RememberFailure(root.store(), root.root.id, failure);
+}
+
 }  // namespace
 
 ExitCode CmdRun(CommandContext& ctx) {
@@ -112,6 +126,14 @@ ExitCode CmdRun(CommandContext& ctx) {
   auto warn = [&](std::string_view what, std::string_view why) {
     if (settings->enabled) ctx.term.Warn(StrCat(what, why));
   };
+  auto not_run = [&](Error error) {
+    if (error.hint.empty()) error.hint = "nothing was run";
+    ctx.term.Fail(error);
+    return static_cast<ExitCode>(error.code == Errc::kNotFound ? 127 : 126);
+  };
+  // A mistyped name is no reason for two checkpoints.
+  if (Status found = CheckProgram(words[0], ctx.env.exec_path); !found.ok())
+    return not_run(found.error());
   // A checkpoint that fails or takes long does not keep the program from running; it is
   // said.
   Background before(root->store(), request);
@@ -119,7 +141,11 @@ ExitCode CmdRun(CommandContext& ctx) {
     warn("going on without a complete checkpoint from before", "");
   auto code = RunAttached(words, ctx.term.json());
   Result<Captured> first = before.Finish();
-  if (!first.ok()) warn("there is no checkpoint from before: ", first.error().what);
+  if (!first.ok()) {
+    warn("there is no checkpoint from before: ", first.error().what);
+    // The one from after would make `belay status` forget it.
+    if (settings->enabled) RememberNoneBefore(*root, title, first.error());
+  }
   request.name.reset();
   request.description = StrCat("after ", title);
   request.tool_name = "run";  // whose doing it is
@@ -136,12 +162,7 @@ ExitCode CmdRun(CommandContext& ctx) {
     }
   }
   if (second.ok()) StartUpkeepIfDue(root->store(), second->checkpoint);
-  if (!code.ok()) {
-    Error error = code.error();
-    if (error.hint.empty()) error.hint = "nothing was run";
-    ctx.term.Fail(error);
-    return static_cast<ExitCode>(error.code == Errc::kNotFound ? 127 : 126);
-  }
+  if (!code.ok()) return not_run(code.error());
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();

@@ -16,8 +16,9 @@ constexpr size_t kMaxFile = size_t{1} << 16, kMaxText = 4000;
 constexpr uint64_t kLookedAt = 1000;
 
 Name FileName(const RootId& root, FailureOf of) {
-  return Name::Literal(root.text() +
-                       (of == FailureOf::kCheckpoint ? ".failed" : ".mixed"));
+  return Name::Literal(root.text() + (of == FailureOf::kCheckpoint  ? ".failed"
+                                      : of == FailureOf::kBeforeRun ? ".before"
+                                                                    : ".mixed"));
 }
 
 std::optional<LastFailure> Load(Store& store, const RootId& root, FailureOf of) {
@@ -90,7 +91,8 @@ Result<std::optional<LastFailure>> ReadFailure(Store& store, Catalog& catalog,
 void ForgetFailures(Store& store, const RootId& root) {
   auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return;
-  for (FailureOf of : {FailureOf::kCheckpoint, FailureOf::kRollback})
+  for (FailureOf of :
+       {FailureOf::kCheckpoint, FailureOf::kBeforeRun, FailureOf::kRollback})
     (void)store.fs().Unlink(*dir, FileName(root, of));
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
-// The last checkpoint of a root that could not be made, and the last rollback that left
-// the directory neither here nor there, for `belay status`: a hook that fails says so
-// where nobody looks.
+// The last checkpoint of a root that could not be made, the last one from before a
+// program that could not, and the last rollback that left the directory neither here
+// nor there, for `belay status`: a hook that fails says so where nobody looks.
 //
-// Hints, never flushed: on a full disk they may not be there. The one counts until the
-// root has a newer checkpoint, so that one that is made costs nothing more. The other
-// counts until a person has gone on from there: a checkpoint that was made by itself
-// does not make a mix a state that anybody wants. Layout: docs/format.md, "cache/".
+// Hints, never flushed: on a full disk they may not be there. The first counts until
+// the root has a newer checkpoint, so that one that is made costs nothing more. The
+// others count until a person has gone on from there: a checkpoint that was made by
+// itself brings no state before a program back, and does not make a mix a state that
+// anybody wants. Layout: docs/format.md, "cache/".
 
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@
 
 namespace belay {
 
-enum class FailureOf : uint8_t { kCheckpoint, kRollback };
+enum class FailureOf : uint8_t { kCheckpoint, kBeforeRun, kRollback };
 
 struct LastFailure {
   FailureOf of = FailureOf::kCheckpoint;
@@ -36,7 +37,7 @@ void RememberFailure(Store& store, const RootId& root, const LastFailure& failur
 // Nothing when there was none, or it does not count any more.
 Result<std::optional<LastFailure>> ReadFailure(Store& store, Catalog& catalog,
                                                const RootId& root, FailureOf of);
-// Both.
+// All of them.
 void ForgetFailures(Store& store, const RootId& root);
 
 }  // namespace belay

@@ -15,8 +15,19 @@ run run --name mine --json -- sh -c 'echo three >a; echo out'
 expect_rc 0; expect_json; expect_in_err out
 expect_py "d['exit_code'] == 0 and d['before']['name'] == 'mine' and d['after']['changed']['modified'] == 1 and not d['before']['partial']"
 run rollback mine --yes; expect_rc 0; [ "$(cat a)" = one ] || fail "not taken back by name"
-run run -- "$scratch/nowhere"; expect_rc 127
-run run -- /; expect_rc 126
+# What cannot be started makes no checkpoint.
+count() { "$BELAY_BIN" list --all --json -n 1000 | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["checkpoints"]))'; }
+had=$(count); mkdir "$scratch/bin" "$scratch/bin2"; echo 'echo ran >&2' >"$scratch/bin/tool"; mkdir "$scratch/bin/adir"
+run run -- "$scratch/nowhere"; expect_rc 127; expect_in_err "nothing was run"
+run run -- no-such-program-anywhere; expect_rc 127; run run -- ''; expect_rc 127
+run run -- /; expect_rc 126; run run -- "$scratch/bin/tool"; expect_rc 126
+run run --json -- nowhere; expect_rc 127; expect_json
+PATH=$scratch/bin:$PATH run run -- tool; expect_rc 126; PATH=$PATH:$scratch/bin run run -- adir; expect_rc 126
+[ "$(count)" = "$had" ] || fail "a checkpoint was made though nothing ran"
+printf '#!/bin/sh\necho ran >&2\n' >"$scratch/bin2/tool"; chmod +x "$scratch/bin2/tool"
+PATH=$scratch/bin:$scratch/bin2:$PATH run run -- tool; expect_rc 0; expect_in_err ran
+cp "$scratch/bin2/tool" here; PATH=:$PATH run run -- here; expect_rc 0; expect_in_err ran; run run -- ./here; expect_rc 0
+rm here; [ "$(count)" = $((had + 6)) ] || fail "not two checkpoints of each run"
 run run -- sh -c 'kill -TERM $$'; expect_rc 143
 run run; expect_rc 2
 run -q run -- true; expect_rc 0; expect_silent_err
@@ -33,6 +44,14 @@ if expect_json && (cd / && python3 -c 'import json,sys; sys.exit(0 if json.load(
   [ -e many/new ] || fail "a partial checkpoint deleted something"
 fi
 "$BELAY_BIN" cat late many/400 >"$scratch/400" 2>/dev/null && [ "$(head -c 7 "$scratch/400")" = changed ] && fail "the program's output is in the state before it"
+
+# None from before, one from after: said until a person has gone on.
+"$BELAY_BIN" config -q run_wait_ms 2000; "$BELAY_BIN" config -q max_files 100
+run run -- sh -c 'rm -r many'; expect_rc 0; expect_in_err "no checkpoint from before"
+run status; expect_rc 1; expect_in_out "no checkpoint from before sh -c rm"; expect_in_err "more than 100 files"
+run run -- true; expect_rc 0; run status; expect_rc 1
+run checkpoint; expect_rc 0; run status; expect_rc 0
+"$BELAY_BIN" config -q max_files 2000000
 
 # Switched off: it runs, without checkpoints, and says so once.
 printf 'enabled = false\n' >.belay.toml

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mem_fs.h"
+#include "core/operations.h"
 #include "support/restore_world.h"
 
 namespace belay::test {
@@ -54,6 +55,27 @@ TEST_F(LastFailureTest, ACheckpointThatFailedIsSaidUntilThereIsOne) {
   EXPECT_FALSE(Counts(FailureOf::kRollback));
   Capture(CheckpointKind::kAuto);
   EXPECT_FALSE(Counts(FailureOf::kCheckpoint));
+}
+
+TEST_F(LastFailureTest, OneFromBeforeAProgramIsSaidUntilAPersonGoesOn) {
+  Fail(FailureOf::kBeforeRun);
+  EXPECT_FALSE(Counts(FailureOf::kCheckpoint));
+  Capture(CheckpointKind::kAuto);  // the one from after
+  EXPECT_TRUE(Counts(FailureOf::kBeforeRun));
+  Capture(CheckpointKind::kManual);
+  EXPECT_FALSE(Counts(FailureOf::kBeforeRun));
+  Fail(FailureOf::kBeforeRun);
+  Capture(CheckpointKind::kAuto);
+  EXPECT_TRUE(Counts(FailureOf::kBeforeRun));
+  auto opened = Must(world_.Open());
+  Operation rollback;
+  rollback.id = RecordId(world_.world.random.NewId());
+  rollback.root = opened.root.id;
+  rollback.made_ms = world_.world.clock.WallMillis() + 1000;
+  auto writer = Must(opened.store->Begin());
+  writer->Add(ToRecord(rollback));
+  Must(writer->Commit());
+  EXPECT_FALSE(Counts(FailureOf::kBeforeRun));
 }
 
 TEST_F(LastFailureTest, AMixIsSaidUntilAPersonGoesOn) {
