@@ -193,6 +193,29 @@ std::string GitChangeSince(Store& store, const Heads::Last& last, const ObjectId
   return record.ok() ? DescribeGitChange(*record, now) : std::string();
 }
 
+// A directory that was made anew is known again after a move by what it is now. In a
+// batch of its own: whatever somebody said of the root meanwhile (`off`, another place)
+// is the last word, and the checkpoint is made all the same.
+Status KnowAgain(Store& store, const Root& known, const ScanSummary& now) {
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  auto entry = std::ranges::find(heads.roots(), known.id,
+                                 [](const RootEntry& e) { return e.root.id; });
+  if (entry == heads.roots().end() || entry->root.off || entry->root.path != known.path)
+    return Ok();
+  Root root = entry->root;
+  root.dev = now.dev;
+  root.ino = now.ino;
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(
+      ToRecord(root, RecordId(store.random().NewId()), store.clock().WallMillis()));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit([&]() -> Status {
+    BELAY_TRY(bool latest, heads.IsLatest(store, root.id));
+    if (latest || BELAY_MUTANT("known-again-though-off")) return Ok();
+    return Error(Errc::kConflict, "the root changes meanwhile");
+  }));
+  return Ok();
+}
+
 }  // namespace
 
 bool IsLeftOut(const std::vector<SkippedPath>& skipped, std::string_view path) {
@@ -441,16 +464,6 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   c.stored_bytes = writer->bytes_so_far();
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   writer->Add(ToRecord(c));
-  // A directory that was made anew is known again after a move by what it is now.
-  for (const RootEntry& entry : heads.roots()) {
-    Root root = entry.root;
-    if (root.id != request.root.id || root.path != request.root.path || root.off ||
-        (root.dev == summary.dev && root.ino == summary.ino))
-      continue;
-    root.dev = summary.dev;
-    root.ino = summary.ino;
-    writer->Add(ToRecord(root, RecordId(store.random().NewId()), c.made_ms));
-  }
   BELAY_TRY(auto published, writer->Commit());
   c.seq = published.first_seq;
 
@@ -458,6 +471,11 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   //    is slower, not wrong.
   (void)scan->SaveCache(published.place);
   git.SaveCache();
+  // Without this it is known by what it was, and the next one tries again.
+  for (const RootEntry& entry : heads.roots())
+    if (entry.root.id == request.root.id && entry.root.path == request.root.path &&
+        (entry.root.dev != summary.dev || entry.root.ino != summary.ino))
+      (void)KnowAgain(store, request.root, summary);
 
   if (lost) {
     auto damage = GlanceAtPacks(store);

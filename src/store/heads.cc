@@ -64,6 +64,20 @@ Result<Heads> Heads::Read(Store& store) {
   return heads;
 }
 
+Result<bool> Heads::IsLatest(Store& store, const RootId& root) const {
+  bool same = true;
+  auto read =
+      MakeStoreLog(store)->Read(position_, [&](const LogRecord& record) -> Status {
+        if (record.kind == RecordKind::kRoot && record.root == root) same = false;
+        for (const RecordId& id : DroppedBy(record))
+          for (const RootEntry& entry : roots_)
+            if (entry.root.id == root && entry.record == id) same = false;
+        return Ok();
+      });
+  if (!read.ok()) return std::move(read).error();
+  return same && read->whole && read->generation == position_.generation;
+}
+
 void Heads::Finish() {
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.root.root.path, a.root.seq) <

@@ -39,6 +39,9 @@ class Heads {
   std::optional<Last> LastOf(const RootId& root) const;
   // Number of the newest purge; 0 when there was none.
   uint64_t last_purge() const { return last_purge_; }
+  // No record of this root came since Read(), nor did what was read go. Never a wrong
+  // yes. Whoever asks holds `use`; under `append` the answer stays true.
+  Result<bool> IsLatest(Store& store, const RootId& root) const;
   // No part of the log was unreadable: nothing is missing here.
   bool whole() const { return position_.whole; }
 

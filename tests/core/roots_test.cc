@@ -1,0 +1,94 @@
+#include "core/roots.h"
+
+#include <gtest/gtest.h>
+
+#include "base/mem_fs.h"
+#include "support/race_fs.h"
+#include "support/restore_world.h"
+
+namespace belay::test {
+namespace {
+
+class RootsTest : public ::testing::Test {
+ protected:
+  RootsTest() {
+    Must(MakeDirs(disk, AbsPath::Literal("/w"), 0755));
+    RestoreWorld world(disk, AbsPath::Literal("/w"));
+    Must(PutFile(disk, Must(world.Dir()), P("a"), "1"));
+    Must(world.Capture("first"));
+    // Another directory stands there now: a checkpoint writes down which one.
+    Fd top = Must(disk.OpenDir(AbsPath::Literal("/w")));
+    Must(RemoveTree(disk, top, N("project")));
+    Must(disk.MakeDir(top, N("other"), 0755));  // takes the inode that became free
+    Must(PutFile(disk, Must(world.Dir()), P("a"), "2"));
+  }
+  static Root RootIn(RestoreWorld& world) {
+    auto store = Must(world.world.Open());
+    auto catalog = Must(Catalog::Open(*store));
+    return Must(FindRootAt(*catalog, world.project))->root;
+  }
+  static uint64_t InodeOf(RestoreWorld& world) {
+    return Must(world.fs().Stat(Must(world.Dir()))).ino;
+  }
+
+  MemFs disk;
+};
+
+TEST_F(RootsTest, ADirectoryThatWasMadeAnewIsKnownByWhatItIsNow) {
+  RestoreWorld world(disk, AbsPath::Literal("/w"));
+  ASSERT_NE(RootIn(world).ino, InodeOf(world));
+  Must(world.Capture("second"));
+  EXPECT_EQ(RootIn(world).ino, InodeOf(world));
+  EXPECT_FALSE(RootIn(world).off);
+}
+
+// Somebody switches the root off while a checkpoint of it is made, at every call in
+// turn: it stays off.
+TEST_F(RootsTest, OffWinsAgainstACheckpointThatKnowsTheDirectoryAgain) {
+  uint64_t switched = 0, known = 0;
+  for (uint64_t at = 1;; ++at) {
+    SCOPED_TRACE(at);
+    auto copy = disk.Clone();
+    RestoreWorld theirs(*copy, AbsPath::Literal("/w"), 6);
+    theirs.world.options.lock_wait_ms = 0;
+    uint64_t calls = 0;
+    bool came = false, off = false;
+    RaceFs race(*copy, [&] {
+      if (++calls != at) return;
+      came = true;
+      auto store = theirs.world.Open();
+      if (!store.ok()) return;  // somebody holds what it needs
+      auto catalog = Catalog::Open(**store);
+      if (!catalog.ok()) return;
+      auto root = FindRootAt(**catalog, theirs.project);
+      if (!root.ok() || !*root) return;
+      off = SwitchOff(**store, (*root)->root).ok();
+    });
+    // As a command that had found the root before somebody else took it off.
+    RestoreWorld mine(race, AbsPath::Literal("/w"), 7);
+    {
+      auto opened = Must(mine.Open());
+      calls = 0;
+      came = off = false;
+      CaptureRequest request;
+      request.root = opened.root;
+      request.settings = &mine.settings;
+      request.git.user.no_system = true;
+      request.threads = 1;
+      Must(CaptureCheckpoint(*opened.store, request));
+    }
+    const bool ended = !came;
+    came = true;
+    calls = at;  // no more of it
+    const Root root = RootIn(theirs);
+    EXPECT_EQ(root.off, off);
+    switched += off ? 1 : 0;
+    known += root.ino == InodeOf(theirs) ? 1 : 0;
+    if (ended) break;
+  }
+  EXPECT_GT(switched, 20u);
+  EXPECT_GT(known, 0u);
+}
+
+}  // namespace
+}  // namespace belay::test
