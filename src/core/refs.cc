@@ -100,11 +100,18 @@ bool ParseDay(std::string_view text, tm& out) {
   return true;
 }
 
+// Whatever case it is written in; `lower` is in lower case.
+bool IsSameWord(std::string_view word, std::string_view lower) {
+  return std::ranges::equal(word, lower, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b;
+  });
+}
+
 // A day (the rest of `day` is zero) and a time of it, or all of it.
 // Minutes east of Greenwich that `time` ends in ("Z", "+01:00", "-0330", "+01"), cut
 // off it; none when it ends in nothing of the kind.
 std::optional<int> TakeZone(std::string_view& time) {
-  if (time.ends_with('Z')) {
+  if (time.ends_with('Z') || time.ends_with('z')) {
     time.remove_suffix(1);
     return 0;
   }
@@ -362,7 +369,7 @@ Result<int64_t> ParseTime(std::string_view text, int64_t now_ms) {
   if (named_day && !time.empty()) zone = TakeZone(time);
   if (named_day && !zone && words.size() == used + 1) {
     std::string_view last = words[used];
-    if (last == "UTC" || last == "GMT")
+    if (IsSameWord(last, "utc") || IsSameWord(last, "gmt"))
       zone = 0;
     else if (zone = TakeZone(last); zone && !last.empty())
       return bad;

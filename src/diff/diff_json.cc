@@ -105,7 +105,7 @@ void DiffJson::Hunks(const FileDiff& file, JsonWriter& json) {
     json.Key("old_lines").Uint(hunk.a.count);
     json.Key("new_start").Uint(hunk.b.line + (hunk.b.count > 0 ? 1 : 0));
     json.Key("new_lines").Uint(hunk.b.count);
-    json.Key("heading").String(HunkHeading(a, hunk));
+    json.Key("heading").PathValue(HunkHeading(a, hunk));
     json.Key("lines").BeginArray();
     ForEachLine(a, b, hunk, [&](char op, std::string_view line) {
       const bool ends = line.ends_with('\n');

@@ -102,6 +102,12 @@ expect_py "[l for f in d['files'] if f['path']=='l' for h in f['hunks'] for l in
 expect_py "[(f['secret'],f['hunks']) for f in d['files'] if f['path']=='.env'] == [(True,None)]"
 expect_py "d['totals']['added'] == 8 and d['totals']['deleted'] == 7"
 
+# A heading is bytes of the file.
+printf 'caf\xe9 (\n 1\n 2\n 3\n 4\n 5\n' >latin; "$BELAY_BIN" checkpoint -q -m latin >/dev/null; sed -i 's/5/five/' latin
+run diff latin --json -- latin; expect_rc 0; expect_json
+expect_py "d['files'][0]['hunks'][0]['heading'] == {'bytes': 'Y2Fm6SAo'}"
+rm latin
+
 # Between two checkpoints, and backwards.
 "$BELAY_BIN" checkpoint -q -m two >/dev/null
 run diff one two --name-only; names=$out
