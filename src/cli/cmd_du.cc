@@ -8,6 +8,19 @@ namespace belay {
 
 namespace {
 
+// Of a root or a session.
+template <class Usage>
+void WriteSums(std::string_view key, const std::string& name, const Usage& of,
+               JsonWriter& json) {
+  json.BeginObject();
+  json.Key(key).PathValue(name);
+  json.Key("checkpoints").Uint(of.checkpoints);
+  json.Key("unique").Uint(of.unique);
+  json.Key("shared").Uint(of.shared);
+  json.Key("reclaimable").Uint(of.reclaimable);
+  json.EndObject();
+}
+
 void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
   json.BeginObject();
   json.Key("store").PathValue(dir.bytes());
@@ -28,26 +41,11 @@ void WriteJson(const StoreUsage& usage, const AbsPath& dir, JsonWriter& json) {
   for (const auto& [type, bytes] : usage.by_type) json.Key(type).Uint(bytes);
   json.EndObject();
   json.Key("roots").BeginArray();
-  for (const RootUsage& root : usage.roots) {
-    json.BeginObject();
-    json.Key("root").PathValue(root.path);
-    json.Key("checkpoints").Uint(root.checkpoints);
-    json.Key("unique").Uint(root.unique);
-    json.Key("shared").Uint(root.shared);
-    json.Key("reclaimable").Uint(root.reclaimable);
-    json.EndObject();
-  }
+  for (const RootUsage& root : usage.roots) WriteSums("root", root.path, root, json);
   json.EndArray();
   json.Key("sessions").BeginArray();
-  for (const SessionUsage& session : usage.sessions) {
-    json.BeginObject();
-    json.Key("session").PathValue(session.session);
-    json.Key("checkpoints").Uint(session.checkpoints);
-    json.Key("unique").Uint(session.unique);
-    json.Key("shared").Uint(session.shared);
-    json.Key("reclaimable").Uint(session.reclaimable);
-    json.EndObject();
-  }
+  for (const SessionUsage& session : usage.sessions)
+    WriteSums("session", session.session, session, json);
   json.EndArray().EndObject();
 }
 
@@ -55,6 +53,15 @@ std::string Line(uint64_t bytes, std::string_view what) {
   std::string size = SizeText(bytes);
   return StrCat(std::string(size.size() < 10 ? 10 - size.size() : 0, ' '), size, "  ",
                 what, "\n");
+}
+
+template <class Usage>
+void ShowSums(Terminal& term, const std::string& name, const Usage& of) {
+  term.Out(StrCat(name, ": ", CountText(of.checkpoints, "checkpoint"), "\n"));
+  term.Out(Line(of.unique, "only here"));
+  term.Out(Line(of.shared, "shared with others"));
+  if (of.reclaimable > 0)
+    term.Out(Line(of.reclaimable, "no longer needed: belay gc --everything"));
 }
 
 }  // namespace
@@ -115,25 +122,14 @@ ExitCode CmdDu(CommandContext& ctx) {
                   usage.reclaimable > 0
                       ? "of the packs could be given back: belay gc --everything"
                       : "of the packs could be given back"));
-  for (const RootUsage& root : usage.roots) {
-    std::string name = root.path.empty()
-                           ? StrCat("root ", root.root.text().substr(0, 7))
-                           : EscapeForDisplay(root.path);
-    term.Out(StrCat(name, ": ", CountText(root.checkpoints, "checkpoint"), "\n"));
-    term.Out(Line(root.unique, "only here"));
-    term.Out(Line(root.shared, "shared with others"));
-    if (root.reclaimable > 0)
-      term.Out(Line(root.reclaimable, "no longer needed: belay gc --everything"));
-  }
+  for (const RootUsage& root : usage.roots)
+    ShowSums(term,
+             root.path.empty() ? StrCat("root ", root.root.text().substr(0, 7))
+                               : EscapeForDisplay(root.path),
+             root);
   if (!ctx.args.has("--sessions")) return code;
-  for (const SessionUsage& session : usage.sessions) {
-    term.Out(StrCat("session ", EscapeForDisplay(session.session), ": ",
-                    CountText(session.checkpoints, "checkpoint"), "\n"));
-    term.Out(Line(session.unique, "only here"));
-    term.Out(Line(session.shared, "shared with others"));
-    if (session.reclaimable > 0)
-      term.Out(Line(session.reclaimable, "no longer needed: belay gc --everything"));
-  }
+  for (const SessionUsage& session : usage.sessions)
+    ShowSums(term, StrCat("session ", EscapeText(session.session)), session);
   return code;
 }
 

@@ -231,6 +231,17 @@ Result<StoreUsage> MeasureUsage(Store& store) {
   if (usage.damage.empty() && !marker.broken().empty())
     usage.damage.push_back(marker.broken().front().what);
 
+  // Roots whose latest records name one path are one root with several ids.
+  std::unordered_map<RootId, RootId> same;
+  std::map<std::string, RootId> by_path;
+  for (auto at = log.records.rbegin(); at != log.records.rend(); ++at)
+    if (auto it = ToRoot(*at); it.ok() && log.IsWanted(*at) && !same.contains(it->id))
+      same[it->id] = by_path.try_emplace(it->path, it->id).first->second;
+  auto one_of = [&](const RootId& id) {
+    auto other = same.find(id);
+    return other == same.end() ? id : other->second;
+  };
+
   std::unordered_map<ObjectId, const LogRecord*> dead_records;
   std::unordered_map<ObjectId, uint64_t> replaced;  // bytes of wanted ones that are not
   std::map<RootId, RootUsage> roots;
@@ -243,7 +254,7 @@ Result<StoreUsage> MeasureUsage(Store& store) {
     const LogRecord& r = *at;
     auto checkpoint = ToCheckpoint(r);
     const bool of_session = checkpoint.ok() && checkpoint->session;
-    Owner& root = by_root[r.root];
+    Owner& root = by_root[one_of(r.root)];
     Owner& session = of_session ? by_session[*checkpoint->session] : no_session;
     const bool holds = log.Holds(r);
     (holds ? root.holding : root.let_go).push_back(&r);
@@ -263,8 +274,8 @@ Result<StoreUsage> MeasureUsage(Store& store) {
     }
     if (of_session) ++sessions[*checkpoint->session].checkpoints;
     if (r.root.is_zero()) continue;
-    RootUsage& named = roots[r.root];
-    named.root = r.root;
+    RootUsage& named = roots[one_of(r.root)];
+    named.root = one_of(r.root);
     if (auto it = ToRoot(r); it.ok() && named.path.empty()) named.path = it->path;
     if (checkpoint.ok()) ++named.checkpoints;
   }
@@ -290,7 +301,7 @@ Result<StoreUsage> MeasureUsage(Store& store) {
         if (auto dead = dead_records.find(item.key.id);
             item.key.type == ObjectType::kLog && dead != dead_records.end()) {
           const LogRecord& record = *dead->second;
-          if (auto root = roots.find(record.root); root != roots.end())
+          if (auto root = roots.find(one_of(record.root)); root != roots.end())
             root->second.reclaimable += length;
           if (auto gone = ToCheckpoint(record); gone.ok() && gone->session)
             sessions[*gone->session].reclaimable += length;

@@ -10,7 +10,7 @@
 namespace belay {
 
 struct RootUsage {
-  RootId root;
+  RootId root;          // of several that share a path, the one recorded last
   std::string path;     // empty when no record tells
   uint64_t unique = 0;  // stored bytes only this root's checkpoints need
   uint64_t shared = 0;  // stored bytes that others need too

@@ -93,6 +93,51 @@ TEST_F(UsageTest, PartsAddUpAndRootsShare) {
   EXPECT_EQ(usage.reclaimable, 0u);
 }
 
+// A root that was registered anew at the same path: one line, and what both ids have is
+// shared with nobody.
+TEST_F(UsageTest, RootsWithOnePathAreOne) {
+  auto name_root = [&](const RootId& id, const std::string& path, bool off = false) {
+    auto writer = store_->Begin();
+    ASSERT_TRUE(writer.ok());
+    Root root{id, path};
+    root.off = off;
+    (*writer)->Add(ToRecord(root, RecordId(world_.random.NewId()), 1));
+    ASSERT_TRUE((*writer)->Commit().ok());
+  };
+  const RootId one(world_.random.NewId()), again(world_.random.NewId()),
+      other(world_.random.NewId());
+  name_root(one, "/elsewhere");
+  name_root(one, "/here");
+  name_root(other, "/other");
+  name_root(again, "/here");
+  const std::string both = Noise(1, 20'000);
+  ASSERT_TRUE(
+      MakeCheckpoint(*store_, "a", {{"s", both}, {"x", Noise(2, 30'000)}}, one).ok());
+  ASSERT_TRUE(
+      MakeCheckpoint(*store_, "b", {{"s", both}, {"y", Noise(3, 10'000)}}, again).ok());
+  ASSERT_TRUE(MakeCheckpoint(*store_, "c", {{"z", Noise(4, 5'000)}}, other).ok());
+  StoreUsage usage = Measure();
+  EXPECT_EQ(usage.allocated, AllocatedOnDisk(store_->dir()));
+  ASSERT_EQ(usage.roots.size(), 2u);
+  const bool first = usage.roots[0].path == "/here";
+  const RootUsage& here = usage.roots[first ? 0 : 1];
+  const RootUsage& there = usage.roots[first ? 1 : 0];
+  EXPECT_EQ(here.path, "/here");
+  EXPECT_EQ(here.root, again);
+  EXPECT_EQ(here.checkpoints, 2u);
+  EXPECT_EQ(there.path, "/other");
+  EXPECT_GE(here.unique, 60'000u);
+  EXPECT_EQ(here.shared, 0u);
+  EXPECT_EQ(here.unique + there.unique + usage.by_type["record"], usage.wanted);
+  // What only an older id had is the root's garbage.
+  ASSERT_TRUE(DropCheckpoints(*store_, {"a"}).ok());
+  usage = Measure();
+  ASSERT_EQ(usage.roots.size(), 2u);
+  EXPECT_EQ(usage.roots[first ? 0 : 1].checkpoints, 1u);
+  EXPECT_EQ(usage.roots[first ? 0 : 1].reclaimable, usage.reclaimable);
+  EXPECT_GE(usage.reclaimable, 30'000u);
+}
+
 TEST_F(UsageTest, SessionsShareWithEachOtherAndWithTheRest) {
   const RootId root(world_.random.NewId());
   auto make = [&](const std::string& name, const std::string& session,
