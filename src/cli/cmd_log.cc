@@ -59,7 +59,9 @@ std::string_view StateOf(const Operation& operation, const UndoStacks& stacks) {
 }
 
 std::string Title(const Operation& operation) {
-  const std::string label = StrCat("'", EscapeForDisplay(operation.label), "'");
+  const std::string label = operation.label.empty()
+                                ? "a checkpoint that was purged"
+                                : StrCat("'", EscapeText(operation.label), "'");
   if (operation.kind == OperationKind::kRollback)
     return StrCat("rollback to ", label, operation.paths_only ? " (some paths)" : "");
   return StrCat(OperationName(operation.kind), " of rollback to ", label);

@@ -47,11 +47,10 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
     json.Key("id").String(keeps.id.text());
     json.Key("root").PathValue(keeps.root);
     json.Key("title").PathValue(keeps.title);
-    json.Key("content").Bool(keeps.content);
-    json.Key("name").Bool(keeps.name);
     json.EndObject();
   }
   json.EndArray();
+  json.Key("retitled").Uint(plan.retitled);
   json.Key("shared").BeginArray();
   for (const SharedContent& shared : plan.shared) {
     json.BeginObject();
@@ -122,12 +121,12 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
   for (size_t i = 0; i < plan.kept_by.size() && i < kShown; ++i) {
     const KeepsOfSession& keeps = plan.kept_by[i];
     term.Say(StrCat("  stays in ", keeps.id.text().substr(0, 7), " '",
-                    EscapeForDisplay(keeps.title),
-                    "': ", keeps.content ? "content that came with the session" : "",
-                    keeps.content && keeps.name ? ", and " : "",
-                    keeps.name ? "the name of one of its checkpoints" : ""));
+                    EscapeText(keeps.title), "': content that came with the session"));
   }
   more(plan.kept_by.size(), "checkpoints that keep something of it");
+  if (plan.retitled > 0)
+    term.Say(StrCat("  the name of one of its checkpoints goes from ",
+                    CountText(plan.retitled, "other record"), " too"));
   if (plan.pinned > 0)
     term.Say(StrCat("  ", CountText(plan.pinned, "checkpoint"), " of them pinned"));
   if (plan.operations > 0)

@@ -233,7 +233,8 @@ Result<std::vector<Deed>> ListDeeds(Catalog& catalog, const RootId& root) {
             catalog.ListRecords({.kind = RecordKind::kAnnotation, .root = root}));
   for (const LogRecord& record : annotations) {
     auto target = AnnotationTarget(record);
-    if (!target) continue;
+    // Only a purge says what something is described as, and is in the log itself.
+    if (!target || record.fields.has(kAnnotationDescription)) continue;
     Deed deed{.id = record.id,
               .seq = record.seq,
               .made_ms = record.made_ms,

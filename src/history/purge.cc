@@ -28,6 +28,8 @@ namespace {
 // Tags of an operation record; docs/format.md.
 constexpr uint64_t kName = 1, kLabel = 8, kCount = 11, kPurgedPath = 12;
 constexpr std::string_view kPurgeName = "purge", kSessionLabel = "a session";
+// What stands where a name was.
+constexpr std::string_view kNotNamed = "a checkpoint that was purged";
 // Of a session's and a turn's record.
 constexpr uint64_t kOfSession = 1;
 // Objects that one purge record names at most.
@@ -197,6 +199,18 @@ class Purger {
                             request_.session ? "session" : "path", /*erased=*/true));
     }
     if (!plan_.records.empty()) writer->Add(MakeDrop(new_id(), now, plan_.records));
+    for (const LogRecord& record : log_.records) {
+      auto text = retitled_.find(record.id);
+      if (text == retitled_.end()) continue;
+      LogRecord annotation;
+      annotation.kind = RecordKind::kAnnotation;
+      annotation.id = new_id();
+      annotation.root = record.root;
+      annotation.made_ms = now;
+      annotation.fields.Add(kAnnotationTarget, record.id.span());
+      annotation.fields.Add(kAnnotationDescription, text->second);
+      writer->Add(std::move(annotation));
+    }
     for (auto& [root, paths] : ToLeaveOut()) {
       Root next = roots_.at(root).root;
       bool more = false;
@@ -322,7 +336,8 @@ class Purger {
     plan.checkpoints = checkpoints.size();
     plan.pinned = pinned.size();
     plan_ = std::move(plan);
-    if (dropped_.empty()) return Ok();
+    FindWhoQuotes();
+    if (dropped_.empty() && retitled_.empty()) return Ok();
 
     BELAY_TRY(Inventory inventory, TakeInventory(store_));
     Marker theirs(store_, inventory), others(store_, inventory);
@@ -333,7 +348,7 @@ class Purger {
       if (checkpoints.contains(record.id)) began = std::min(began, record.seq);
     std::set<ObjectKey> objects;
     for (auto at = log_.records.rbegin(); at != log_.records.rend(); ++at) {
-      if (dropped_.contains(at->id))
+      if (dropped_.contains(at->id) || retitled_.contains(at->id))
         for (const bool implied : {true, false}) {
           LogRecord stored = *at;
           if (implied) stored.seq = 0;
@@ -351,7 +366,7 @@ class Purger {
       if ((key.type == ObjectType::kBlob || key.type == ObjectType::kChunks) &&
           others.IsLive(key) && !before.IsLive(key))
         came.insert(key.id);
-    BELAY_OK(FindWhoKeeps(checkpoints, came));
+    BELAY_OK(FindWhoKeeps(came));
     if (!theirs.broken().empty())
       return Error(Errc::kCorrupt, theirs.broken().front().what)
           .WithHint("nothing was purged; belay verify names what is damaged");
@@ -368,39 +383,89 @@ class Purger {
     return Ok();
   }
 
-  // Which checkpoints go on holding what came with the session, or naming it.
-  Status FindWhoKeeps(const std::unordered_set<RecordId>& checkpoints,
-                      const std::unordered_set<ObjectId>& came) {
-    std::set<std::string> titles;
-    for (const LogRecord& record : log_.records) {
-      std::optional<std::string> name;
-      if (auto about = AnnotationTarget(record); about && checkpoints.contains(*about))
-        name = record.fields.Text(kAnnotationName);
-      if (checkpoints.contains(record.id))
-        if (auto c = ToCheckpoint(record); c.ok()) name = c->name;
-      if (name && !name->empty()) titles.insert("'" + EscapeForDisplay(*name) + "'");
-    }
+  // Which checkpoints go on holding what came with the session.
+  Status FindWhoKeeps(const std::unordered_set<ObjectId>& came) {
+    if (came.empty()) return Ok();
     std::unordered_map<ObjectId, bool> known;
     for (auto at = log_.records.rbegin(); at != log_.records.rend(); ++at) {
       auto c = ToCheckpoint(*at);
       if (!c.ok() || !log_.IsWanted(*at) || dropped_.contains(at->id)) continue;
-      KeepsOfSession keeps{.id = c->id, .root = {}, .title = c->description};
-      if (c->name) keeps.title = *c->name;
+      auto state = store_.GetState(c->state);
+      if (!state.ok()) continue;
+      BELAY_TRY(const bool keeps, HasAnyOf(state->tree, came, known));
+      if (!keeps) continue;
+      auto told = retitled_.find(c->id);
+      KeepsOfSession kept{.id = c->id, .root = {}, .title = c->description};
+      if (told != retitled_.end()) kept.title = told->second;
+      if (c->name) kept.title = *c->name;
       if (auto root = roots_.find(c->root); root != roots_.end())
-        keeps.root = root->second.root.path;
-      if (c->kind == CheckpointKind::kSafety)
-        keeps.name = std::ranges::any_of(titles, [&](const std::string& title) {
-          return c->description.find(title) != std::string::npos;
-        });
-      if (!came.empty()) {
-        if (auto state = store_.GetState(c->state); state.ok()) {
-          BELAY_TRY(keeps.content, HasAnyOf(state->tree, came, known));
-        }
-      }
-      if (keeps.content || keeps.name) plan_.kept_by.push_back(std::move(keeps));
+        kept.root = root->second.root.path;
+      plan_.kept_by.push_back(std::move(kept));
     }
     return Ok();
   }
+
+  // Who quotes the name of one of its checkpoints, had now or before: what a rollback
+  // to it made, and whatever went to that in turn. A checkpoint without a name is
+  // quoted by its description, which others may have as well: there only what is known
+  // to belong to such a rollback counts.
+  void FindWhoQuotes() {
+    std::set<std::string> quotes;
+    std::unordered_map<RecordId, std::string> described;  // by an earlier purge
+    std::unordered_set<RecordId> checkpoints;
+    auto quote = [](std::set<std::string>& all, const std::string& text) {
+      if (text.empty()) return;
+      all.insert("'" + text + "'");
+      all.insert("'" + EscapeForDisplay(text) + "'");  // as older Belays wrote it
+    };
+    for (const LogRecord& record : log_.records)
+      if (auto c = ToCheckpoint(record); c.ok() && c->session == request_.session) {
+        checkpoints.insert(record.id);
+        quote(quotes, c->name.value_or(""));
+      }
+    std::unordered_map<RecordId, std::set<std::string>> of_safety;
+    std::unordered_map<uint64_t, std::set<std::string>> of_raced;  // comes right before
+    for (const LogRecord& record : log_.records) {
+      if (auto about = AnnotationTarget(record)) {
+        if (checkpoints.contains(*about))
+          quote(quotes, record.fields.Text(kAnnotationName).value_or(""));
+        if (auto text = record.fields.Text(kAnnotationDescription))
+          described[*about] = std::move(*text);
+      }
+      auto operation = ToOperation(record);
+      if (!operation.ok() || !dropped_.contains(record.id)) continue;
+      if (operation->safety) quote(of_safety[*operation->safety], operation->label);
+      quote(of_raced[record.seq - 1], operation->label);
+    }
+    auto without = [](std::string text, const std::set<std::string>& all) {
+      for (const std::string& one : all)
+        for (size_t at = 0; (at = text.find(one, at)) != std::string::npos;)
+          text.replace(at, one.size(), kNotNamed);
+      return text;
+    };
+    for (const LogRecord& record : log_.records) {
+      if (!log_.IsWanted(record) || dropped_.contains(record.id)) continue;
+      std::string text;
+      if (auto c = ToCheckpoint(record); c.ok() && c->kind == CheckpointKind::kSafety)
+        text = c->description;
+      else if (record.kind == RecordKind::kOperation && !IsPurgeOperation(record))
+        text = "'" + record.fields.Text(kLabel).value_or("") + "'";
+      else
+        continue;
+      if (auto told = described.find(record.id); told != described.end())
+        text = told->second;
+      std::string after = without(text, quotes);
+      if (record.kind == RecordKind::kCheckpoint) {
+        after = without(std::move(after), of_safety[record.id]);
+        after = without(std::move(after), of_raced[record.seq]);
+      }
+      if (after != text && !BELAY_MUTANT("purge-leaves-names"))
+        retitled_.emplace(record.id,
+                          record.kind == RecordKind::kCheckpoint ? after : "");
+    }
+    plan_.retitled = retitled_.size();
+  }
+
   // Each tree once, from the leaves up; what cannot be read has nothing.
   Result<bool> HasAnyOf(const ObjectId& top, const std::unordered_set<ObjectId>& ids,
                         std::unordered_map<ObjectId, bool>& known) {
@@ -509,6 +574,8 @@ class Purger {
   bool was_purged_ = false;
   PurgePlan plan_;
   std::unordered_set<RecordId> dropped_;
+  // What checkpoints are described as from now on; of operations, nothing.
+  std::unordered_map<RecordId, std::string> retitled_;
 };
 
 // What of the store a purge asked for and did not get.

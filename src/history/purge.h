@@ -61,13 +61,11 @@ struct SharedContent {
   bool operator==(const SharedContent&) const = default;
 };
 
-// A checkpoint that stays, and with it something of a session that is purged.
+// A checkpoint that stays, and with it content that came with a session that is purged.
 struct KeepsOfSession {
   RecordId id;
-  std::string root;      // its path
-  std::string title;     // what a list calls it
-  bool content = false;  // some that came with the session
-  bool name = false;     // the name of one of its checkpoints, in the description
+  std::string root;   // its path
+  std::string title;  // what a list calls it
 };
 
 struct PurgePlan {
@@ -82,6 +80,9 @@ struct PurgePlan {
   uint64_t pinned = 0;                       // of a session: of them
   std::vector<KeepsOfSession> kept_by;       // of a session: newest first
   uint64_t operations = 0;  // of a session: that can no longer be undone
+  // Of a session: checkpoints and operations that quote the name of one of its
+  // checkpoints, and will no longer.
+  uint64_t retitled = 0;
   bool on_disk = false;     // the path is there: it will be left out
   bool was_purged = false;  // it, or a directory above it, was purged before
   bool links = false;  // a symlink was there: its target stays in its directory's tree

@@ -30,6 +30,8 @@ void Replace(std::optional<std::string>& value, const std::optional<std::string>
 void ApplyAnnotation(CatalogEntry& entry, const Fields& fields) {
   Replace(entry.checkpoint.name, fields.Text(kAnnotationName));
   Replace(entry.checkpoint.note, fields.Text(kAnnotationNote));
+  if (auto text = fields.Text(kAnnotationDescription))
+    entry.checkpoint.description = std::move(*text);
   if (auto pinned = fields.Number(kAnnotationPinned)) entry.pinned = *pinned != 0;
   if (auto health = fields.Number(kAnnotationHealth)) {
     if (*health == 1)

@@ -331,6 +331,7 @@ class Collector {
         if (pack.items[i].key.type != ObjectType::kLog || !wanted[i]) continue;
         if (auto text = replaced.find(pack.items[i].key.id); text != replaced.end()) {
           erasable = true;
+          purged = purged || log_.purged.contains(pack.items[i].key);
           garbage += text->second;
         }
       }

@@ -122,17 +122,21 @@ Result<bool> StillHas(Store& store, const BatchPlace& place) {
 
 namespace {
 // Tags of a checkpoint's record; docs/format.md.
-constexpr uint64_t kOwnName = 2, kOwnNote = 3, kOwnMeta = 21;
+constexpr uint64_t kOwnName = 2, kOwnNote = 3, kOwnDescription = 4, kOwnMeta = 21;
+constexpr uint64_t kOperationLabel = 8;  // of an operation's
 
 // What a field says, under one key for all records that can say it: the tag in an
 // annotation, of meta with its key. Nothing for what no annotation replaces.
 std::optional<std::string> SaysWhat(RecordKind kind, const Fields::Field& field) {
   uint64_t tag = field.tag;
   if (kind == RecordKind::kCheckpoint)
-    tag = tag == kOwnName   ? kAnnotationName
-          : tag == kOwnNote ? kAnnotationNote
-          : tag == kOwnMeta ? kAnnotationMeta
-                            : 0;
+    tag = tag == kOwnName          ? kAnnotationName
+          : tag == kOwnNote        ? kAnnotationNote
+          : tag == kOwnDescription ? kAnnotationDescription
+          : tag == kOwnMeta        ? kAnnotationMeta
+                                   : 0;
+  else if (kind == RecordKind::kOperation)
+    tag = tag == kOperationLabel ? kAnnotationDescription : 0;
   else if (kind != RecordKind::kAnnotation)
     return std::nullopt;
   switch (tag) {
@@ -140,6 +144,7 @@ std::optional<std::string> SaysWhat(RecordKind kind, const Fields::Field& field)
     case kAnnotationNote:
     case kAnnotationPinned:
     case kAnnotationHealth:
+    case kAnnotationDescription:
       return std::to_string(tag);
     case kAnnotationMeta: {
       ByteReader r(field.value);

@@ -110,6 +110,7 @@ std::vector<RecordId> ReleasedBy(const LogRecord& record);  // empty for other k
 std::optional<RecordId> AnnotationTarget(const LogRecord& record);
 inline constexpr uint64_t kAnnotationTarget = 1, kAnnotationName = 2,
                           kAnnotationNote = 3, kAnnotationPinned = 4,
-                          kAnnotationHealth = 5, kAnnotationMeta = 6;
+                          kAnnotationHealth = 5, kAnnotationMeta = 6,
+                          kAnnotationDescription = 7;
 
 }  // namespace belay

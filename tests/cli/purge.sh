@@ -177,8 +177,9 @@ echo next >q
 run rollback QNAME-S3CRET --yes; expect_rc 0
 run rollback qbase --yes; expect_rc 0
 run purge --session Q --yes; expect_rc 0
-expect_in_out "content that came with the session"; expect_in_out "the name of one of its checkpoints"
-expect_in_err "2 checkpoints that"; expect_in_err "belay delete REF"
+expect_in_out "content that came with the session"; expect_in_out "the name of one of its checkpoints goes from 1 other record"
+expect_in_err "1 checkpoint that"; expect_in_err "belay delete REF"; gone QNAME-S3CRET
+run list --all --json; expect_py "'before rollback to a checkpoint that was purged' in [c['description'] for c in d['checkpoints']]"
 run log; [[ $out != *"rollback to 'QNAME-S3CRET'"* ]] || fail "its rollback is still in the log: $out"
 run verify --read-data; expect_rc 0
 

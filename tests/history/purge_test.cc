@@ -657,7 +657,8 @@ TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
   EXPECT_EQ(report.plan.checkpoints, 2u);
   EXPECT_EQ(report.plan.pinned, 1u);
   EXPECT_GE(report.plan.operations, 1u);
-  for (const char* secret : {"correct-horse", "battery-staple", "prompt-of-a-turn"})
+  for (const char* secret :
+       {"hunter2", "correct-horse", "battery-staple", "prompt-of-a-turn"})
     EXPECT_THAT(Find(secret), IsEmpty()) << secret;
   EXPECT_EQ(Has("before", "shared"), "in every checkpoint " + SourceText(1, 5000));
   EXPECT_EQ(Has("other", "conf"), "cleaned up");
@@ -680,13 +681,91 @@ TEST_F(PurgeSessionTest, SafetyCheckpointsThatKeepSomethingOfItAreNamed) {
   PurgeRequest request;
   request.session = "s1";
   const PurgePlan plan = Must(PlanPurge(*opened.store, request));
-  ASSERT_EQ(plan.kept_by.size(), 2u);
+  ASSERT_EQ(plan.kept_by.size(), 1u);
   EXPECT_EQ(plan.kept_by[0].title, "before rollback to 'base'");
-  EXPECT_TRUE(plan.kept_by[0].content);
-  EXPECT_FALSE(plan.kept_by[0].name);
-  EXPECT_EQ(plan.kept_by[1].title, "before rollback to 'name-with-hunter2'");
-  EXPECT_FALSE(plan.kept_by[1].content);
-  EXPECT_TRUE(plan.kept_by[1].name);
+  EXPECT_EQ(plan.retitled, 1u);
+}
+
+// Rollbacks quote what they went to: in the safety checkpoint, and in whatever went
+// to that in turn.
+TEST_F(PurgeSessionTest, TheNamesOfItsCheckpointsAreInNoFileOfTheStore) {
+  Put("code", "before");
+  Capture("base", "", "");
+  Put("code", "of the session");
+  Capture("name-with-hunter2", "s1", "p");
+  {
+    auto opened = Must(world.Open());
+    const auto entry = Must(opened.catalog->Find(opened.root.id, "name-with-hunter2"));
+    Must(Annotate(*opened.store, entry.entry, {.name = "it\\was\nhunter3"}));
+  }
+  Put("code", "after");
+  const Outcome named = Must(world.Rollback("it\\was\nhunter3"));
+  ASSERT_TRUE(named.safety);
+  Must(world.Undo());
+  // To the safety checkpoint, whose description is the label of this one.
+  {
+    auto opened = Must(world.Open());
+    const auto base = Must(world.Named(opened, "base"));
+    for (const Checkpoint& target : {base, *named.safety, base, *named.safety})
+      Must(Rollback(*opened.store, world.RequestFor(opened.root), target));
+  }
+  for (const char* name : {"hunter2", "hunter3"})
+    ASSERT_THAT(Find(name), Not(IsEmpty())) << name;
+  const PurgeReport report = Must(EraseSession("s1"));
+  EXPECT_GE(report.plan.retitled, 4u);
+  for (const char* name : {"hunter2", "hunter3"}) EXPECT_THAT(Find(name), IsEmpty());
+  ExpectWhole();
+  std::vector<std::string> described;
+  for (const CatalogEntry& entry : Checkpoints())
+    described.push_back(entry.checkpoint.description);
+  EXPECT_THAT(described,
+              Contains("before rollback to a checkpoint that was purged").Times(1));
+  EXPECT_THAT(described, Contains("before rollback to 'base'"));
+  // The history is what it was: the last two can still be undone.
+  Must(world.Undo());
+  EXPECT_EQ(Read("code"), "before");
+  EXPECT_EQ(Must(EraseSession("s1")).plan.retitled, 0u) << "once is enough";
+}
+
+// Without a name it is its description that is quoted, which others may have too.
+TEST_F(PurgeSessionTest, WhatACheckpointWithoutANameIsQuotedByGoesWhereItIsMeant) {
+  auto capture = [&](const std::string& description, const std::string& session) {
+    auto opened = Must(world.Open());
+    CaptureRequest request;
+    request.root = opened.root;
+    request.settings = &world.settings;
+    request.git.user.no_system = true;
+    request.description = description;
+    request.kind = CheckpointKind::kAuto;
+    request.threads = 1;
+    if (!session.empty()) request.session = session;
+    return Must(CaptureCheckpoint(*opened.store, request)).checkpoint;
+  };
+  auto rollback = [&](const Checkpoint& target) {
+    auto opened = Must(world.Open());
+    Must(Rollback(*opened.store, world.RequestFor(opened.root), target));
+  };
+  Put("code", "1");
+  const Checkpoint mine = capture("after Bash", "");
+  Put("code", "2");
+  const Checkpoint told = capture("after curl -u me:hunter2", "s1");
+  Put("code", "3");
+  const Checkpoint alike = capture("after Bash", "s1");
+  Put("code", "4");
+  rollback(mine);
+  Put("code", "5");
+  rollback(told);
+  Put("code", "6");
+  rollback(alike);
+  ASSERT_THAT(Find("hunter2"), Not(IsEmpty()));
+  Must(EraseSession("s1"));
+  EXPECT_THAT(Find("hunter2"), IsEmpty());
+  std::vector<std::string> described;
+  for (const CatalogEntry& entry : Checkpoints())
+    described.push_back(entry.checkpoint.description);
+  EXPECT_THAT(described, ElementsAre("before rollback to a checkpoint that was purged",
+                                     "before rollback to a checkpoint that was purged",
+                                     "before rollback to 'after Bash'", "after Bash"));
 }
 
 TEST_F(PurgeSessionTest, WhatOthersHaveStays) {
