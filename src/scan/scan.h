@@ -111,12 +111,17 @@ struct ScanSummary {
   uint64_t dev = 0, ino = 0;
 };
 
+enum class Change : uint8_t { kAdded, kModified, kDeleted };
 struct ChangeCounts {
   uint64_t added = 0, modified = 0, deleted = 0;
+  void Add(Change change) {
+    ++(change == Change::kAdded      ? added
+       : change == Change::kModified ? modified
+                                     : deleted);
+  }
   uint64_t total() const { return added + modified + deleted; }
   bool operator==(const ChangeCounts&) const = default;
 };
-enum class Change : uint8_t { kAdded, kModified, kDeleted };
 using ChangeVisitor = std::function<void(std::string_view path, Change change)>;
 
 class Scan {

@@ -21,6 +21,17 @@ Error OfTheStore(Error error) {
   return error;
 }
 
+// What was read is what `stat`, from before, says; looked at at `now`.
+void Settle(CacheEntry& e, const FileStat& stat, uint64_t print, int64_t now) {
+  e.print = print;
+  e.mode = static_cast<uint16_t>(stat.mode);
+  e.uid = stat.uid;
+  e.gid = stat.gid;
+  e.why = Skip::kNone;
+  e.flags &= static_cast<uint8_t>(~CacheEntry::kRacy);
+  if (IsRacy(stat, now)) e.flags |= CacheEntry::kRacy;
+}
+
 }  // namespace
 
 // A few changed files of a known directory are read while it is open: both threads are
@@ -217,16 +228,10 @@ Status Scan::CaptureLink(const Fd& dir, Capture& capture, bool& again) {
   }
   BELAY_TRY(std::string target, fs_.ReadLink(dir, name));
   BELAY_TRY(FileStat after, fs_.StatAt(dir, name));
-  e.print = Fingerprint(before, key_);
-  again = Fingerprint(after, key_) != e.print;
+  again = Fingerprint(after, key_) != Fingerprint(before, key_);
   e.size = 0;
   e.id = Sha256::Of(AsBytes(target));  // of no use to the tree; says that it was read
-  e.mode = static_cast<uint16_t>(before.mode);
-  e.uid = before.uid;
-  e.gid = before.gid;
-  e.why = Skip::kNone;
-  e.flags &= static_cast<uint8_t>(~CacheEntry::kRacy);
-  if (IsRacy(before, now)) e.flags |= CacheEntry::kRacy;
+  Settle(e, before, Fingerprint(before, key_), now);
   capture.aux = std::make_unique<std::string>(std::move(target));
   return Ok();
 }
@@ -239,10 +244,8 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
   BELAY_TRY(FileStat before, fs_.Stat(file));
   if (before.type != FileType::kRegular) return SysError(ELOOP, "open");
   auto left_out = [&](Skip why) {
-    e.kind = CacheKind::kNone;
-    e.why = why;
+    LeaveOut(e, why);
     e.print = Fingerprint(before, key_);
-    e.flags |= CacheEntry::kRacy;
     return Ok();
   };
   if (IsLate(before)) return left_out(Skip::kChangedLate);
@@ -308,13 +311,7 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
   if (!xattrs.empty()) capture.aux = std::make_unique<std::string>(std::move(xattrs));
   e.id = id;
   e.size = length;
-  e.print = Fingerprint(before, key_);
-  e.mode = static_cast<uint16_t>(before.mode);
-  e.uid = before.uid;
-  e.gid = before.gid;
-  e.why = Skip::kNone;
-  e.flags &= static_cast<uint8_t>(~CacheEntry::kRacy);
-  if (IsRacy(before, now)) e.flags |= CacheEntry::kRacy;
+  Settle(e, before, Fingerprint(before, key_), now);
   return Ok();
 }
 

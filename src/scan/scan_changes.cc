@@ -15,17 +15,7 @@ class TreeCounter {
 
   void Count(std::string_view path, Change change) {
     if (visit_) visit_(path, change);
-    switch (change) {
-      case Change::kAdded:
-        ++counts_.added;
-        break;
-      case Change::kModified:
-        ++counts_.modified;
-        break;
-      case Change::kDeleted:
-        ++counts_.deleted;
-        break;
-    }
+    counts_.Add(change);
   }
   // A directory counts by what is in it, an empty one by itself. `gone`: it is known
   // not to be there; else it may only be covered no longer.

@@ -48,17 +48,7 @@ class Differ {
 
   void Count(const std::string& path, Change change) {
     if (visit_) visit_(path, change);
-    switch (change) {
-      case Change::kAdded:
-        ++counts_.added;
-        break;
-      case Change::kModified:
-        ++counts_.modified;
-        break;
-      case Change::kDeleted:
-        ++counts_.deleted;
-        break;
-    }
+    counts_.Add(change);
   }
 
   void Whole(const std::string& path, const TreeEntry& entry, Change change) {
