@@ -51,27 +51,19 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
   }
   json.EndArray();
   json.Key("retitled").Uint(plan.retitled);
-  json.Key("shared").BeginArray();
-  for (const SharedContent& shared : plan.shared) {
-    json.BeginObject();
-    json.Key("path").PathValue(shared.path);
-    json.Key("root").PathValue(shared.root);
-    json.Key("also").PathValue(shared.also);
-    json.Key("kept").Bool(!request.everywhere);
-    json.Key("part").Bool(shared.part);
-    json.EndObject();
+  for (const bool before : {false, true}) {
+    json.Key(before ? "purged_before" : "shared").BeginArray();
+    for (const SharedContent& shared : before ? plan.purged_before : plan.shared) {
+      json.BeginObject();
+      json.Key("path").PathValue(shared.path);
+      json.Key("root").PathValue(shared.root);
+      json.Key("also").PathValue(shared.also);
+      if (!before) json.Key("kept").Bool(!request.everywhere);
+      json.Key("part").Bool(shared.part);
+      json.EndObject();
+    }
+    json.EndArray();
   }
-  json.EndArray();
-  json.Key("purged_before").BeginArray();
-  for (const SharedContent& shared : plan.purged_before) {
-    json.BeginObject();
-    json.Key("path").PathValue(shared.path);
-    json.Key("root").PathValue(shared.root);
-    json.Key("also").PathValue(shared.also);
-    json.Key("part").Bool(shared.part);
-    json.EndObject();
-  }
-  json.EndArray();
   json.Key("on_disk").Bool(plan.on_disk);
   auto list = [&](std::string_view key, const std::vector<std::string>& names) {
     json.Key(key).BeginArray();
