@@ -335,8 +335,8 @@ class Purger {
     plan.checkpoints = checkpoints.size();
     plan.pinned = pinned.size();
     plan_ = std::move(plan);
+    if (dropped_.empty()) return Ok();
     FindWhoQuotes();
-    if (dropped_.empty() && retitled_.empty()) return Ok();
 
     BELAY_TRY(Inventory inventory, TakeInventory(store_));
     Marker theirs(store_, inventory), others(store_, inventory);
