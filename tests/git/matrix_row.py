@@ -31,8 +31,11 @@ def commit(w, subject="agent", name="edit.txt"):
     return w.git("rev-parse", "HEAD")
 
 
-def expire(w):
-    w.git("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
+def prune(w, *refs):
+    """Takes away what no ref leads to. Lists of stashes are reflogs, too, which git would
+    empty with the others (--all): those that a test does not name stay."""
+    refs = refs or ("HEAD", *w.git("for-each-ref", "--format=%(refname)", "refs/heads").split())
+    w.git("reflog", "expire", "--expire=now", "--expire-unreachable=now", *refs)
     w.git("gc", "-q", "--prune=now")
 
 

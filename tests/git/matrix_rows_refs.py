@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from matrix_row import begin, commit, expire, row, safety_refs, there_and_back
+from matrix_row import begin, commit, prune, row, safety_refs, there_and_back
 from matrix_world import expect, expect_same, expect_same_map
 
 # --- which commits may be taken back ----------------------------------------------------
@@ -203,7 +203,7 @@ def commits_taken_back_are_listed_and_survive(w):
     for commit_id in ids:
         reached = w.try_git("merge-base", "--is-ancestor", commit_id, named[0])
         expect(reached.returncode == 0, f"{named[0]} does not lead to {commit_id}")
-    expire(w)
+    prune(w)
     for commit_id in ids:
         expect(w.try_git("cat-file", "-e", commit_id).returncode == 0,
                f"{commit_id} did not survive gc --prune=now")
@@ -224,7 +224,7 @@ def what_only_the_index_had_survives_until_undo(w):
     before = w.record()
     w.belay("rollback", "start", "--yes")
     expect_same("rollback", start, w.record())
-    expire(w)
+    prune(w)
     w.belay("undo")
     expect_same("undo after gc", before, w.record())
 
@@ -238,7 +238,7 @@ def stash_of_the_agent_survives_until_undo(w):
     before = w.record()
     w.belay("rollback", "start", "--yes")
     expect_same("rollback", start, w.record())
-    expire(w)
+    prune(w)
     w.belay("undo")
     expect_same("undo after gc", before, w.record())
 
@@ -252,7 +252,7 @@ def branch_of_the_agent_stays_or_comes_back(w):
     w.git("switch", "-q", "main")
     w.append("edit.txt", "agent\n")
     w.belay("rollback", "start", "--yes")
-    expire(w)
+    prune(w)
     expect(w.try_git("cat-file", "-e", head).returncode == 0, "the agent's commit is lost")
 
 
@@ -268,7 +268,7 @@ def commit_on_another_branch_survives(w):
     before = w.record()
     w.belay("rollback", "start", "--yes")
     expect_same("rollback", start, w.record())
-    expire(w)
+    prune(w)
     expect(w.try_git("cat-file", "-e", head).returncode == 0, "the agent's commit is lost")
     w.belay("undo")
     expect_same("undo after gc", before, w.record())
@@ -413,7 +413,7 @@ def cleared_stashes_come_back_after_gc(w):
     three_stashes(w)
     start = begin(w)
     w.git("stash", "clear")
-    expire(w)
+    prune(w, "--all")
     w.append("edit.txt", "agent\n")
     done = w.belay("rollback", "start", "--yes")
     now = w.record()
@@ -449,8 +449,9 @@ def deleted_branches_in_directories_are_made_again(w):
     w.append("edit.txt", "agent\n")
     before = w.record()
     done = w.belay("rollback", "start", "--yes", rc=(0, 1))
+    expect("refs/heads/a/b/c" in w.record().refs() or "a/b/c" in done.err,
+           f"the branch is not back, and that is not said: {done}")
     if done.rc == 0:
-        expect("refs/heads/a/b/c" in w.record().refs(), "the branch is not back")
         expect_same_map("files", start["files"], w.files()[0])
         w.belay("undo")
     expect_same("as before", before, w.record())
@@ -491,7 +492,7 @@ def pruned_commit_brings_files_back(w):
     head = w.git("rev-parse", "HEAD")
     w.git("stash", "clear")
     w.git("reset", "-q", "--hard", "HEAD~1")
-    expire(w)
+    prune(w, "--all")
     expect(w.try_git("cat-file", "-e", head).returncode != 0, "git still has it")
     w.append("edit.txt", "agent\n")
     before = w.record()
@@ -506,36 +507,40 @@ def pruned_commit_brings_files_back(w):
 
 @row("staged")
 def staged_content_survives_gc(w):
+    w.git("stash", "clear")
     start = begin(w)
     w.git("reset", "-q", "--hard")
-    expire(w)
+    prune(w, "--all")
     w.append("edit.txt", "agent\n")
     there_and_back(w, start)
 
 
 @row("both")
 def staged_content_that_no_file_has_survives_gc(w):
+    w.git("stash", "clear")
     start = begin(w)
     w.git("reset", "-q", "--hard")
-    expire(w)
+    prune(w, "--all")
     w.append("edit.txt", "agent\n")
     there_and_back(w, start)
 
 
 @row("conflict")
 def conflict_survives_gc(w):
+    w.git("stash", "clear")
     start = begin(w)
     w.git("merge", "--abort")
-    expire(w)
+    prune(w, "--all")
     w.append("edit.txt", "agent\n")
     there_and_back(w, start)
 
 
 @row("sha256")
 def staged_sha256_content_survives_gc(w):
+    w.git("stash", "clear")
     start = begin(w)
     w.git("reset", "-q", "--hard")
-    expire(w)
+    prune(w, "--all")
     w.append("edit.txt", "agent\n")
     there_and_back(w, start)
 
@@ -545,8 +550,9 @@ def staged_content_that_was_packed_survives_gc(w):
     """Objects that only the index names may be in a pack already."""
     w.git("gc", "-q")
     w.git("repack", "-qadk")
+    w.git("stash", "clear")
     start = begin(w)
     w.git("reset", "-q", "--hard")
-    expire(w)
+    prune(w, "--all")
     w.append("edit.txt", "agent\n")
     there_and_back(w, start)
