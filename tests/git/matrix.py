@@ -35,6 +35,7 @@ import traceback
 
 import matrix_row
 import matrix_rows_refs  # noqa: F401  (adds its rows)
+import matrix_rows_repos  # noqa: F401
 import matrix_rows_state  # noqa: F401
 import matrix_situations
 from matrix_world import (Failed, Refused, World, expect, expect_same, expect_same_map)

@@ -255,16 +255,17 @@ class World:
 
     # --- Belay --------------------------------------------------------------------------
 
+    def belay_variables(self, **more):
+        return {"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C", "TZ": "UTC",
+                "TERM": "dumb", "BELAY_HOME": str(self.dir / "store"),
+                "GIT_CONFIG_NOSYSTEM": "1", **self.extra, **more}
+
     def belay(self, *words, rc=0, **variables):
         """Runs Belay in the root. `rc` is the exit code it must have, a tuple of them, or
         None for any. No trap may have been sprung."""
         for mark in self.marks.glob("*") if self.marks.is_dir() else ():
             mark.unlink()
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C", "TZ": "UTC",
-               "TERM": "dumb", "BELAY_HOME": str(self.dir / "store"),
-               "GIT_CONFIG_NOSYSTEM": "1"}
-        env.update(self.extra)
-        env.update(variables)
+        env = self.belay_variables(**variables)
         cwd = self.repo if self.repo.is_dir() else self.dir
         try:
             done = subprocess.run([self.program, *words], cwd=cwd, env=env,
