@@ -72,7 +72,8 @@ StateParts StateFacts::Of(const ObjectId& id) {
 namespace {
 
 // Of the repository whose work tree the root is, or is in; null without one.
-void WriteGit(JsonWriter& json, std::string_view root_path, const GitRecord* record) {
+void WriteGit(JsonWriter& json, std::string_view root_path, const GitRecord* record,
+              const GitStaged* staged) {
   const GitRepoRecord* git = record != nullptr ? record->Find("") : nullptr;
   if (git == nullptr) {
     json.Null();
@@ -91,8 +92,19 @@ void WriteGit(JsonWriter& json, std::string_view root_path, const GitRecord* rec
   text("branch", git->head_ref.starts_with(kBranch)
                      ? std::string_view(git->head_ref).substr(kBranch.size())
                      : std::string_view(git->head_ref));
-  json.Key("staged").Null();
-  json.Key("dirty").Null();
+  json.Key("staged");
+  if (staged != nullptr && staged->paths) {
+    json.BeginArray();
+    for (const std::string& path : *staged->paths) json.PathValue(path);
+    json.EndArray();
+  } else {
+    json.Null();
+  }
+  json.Key("dirty");
+  if (staged != nullptr && staged->dirty)
+    json.Bool(*staged->dirty);
+  else
+    json.Null();
   text("in_progress", git->in_progress);
   json.Key("ref").Null();
   json.Key("worktree").PathValue(root_path);
@@ -161,7 +173,7 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("stored_bytes").Uint(c.stored_bytes);
   json.Key("took_ms").Double(static_cast<double>(c.took_us) / 1000.0);
   json.Key("git");
-  WriteGit(json, root_path, parts.git);
+  WriteGit(json, root_path, parts.git, parts.staged);
   json.Key("skipped").BeginArray();
   for (const SkippedPath& path : parts.skipped) {
     if (IsHeld(path.why)) continue;

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "cli/args.h"
-#include "core/git_record.h"
+#include "core/git_staged.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
 
@@ -17,7 +17,8 @@ namespace belay {
 struct StateParts {
   ObjectId tree;  // zero: the state cannot be read
   std::span<const SkippedPath> skipped = {};
-  const GitRecord* git = nullptr;  // none: it is not known, or there is none
+  const GitRecord* git = nullptr;     // none: it is not known, or there is none
+  const GitStaged* staged = nullptr;  // none: nobody worked it out
 };
 
 // `number` is the place in `belay list`, 1 = newest. `more` writes fields of its own at

@@ -89,8 +89,12 @@ Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
 }  // namespace
 
 ExitCode CmdRollback(CommandContext& ctx) {
-  if (auto git = ctx.args.value("--git"); git && *git != "keep")
-    return ctx.term.NotYet(StrCat("belay rollback --git ", *git));
+  GitChoice git{.switch_branch = ctx.args.has("--switch"),
+                .nested = ctx.args.has("--git-nested")};
+  const auto action = ctx.args.value("--git");
+  if (action && *action != "reset" && *action != "revert" && *action != "keep")
+    return ctx.term.FailUsage(
+        StrCat("--git takes reset, revert or keep, not ", EscapeForDisplay(*action)));
   if (ctx.args.has("--exact") && ctx.args.has("--keep-outside"))
     return ctx.term.FailUsage("--exact and --keep-outside exclude each other");
   if (IsNow(ctx.args.positional()[0]))
@@ -116,6 +120,11 @@ ExitCode CmdRollback(CommandContext& ctx) {
   const bool of_paths = !request.plan.select.empty();
   request.plan.delete_ignored = ctx.args.has("--delete-ignored");
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
+  git.action = !action               ? settings.settings.git_action
+               : *action == "reset"  ? GitAction::kReset
+               : *action == "revert" ? GitAction::kRevert
+                                     : GitAction::kKeep;
+  request.git_choice = git;
   request.force = ctx.args.has("--force");
   request.preserve_times = ctx.args.has("--preserve-times");
   Progress progress(ctx.term, root->opened->clock, "looking");
@@ -137,11 +146,11 @@ ExitCode CmdRollback(CommandContext& ctx) {
     const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
     if (ctx.term.json())
       return Show(ctx, *preview, checkpoint,
-                  dry || preview->plan.changes.empty() ? CodeFor(preview->plan)
+                  dry || preview->plan.moves_nothing() ? CodeFor(preview->plan)
                                                        : ExitCode::kProblem);
     WarnAbout(ctx.term, *preview);
     WarnAboutMissing(ctx.term, *preview, checkpoint);
-    if (preview->plan.changes.empty())
+    if (preview->plan.moves_nothing())
       return NothingDone(ctx, *preview, checkpoint, of_paths);
     ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
                         AffectedText(preview->plan), "\n",
@@ -185,6 +194,8 @@ ExitCode CmdRollback(CommandContext& ctx) {
   ctx.term.Say(StrCat("rolled back ", AffectedText(done->plan), " to ",
                       TargetText(checkpoint), "; undo with `belay undo`"));
   if (!agreed) SayDeleted(ctx.term, done->plan);
+  for (const std::string& line : GitPlanText(done->plan.git))
+    ctx.term.Say(StrCat("  ", line));
   if (!done->plan.kept.empty() && !ctx.term.quiet())
     ctx.term.Out(KeptText(done->plan, ctx.term.verbose()));
   return CodeFor(done->plan);

@@ -42,6 +42,7 @@ struct Details {
   StateView view;
   std::vector<SkippedPath> skipped;
   GitRecord git;
+  GitStaged staged;
   std::optional<std::string> before;  // id of the checkpoint it is compared with
   std::vector<ChangedPath> changed;
   std::vector<std::string> purged;  // paths it had, by path
@@ -284,6 +285,8 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
   if (!marks.empty()) page.Field("marks", marks);
   for (const GitRepoRecord& repo : d.git.repositories)
     page.Field(repo.path.empty() ? "git" : "nested git", GitText(repo));
+  if (d.staged.paths && !d.staged.paths->empty())
+    page.Field("staged", CountText(d.staged.paths->size(), "path"));
   if (d.view.rules) {
     const RulesRecord& rules = *d.view.rules;
     std::string text = StrCat(
@@ -342,6 +345,13 @@ ExitCode CmdShow(CommandContext& ctx) {
   if (!found.ok()) return ctx.term.Fail(found.error());
   auto details = Collect(*root, std::move(*found));
   if (!details.ok()) return ctx.term.Fail(details.error());
+  if (const GitRepoRecord* git = details->git.Find(""); git != nullptr) {
+    auto repository = OpenRepositoryAt(ctx.fs, root->path, ctx.env.git);
+    if (repository.ok() && *repository)
+      details->staged =
+          LookAtStaged(root->store(), **repository, *git, details->view.state.tree,
+                       GitPlacesOf(ctx.env).ask);
+  }
   for (const std::string& trouble : details->trouble) ctx.term.Warn(trouble);
   if (ctx.term.json()) {
     JsonWriter json;
@@ -350,8 +360,8 @@ ExitCode CmdShow(CommandContext& ctx) {
     if (!taken_back.ok()) return ctx.term.Fail(taken_back.error());
     WriteCheckpoint(
         details->found.entry, details->found.number, root->root.path,
-        {details->view.state.tree, details->skipped, &details->git}, json,
-        [&](JsonWriter& more) { WriteMore(*details, more); }, *taken_back);
+        {details->view.state.tree, details->skipped, &details->git, &details->staged},
+        json, [&](JsonWriter& more) { WriteMore(*details, more); }, *taken_back);
     ctx.term.OutJson(json);
   } else {
     ShowText(ctx.term, *details, root->root.path);

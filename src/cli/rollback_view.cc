@@ -116,7 +116,11 @@ std::string AffectedText(const Plan& plan) {
   uint64_t files = 0, dirs = 0;
   for (const Step& step : StepsOf(plan.changes))
     ++(IsDirectoryStep(step) ? dirs : files);
-  return CountsText(files, dirs);
+  if (plan.moves_nothing()) return CountsText(files, dirs);
+  const bool git = std::ranges::any_of(
+      plan.git, [](const GitPlan& one) { return !one.move.changes.empty(); });
+  if (git && plan.changes.empty()) return "git";
+  return StrCat(CountsText(files, dirs), git ? " and git" : "");
 }
 
 std::string PlanText(const Plan& plan, bool all) {
@@ -154,6 +158,7 @@ std::string PlanText(const Plan& plan, bool all) {
       out += StrCat("    ... and ", std::to_string(count - kShown),
                     " more (all of them with -v)\n");
   }
+  for (const std::string& line : GitPlanText(plan.git)) out += StrCat("  ", line, "\n");
   return out + KeptText(plan, all);
 }
 
@@ -223,6 +228,47 @@ void WarnAbout(Terminal& term, const Outcome& outcome) {
                      EscapeText(outcome.raced->description)));
 }
 
+namespace {
+
+void WriteGit(const std::vector<GitPlan>& plans, JsonWriter& json) {
+  const GitPlan* top = nullptr;
+  for (const GitPlan& plan : plans)
+    if (plan.path.empty() && !plan.none) top = &plan;
+  auto text = [&](std::string_view key, std::string_view value) {
+    json.Key(key);
+    if (value.empty())
+      json.Null();
+    else
+      json.PathValue(value);
+  };
+  json.Key("git").BeginObject();
+  const bool moves = top != nullptr && !top->move.changes.empty();
+  json.Key("action").String(top == nullptr                      ? "none"
+                            : !moves                            ? "keep"
+                            : top->action == GitAction::kRevert ? "revert"
+                                                                : "reset");
+  text("from", top == nullptr ? "" : top->from);
+  text("to", top == nullptr ? "" : moves ? top->to : top->from);
+  json.Key("commits").BeginArray();
+  if (moves)
+    for (const std::string& commit : top->commits) json.PathValue(commit);
+  json.EndArray();
+  text("safety_ref", moves ? top->safety_ref : "");
+  json.Key("nested").BeginArray();
+  for (const GitPlan& plan : plans) {
+    if (plan.path.empty() || plan.move.changes.empty()) continue;
+    json.BeginObject();
+    json.Key("path").PathValue(plan.path);
+    text("from", plan.from);
+    text("to", plan.to);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+}
+
+}  // namespace
+
 void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
                   JsonWriter& json) {
   json.BeginObject();
@@ -270,12 +316,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   }
   json.EndArray();
   json.Key("outside").BeginArray().EndArray();
-  json.Key("git").BeginObject();
-  json.Key("action").String("none");
-  json.Key("from").Null();
-  json.Key("to").Null();
-  json.Key("commits").BeginArray().EndArray();
-  json.EndObject();
+  WriteGit(outcome.plan.git, json);
   json.Key("chat").Null();
   json.Key("conflicts").BeginArray();
   for (const Conflict& conflict : outcome.conflicts) {

@@ -17,7 +17,8 @@ constexpr uint64_t kRepository = 1;
 // Of a repository.
 constexpr uint64_t kPath = 1, kFlags = 2, kHeadRef = 3, kHead = 4, kInProgress = 5,
                    kOwn = 6, kIndex = 7, kIndexTime = 8, kIndexDigest = 9,
-                   kStashLog = 10, kRefs = 11, kObjects = 12, kTrouble = 13;
+                   kStashLog = 10, kRefs = 11, kObjects = 12, kTrouble = 13,
+                   kDetached = 14;
 constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4;
 // Of a file.
 constexpr uint64_t kName = 1, kId = 2, kSize = 3, kMode = 4;
@@ -103,6 +104,8 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
   BELAY_TRY(auto objects, OneId(f, kObjects));
   out.objects = objects.value_or(ObjectId());
   out.trouble = f.Text(kTrouble).value_or("");
+  out.detached = f.Text(kDetached).value_or("");
+  if (out.detached.find_first_of("\n\r") != std::string::npos) return Bad();
   return out;
 }
 
@@ -147,6 +150,7 @@ Node EncodeGitRecord(const GitRecord& record) {
     refer(repo.refs);
     refer(repo.objects, ObjectType::kTree);
     if (!repo.trouble.empty()) f.Add(kTrouble, repo.trouble);
+    if (!repo.detached.empty()) f.Add(kDetached, repo.detached);
     node.fields.AddNested(kRepository, f);
   }
   std::ranges::sort(refs);
@@ -186,6 +190,20 @@ Result<Tree> LoadGitObjects(Store& store, const GitRepoRecord& record) {
     if (!IsGitHex(entry.name, record.hash) || entry.kind != EntryKind::kFile)
       return Bad();
   return tree;
+}
+
+Result<std::vector<NamedEntry>> LoadGitIndex(Store& store,
+                                             const GitRepoRecord& record) {
+  std::vector<NamedEntry> out;
+  if (!record.index) return out;
+  BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndex));
+  BELAY_TRY(IndexEntries entries, ReadIndexEntries(bytes, record.hash, &out));
+  auto shared = std::ranges::find(record.own, entries.shared, &GitKept::name);
+  if (entries.shared.empty() || shared == record.own.end()) return out;
+  BELAY_TRY(Bytes base, store.ReadContentBytes(shared->id, kMaxIndex));
+  auto more = ReadIndexEntries(base, record.hash, &out);
+  if (!more.ok()) return std::move(more).error();
+  return out;
 }
 
 namespace {
@@ -235,6 +253,25 @@ std::string DescribeGitChange(const GitRecord& before, const GitRecord& now) {
 namespace {
 
 Name CacheName(const RootId& root) { return Name::Literal(root.text() + ".git"); }
+
+// The last line of HEAD's log that says where it was moved to.
+std::string DetachedBy(Fs& fs, const GitRepository& repository) {
+  constexpr std::string_view kMoving = "\tcheckout: moving from ", kTo = " to ";
+  auto log = ReadGitFile(fs, repository.git_dir, "logs/HEAD", kMaxOwnFile);
+  if (!log.ok()) return "";
+  const std::string_view text = AsText(*log);
+  const size_t at = text.rfind(kMoving);
+  if (at == std::string_view::npos) return "";
+  const size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
+  const size_t end = std::min(text.find('\n', at), text.size());
+  const size_t length = 2 * GitHashSize(repository.hash);
+  const std::string_view commit = text.substr(begin + length + 1, length);
+  const std::string_view moved =
+      text.substr(at + kMoving.size(), end - at - kMoving.size());
+  const size_t to = moved.rfind(kTo);
+  if (to == std::string_view::npos || !IsGitHex(commit, repository.hash)) return "";
+  return std::string(commit) + " " + std::string(moved.substr(to + kTo.size()));
+}
 
 struct Kept {
   GitKept kept;
@@ -298,17 +335,19 @@ Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
 }  // namespace
 
 Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
-                                          const GitLook& look,
+                                          const GitLook& look, bool above,
                                           const GitRepoRecord* before, ScanSink& sink) {
   Fs& fs = store_.fs();
   GitRepoRecord out;
   out.hash = repository.hash;
   out.linked = repository.git_dir != repository.common_dir;
+  out.above = above;
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
   std::string shared;
   std::vector<std::string> blobs;
-  if (look.index) {
+  // Of one that reaches above the root nothing is put back: the rest of it is not here.
+  if (look.index && !above) {
     const ObjectId known =
         before != nullptr && before->index ? before->index->id : ObjectId();
     BELAY_TRY(Bytes bytes,
@@ -358,6 +397,7 @@ Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
     out.own.push_back(std::move(kept.kept));
   }
   out.in_progress = GitInProgress(names);
+  if (out.head_ref.empty()) out.detached = DetachedBy(fs, repository);
   BELAY_TRY(GitRefs refs, ReadGitRefs(fs, repository, look));
   if (!out.head_ref.empty())
     if (auto found = refs.find(out.head_ref);
@@ -479,8 +519,10 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
   bool still = true;
   for (Seen& one : seen) {
     GitRepoRecord repo;
+    const bool above = one.path.empty() && one.repository->work_tree != root_;
     for (int tries = 0; one.failed.empty() && tries < kLooks; ++tries) {
-      auto captured = Capture(*one.repository, one.look, before.Find(one.path), sink);
+      auto captured =
+          Capture(*one.repository, one.look, above, before.Find(one.path), sink);
       // Git replaces its files as a whole; between two of them it may be half-way.
       auto again = look(*one.repository);
       const bool same = again.ok() && again->print == one.look.print;
@@ -494,7 +536,7 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
       if (again.ok()) one.look = std::move(*again);
     }
     repo.path = one.path;
-    repo.above = one.path.empty() && one.repository->work_tree != root_;
+    repo.above = above;
     if (!one.failed.empty()) repo.trouble = one.failed;
     if (released_ns != 0 && one.look.newest_ns >= released_ns)
       repo.trouble = "it changed after the checkpoint was no longer waited for";

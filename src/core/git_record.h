@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "git/index_entries.h"
 #include "git/state_files.h"
 #include "scan/scan.h"
 #include "store/heads.h"
@@ -39,11 +40,14 @@ struct GitKept {
 struct GitRepoRecord {
   std::string path;  // of the work tree, from the root on; "": the root itself
   GitHash hash = GitHash::kSha1;
-  bool linked = false;       // a linked work tree: refs and stash are shared
-  bool above = false;        // the top of the work tree is above the root
-  std::string head_ref;      // "refs/heads/main"; empty: detached
-  std::string head;          // commit, hex; empty: none yet
-  std::string in_progress;   // "merge", "rebase", ...
+  bool linked = false;      // a linked work tree: refs and stash are shared
+  bool above = false;       // the top of the work tree is above the root
+  std::string head_ref;     // "refs/heads/main"; empty: detached
+  std::string head;         // commit, hex; empty: none yet
+  std::string in_progress;  // "merge", "rebase", ...
+  // Of a detached HEAD: where its log says that it came to, "COMMIT NAME"; git tells
+  // people "detached from NAME" by it.
+  std::string detached;
   std::vector<GitKept> own;  // in the git directory, by name; HEAD among them
   std::optional<GitKept> index;
   int64_t index_mtime_ns = 0;
@@ -69,6 +73,9 @@ Result<GitRecord> LoadGitRecord(Store& store, const ObjectId& git);
 Result<GitRefs> LoadGitRefs(Store& store, const GitRepoRecord& record);
 // Named by git's object in hex, rising: its content.
 Result<Tree> LoadGitObjects(Store& store, const GitRepoRecord& record);
+
+// What the index of a record names, shared part included; of a split one in no order.
+Result<std::vector<NamedEntry>> LoadGitIndex(Store& store, const GitRepoRecord& record);
 
 // What a person would say changed in git from one to the other: "main moved to
 // abc1234"; empty when nothing did.
@@ -100,7 +107,8 @@ class GitCapture {
   };
   std::optional<Cached> LoadCache();
   Result<GitRepoRecord> Capture(const GitRepository& repository, const GitLook& look,
-                                const GitRepoRecord* before, ScanSink& sink);
+                                bool above, const GitRepoRecord* before,
+                                ScanSink& sink);
 
   Store& store_;
   const AbsPath& root_;

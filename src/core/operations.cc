@@ -8,7 +8,8 @@ namespace belay {
 namespace {
 
 constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
-                   kFlags = 6, kPaths = 7, kLabel = 8, kTookUs = 9;
+                   kFlags = 6, kPaths = 7, kLabel = 8, kTookUs = 9, kGitBefore = 13,
+                   kGitAfter = 14;
 constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4;
 
 Error Bad(std::string_view what) {
@@ -55,6 +56,12 @@ LogRecord ToRecord(const Operation& operation) {
   f.AddNumber(kPaths, operation.paths);
   if (!operation.label.empty()) f.Add(kLabel, operation.label);
   f.AddNumber(kTookUs, operation.took_us);
+  if (!operation.git_after.is_zero()) {
+    f.Add(kGitBefore, operation.git_before.span());
+    f.Add(kGitAfter, operation.git_after.span());
+    record.refs.push_back({ObjectType::kNode, operation.git_before});
+    record.refs.push_back({ObjectType::kNode, operation.git_after});
+  }
   return record;
 }
 
@@ -87,6 +94,10 @@ Result<Operation> ToOperation(const LogRecord& record) {
   out.paths = record.fields.Number(kPaths).value_or(0);
   out.label = record.fields.Text(kLabel).value_or("");
   out.took_us = record.fields.Number(kTookUs).value_or(0);
+  for (auto [tag, into] :
+       {std::pair(kGitBefore, &out.git_before), std::pair(kGitAfter, &out.git_after)})
+    if (auto ids = record.fields.All(tag); ids.size() == 1 && ids[0].size() == 32)
+      *into = ObjectId::FromSpan(ids[0]);
   return out;
 }
 

@@ -32,8 +32,11 @@ struct Operation {
   bool paths_only = false;              // of a rollback: not the whole tree
   bool out_of_order = false;            // an undo of one that was not the newest
   bool recovered = false;               // finished after an interruption
-  uint64_t paths = 0;                   // how many it changed
-  std::string label = {};               // of the target, for people
+  // The repositories that moved along, as they were and as they were left (git record
+  // nodes); zero: none did.
+  ObjectId git_before = {}, git_after = {};
+  uint64_t paths = 0;      // how many it changed
+  std::string label = {};  // of the target, for people
   uint64_t took_us = 0;
   bool released = false;  // beyond the horizon: it can no longer be undone
   bool operator==(const Operation&) const = default;

@@ -2,96 +2,26 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <map>
 
 #include "base/escape.h"
 #include "base/mutant.h"
-#include "base/subprocess.h"
+#include "git/run_git.h"
 
 namespace belay {
 
 namespace {
 
-constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr uint32_t kTreeMode = 0040000;
 
-Result<AbsPath> FindGit(Fs& fs, std::string_view path) {
-  std::string_view rest = path.empty() ? kUsualPath : path;
-  while (!rest.empty()) {
-    size_t colon = rest.find(':');
-    std::string_view part = rest.substr(0, colon);
-    rest =
-        colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
-    // Relative directories depend on where we are; a program found there is not git.
-    if (!part.starts_with('/')) continue;
-    auto dir = AbsPath::Resolve(AbsPath::Literal("/"), part);
-    if (!dir.ok()) continue;
-    AbsPath program = dir->Join(RelPath::Literal("git"));
-    auto real = fs.RealPath(program);
-    if (!real.ok() || real->is_root()) continue;
-    auto parent = fs.OpenDir(real->parent());
-    if (!parent.ok()) continue;
-    RelPath below = RelPath::Literal(std::string_view(real->bytes()).substr(1));
-    auto stat = fs.StatAt(*parent, below.basename());
-    if (stat.ok() && stat->type == FileType::kRegular && (stat->mode & 0111) != 0)
-      return program;
-  }
-  return Error(Errc::kNotFound,
-               "git is needed to read this repository's index, and is not installed")
-      .WithHint(
-          "install git, or make the index a plain one: git sparse-checkout "
-          "reapply --no-sparse-index");
-}
-
-// Runs git for one repository, all runs together within the deadline.
+// Asks git about one repository.
 class Git {
  public:
-  Git(AbsPath program, const GitRepository& repository, const AskGitOptions& options)
-      : program_(std::move(program)),
-        repository_(repository),
-        options_(options),
-        deadline_(std::chrono::steady_clock::now() +
-                  std::chrono::milliseconds(options.timeout_ms)) {}
+  Git(GitRunner runner, const GitRepository& repository, const AskGitOptions& options)
+      : runner_(std::move(runner)), repository_(repository), options_(options) {}
 
   Result<std::string> Run(const std::vector<std::string>& command, std::string input) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline_ - std::chrono::steady_clock::now());
-    ProcessOptions process{.program = program_};
-    process.directory = repository_.work_tree;
-    process.timeout_ms = std::max<int64_t>(left.count(), 1);
-    process.output_cap = options_.output_cap;
-    process.input = std::move(input);
-    process.environment = {
-        "PATH=" + (options_.path.empty() ? std::string(kUsualPath) : options_.path),
-        "LC_ALL=C",
-        "HOME=/nonexistent",
-        "GIT_CONFIG_NOSYSTEM=1",
-        "GIT_CONFIG_SYSTEM=/dev/null",
-        "GIT_CONFIG_GLOBAL=/dev/null",
-        "GIT_ATTR_NOSYSTEM=1",
-        "GIT_OPTIONAL_LOCKS=0",
-        // A partial clone must not fetch: git 2.45 has a switch, older ones find no
-        // transport that they may use.
-        "GIT_NO_LAZY_FETCH=1",
-        "GIT_ALLOW_PROTOCOL=none",
-        "GIT_TERMINAL_PROMPT=0",
-        "GIT_DIR=" + repository_.git_dir.bytes(),
-        "GIT_WORK_TREE=" + repository_.work_tree.bytes(),
-    };
-    if (BELAY_MUTANT("git-ask-fetches")) {
-      std::erase(process.environment, "GIT_NO_LAZY_FETCH=1");
-      std::erase(process.environment, "GIT_ALLOW_PROTOCOL=none");
-    }
-    process.arguments = {"--no-pager", "--no-replace-objects"};
-    for (const char* setting :
-         {"core.fsmonitor=false", "core.hooksPath=/dev/null",
-          "core.untrackedCache=false", "core.splitIndex=false", "core.pager=cat",
-          "credential.helper=", "safe.directory=*"}) {
-      process.arguments.insert(process.arguments.end(), {"-c", setting});
-    }
-    process.arguments.insert(process.arguments.end(), command.begin(), command.end());
-    BELAY_TRY(ProcessResult result, RunProcess(process));
+    BELAY_TRY(ProcessResult result, runner_.Try(command, std::move(input)));
     if (result.end == ProcessResult::End::kTimedOut)
       return Error(Errc::kBusy, "git did not answer within " +
                                     std::to_string(options_.timeout_ms) + " ms");
@@ -117,10 +47,9 @@ class Git {
   size_t hash_size() const { return GitHashSize(repository_.hash); }
 
  private:
-  AbsPath program_;
+  GitRunner runner_;
   const GitRepository& repository_;
   const AskGitOptions& options_;
-  std::chrono::steady_clock::time_point deadline_;
 };
 
 struct Item {
@@ -256,8 +185,14 @@ Result<GitIndex> ReadTracked(Fs& fs, const GitRepository& repository,
     return Error(Errc::kUnsupported,
                  "the index of " + EscapeForDisplay(repository.work_tree.bytes()) +
                      " is split and of a newer git");
-  BELAY_TRY(AbsPath program, FindGit(fs, options.path));
-  Git git(std::move(program), repository, options);
+  auto runner = GitRunner::Find(fs, repository, options);
+  if (!runner.ok())
+    return Error(Errc::kNotFound,
+                 "git is needed to read this repository's index, and is not installed")
+        .WithHint(
+            "install git, or make the index a plain one: git sparse-checkout "
+            "reapply --no-sparse-index");
+  Git git(std::move(*runner), repository, options);
   std::vector<Item> items;
   Trees trees;
   if (index.unknown_extension) {

@@ -464,7 +464,8 @@ Result<std::vector<IndexStat>> ReadIndexStats(
   return out;
 }
 
-Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash) {
+Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
+                                      std::vector<NamedEntry>* named) {
   IndexEntries out;
   Sha256 sha;
   bool sparse = false;
@@ -482,9 +483,11 @@ Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash) {
         ((more & kSkipWorkTree) != 0 ? 8 : 0) | ((more & kIntentToAdd) != 0 ? 16 : 0)));
     sha.Update(one);
     ++out.count;
+    if (named != nullptr && !entry.name.empty())
+      named->push_back({std::string(entry.name), ToHex(entry.object), entry.mode,
+                        entry.stage, (more & kIntentToAdd) != 0});
     const uint32_t kind = entry.mode & 0170000;
-    if ((kind == 0100000 || kind == 0120000) && (more & kIntentToAdd) == 0)
-      out.blobs.push_back(ToHex(entry.object));
+    if (kind == 0100000 || kind == 0120000) out.blobs.push_back(ToHex(entry.object));
     return Ok();
   };
   IndexStream stream(index, hash);

@@ -24,9 +24,20 @@ struct IndexEntries {
   std::string shared;
 };
 
+// One path of an index.
+struct NamedEntry {
+  std::string path;
+  std::string object;  // hex
+  uint32_t mode = 0;
+  unsigned stage = 0;
+  bool later = false;  // intended to be added, nothing of it is staged
+};
+
 // Of the bytes of an index file. A split or sparse index, and one with an extension
 // that we do not know, is told apart by all its bytes; of a split one `blobs` is what
 // it has itself.
-Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash);
+// `named`: where the entries themselves go, if anybody wants them.
+Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
+                                      std::vector<NamedEntry>* named = nullptr);
 
 }  // namespace belay

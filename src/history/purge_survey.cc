@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/mutant.h"
+#include "core/git_record.h"
 #include "core/purged.h"
 #include "restore/change.h"
 #include "scan/rules_record.h"
@@ -89,6 +90,7 @@ Status PurgeSurvey::FindMine(const LogRecord& record) {
       if (states_looked_at_.insert(key.id).second) BELAY_OK(MineInState(key.id));
     } else if (key.type == ObjectType::kNode) {
       BELAY_OK(MineInChanges(key.id));
+      BELAY_OK(MineInGit(key.id));
     }
   }
   return Ok();
@@ -98,6 +100,7 @@ Status PurgeSurvey::MineInState(const ObjectId& id) {
   BELAY_TRY(auto state, IfReadable(store_.GetState(id)));
   if (!state) return Ok();
   if (!state->rules.is_zero()) BELAY_OK(MineInRules(state->rules));
+  if (!state->git.is_zero()) BELAY_OK(MineInGit(state->git));
   BELAY_TRY(RelPath path, RelPath::Parse(path_));
   const std::vector<std::string_view> names = path.Components();
   ObjectId at = state->tree;
@@ -170,6 +173,31 @@ Status PurgeSurvey::MineInChanges(const ObjectId& id) {
       if (state->kind == EntryKind::kFile)
         BELAY_OK(AddMine(state->id, change.path, state->size));
       links_ |= state->kind == EntryKind::kSymlink;
+    }
+  }
+  return Ok();
+}
+
+// What was staged under the path, and may never have been in the tree.
+Status PurgeSurvey::MineInGit(const ObjectId& id) {
+  if (BELAY_MUTANT("purge-spares-what-is-staged")) return Ok();
+  if (!git_looked_at_.insert(id).second) return Ok();
+  BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
+  if (!node) return Ok();
+  auto record = DecodeGitRecord(*node);
+  if (!record.ok()) return Ok();  // not a git record
+  for (const GitRepoRecord& repo : record->repositories) {
+    if (repo.objects.is_zero()) continue;
+    BELAY_TRY(auto objects, IfReadable(LoadGitObjects(store_, repo)));
+    BELAY_TRY(auto entries, IfReadable(LoadGitIndex(store_, repo)));
+    if (!objects || !entries) continue;
+    for (const NamedEntry& entry : *entries) {
+      const std::string path = Joined(repo.path, entry.path);
+      if (!IsAtOrBelow(path, path_)) continue;
+      auto object = std::ranges::lower_bound(objects->entries, entry.object, {},
+                                             &TreeEntry::name);
+      if (object != objects->entries.end() && object->name == entry.object)
+        BELAY_OK(AddMine(object->id, path, object->size));
     }
   }
   return Ok();

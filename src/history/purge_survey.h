@@ -75,6 +75,7 @@ class PurgeSurvey {
   Status AddMine(const ObjectId& id, const std::string& path, uint64_t size);
   Status MineInChanges(const ObjectId& node);
   Status MineInRules(const ObjectId& node);
+  Status MineInGit(const ObjectId& node);
 
   Result<std::vector<ObjectId>> ChunksOf(const ObjectId& id);
   // The contents and chunks of ours that a file with this content has.
@@ -108,6 +109,7 @@ class PurgeSurvey {
   bool links_ = false;
 
   std::unordered_set<ObjectId> states_looked_at_;
+  std::unordered_set<ObjectId> git_looked_at_;
   std::set<std::pair<ObjectId, std::string>> walked_mine_;
   Memo has_any_;
   std::unordered_map<ObjectId, std::vector<ObjectId>> common_;

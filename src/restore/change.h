@@ -28,6 +28,12 @@ struct PathChange {
   bool operator==(const PathChange&) const = default;
 };
 
+// Why an undo or redo is refused.
+struct Conflict {
+  std::string path;
+  std::string what;  // "changed since", "is gone", "is there again", "is in the way"
+};
+
 // As people are shown it: "." is the root itself.
 inline std::string ShownPath(const std::string& path) {
   return path.empty() ? "." : path;

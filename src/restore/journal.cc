@@ -11,8 +11,12 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kMagic = "BELAYJN1";
+constexpr std::string_view kMagicGit = "BELAYJN2";  // repositories move along
 constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5,
-                   kRootIno = 6;
+                   kRootIno = 6, kGit = 7;
+constexpr uint64_t kGitDir = 1, kGitIno = 2, kGitChanges = 3, kGitIndex = 4,
+                   kGitBefore = 5, kGitAfter = 6, kGitLock = 7, kGitObject = 8,
+                   kGitSha256 = 9;
 constexpr uint64_t kLockedPath = 1, kLockedMode = 2;
 constexpr size_t kLimit = size_t{1} << 30;
 
@@ -35,6 +39,59 @@ Result<Fd> MakeJournals(Store& store) {
   if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
   BELAY_OK(store.fs().Sync(store.dir()));
   return OpenJournals(store);
+}
+
+Fields EncodeGitMove(const GitMove& move) {
+  Fields f;
+  f.Add(kGitDir, move.dir);
+  f.AddNumber(kGitIno, move.ino);
+  f.Add(kGitChanges, EncodeNode(EncodeChanges(move.changes)));
+  if (!move.index.empty()) {
+    f.Add(kGitIndex, move.index);
+    f.AddNumber(kGitBefore, static_cast<uint64_t>(move.index_before_ns));
+    f.AddNumber(kGitAfter, static_cast<uint64_t>(move.index_after_ns));
+  }
+  for (const std::string& lock : move.locks) f.Add(kGitLock, lock);
+  for (const GitMove::Object& object : move.objects) {
+    Bytes one;
+    ByteWriter out(one);
+    out.Raw(object.content.span());
+    out.Raw(object.hex);
+    f.Add(kGitObject, one);
+  }
+  if (move.hash == GitHash::kSha256) f.AddNumber(kGitSha256, 1);
+  return f;
+}
+
+Result<GitMove> DecodeGitMove(ByteSpan bytes) {
+  ByteReader in(bytes);
+  BELAY_TRY(Fields f, Fields::Decode(in));
+  GitMove out;
+  out.dir = f.Text(kGitDir).value_or("");
+  if (!AbsPath::Parse(out.dir).ok()) return Bad("no git directory");
+  out.ino = f.Number(kGitIno).value_or(0);
+  auto changes = f.All(kGitChanges);
+  if (changes.size() != 1) return Bad("no changes of git's");
+  BELAY_TRY(Node node, DecodeNode(changes[0]));
+  BELAY_TRY(out.changes, DecodeChanges(node));
+  out.index = f.Text(kGitIndex).value_or("");
+  out.index_before_ns = static_cast<int64_t>(f.Number(kGitBefore).value_or(0));
+  out.index_after_ns = static_cast<int64_t>(f.Number(kGitAfter).value_or(0));
+  for (ByteSpan lock : f.All(kGitLock)) {
+    std::string path(AsText(lock));
+    BELAY_OK(CheckPath(path));
+    if (!path.ends_with(".lock")) return Bad("a lock that is none");
+    out.locks.push_back(std::move(path));
+  }
+  out.hash = f.has(kGitSha256) ? GitHash::kSha256 : GitHash::kSha1;
+  for (ByteSpan one : f.All(kGitObject)) {
+    if (one.size() < 32) return Bad("an object without a name");
+    GitMove::Object object{std::string(AsText(one.subspan(32))),
+                           ObjectId::FromSpan(one.first(32))};
+    if (!IsGitHex(object.hex, out.hash)) return Bad("an object without a name");
+    out.objects.push_back(std::move(object));
+  }
+  return out;
 }
 
 }  // namespace
@@ -61,9 +118,10 @@ Bytes EncodeJournal(const Journal& journal) {
   }
   if (journal.times_ns) f.AddNumber(kTimes, static_cast<uint64_t>(*journal.times_ns));
   if (journal.root_ino != 0) f.AddNumber(kRootIno, journal.root_ino);
+  for (const GitMove& move : journal.git) f.AddNested(kGit, EncodeGitMove(move));
   Bytes out;
   ByteWriter w(out);
-  w.Raw(kMagic);
+  w.Raw(journal.git.empty() ? kMagic : kMagicGit);
   f.Encode(w);
   w.Raw(Sha256::Of(out).span());
   return out;
@@ -74,7 +132,8 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
   const ByteSpan body = bytes.first(bytes.size() - 32);
   if (Sha256::Of(body) != Hash256::FromSpan(bytes.subspan(body.size())))
     return Bad("torn or damaged");
-  if (AsText(body.first(kMagic.size())) != kMagic)
+  if (const std::string_view magic = AsText(body.first(kMagic.size()));
+      magic != kMagic && magic != kMagicGit)
     return Error(Errc::kUnsupported, "the journal was written by a newer Belay");
   ByteReader in(body.subspan(kMagic.size()));
   BELAY_TRY(Fields f, Fields::Decode(in));
@@ -99,6 +158,10 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
     locked.mode = static_cast<uint32_t>(mode);
     if (!locked.path.empty()) BELAY_OK(CheckPath(locked.path));
     out.locked.push_back(std::move(locked));
+  }
+  for (ByteSpan one : f.All(kGit)) {
+    BELAY_TRY(GitMove move, DecodeGitMove(one));
+    out.git.push_back(std::move(move));
   }
   out.root_ino = f.Number(kRootIno).value_or(0);
   if (auto times = f.Number(kTimes)) out.times_ns = static_cast<int64_t>(*times);

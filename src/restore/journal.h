@@ -30,6 +30,10 @@ struct Journal {
   std::vector<PathChange> changes;
   std::vector<Plan::Locked> locked;
   std::optional<int64_t> times_ns = {};  // what files that come back are stamped with
+  std::vector<GitMove> git = {};         // repositories that move along
+  // Of one of them, as Mover gets it: nothing is written in place, since git may be
+  // reading it, and the index keeps its time.
+  const GitMove* is_git = nullptr;
   // Inode of the root, 0 = not known: another directory may stand there when the disk
   // is not mounted.
   uint64_t root_ino = 0;

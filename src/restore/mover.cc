@@ -143,7 +143,7 @@ Status Mover::Place(size_t index, const PathState& wanted) {
 Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
                                  const PathState& to, Looker& looker) {
   if (from.kind != EntryKind::kFile || to.kind != EntryKind::kFile ||
-      !SameAttributes(from, to))
+      !SameAttributes(from, to) || journal_.is_git != nullptr)
     return false;
   BELAY_TRY(Looker::At at, looker.Parent(PathOf(index)));
   auto opened = fs_.Open(at.dir, at.name, OpenMode::ReadWrite());

@@ -191,6 +191,12 @@ Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
     if (stat.mode != wanted.mode) BELAY_OK(fs_.SetMode(file, wanted.mode));
     if (journal_.times_ns)
       BELAY_OK(fs_.SetTimes(file, *journal_.times_ns, *journal_.times_ns));
+    if (journal_.is_git != nullptr && PathOf(index) == journal_.is_git->index &&
+        !BELAY_MUTANT("git-index-loses-its-time")) {
+      const int64_t time = way_ == Way::kForward ? journal_.is_git->index_after_ns
+                                                 : journal_.is_git->index_before_ns;
+      BELAY_OK(fs_.SetTimes(file, time, time));
+    }
     BELAY_TRY(stat, fs_.Stat(file));
     written_[index] = {stat.ino, stat.size, stat.mtime_ns};
     BELAY_OK(file.Close());

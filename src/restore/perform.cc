@@ -18,6 +18,14 @@ Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& dra
             draft.writer.PutObject(ObjectType::kNode,
                                    EncodeNode(EncodeChanges(plan.changes))));
   draft.more_refs.push_back({ObjectType::kNode, changes});
+  // What git's files are moved by stays in the store, too, while the checkpoint does.
+  for (const GitPlan& git : plan.git) {
+    if (git.move.changes.empty()) continue;
+    BELAY_TRY(ObjectId of_git,
+              draft.writer.PutObject(ObjectType::kNode,
+                                     EncodeNode(EncodeChanges(git.move.changes))));
+    draft.more_refs.push_back({ObjectType::kNode, of_git});
+  }
   std::vector<Overlaid> paths;
   for (const PathChange& change : plan.uncovered)
     if (change.before) paths.push_back({change.path, *change.before});
@@ -44,6 +52,11 @@ std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
   std::vector<std::string> out;
   for (const Step& step : StepsOf(plan.changes))
     if (!known.contains(text(step))) out.push_back(text(step));
+  const std::vector<std::string> git_shown = GitPlanText(shown.git);
+  for (const std::string& line : GitPlanText(plan.git))
+    if (std::ranges::find(git_shown, line) == git_shown.end() &&
+        line.find("kept under") == std::string::npos)
+      out.push_back(line);
   return out;
 }
 
@@ -67,7 +80,7 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
     BELAY_TRY(out.plan, make(root, draft));
     if (request.shown != nullptr && !BELAY_MUTANT("do-more-than-was-shown"))
       out.unshown = StepsBeyond(*request.shown, out.plan);
-    if (out.plan.changes.empty() || !out.conflicts.empty() || !out.unshown.empty()) {
+    if (out.plan.moves_nothing() || !out.conflicts.empty() || !out.unshown.empty()) {
       draft.publish = false;
       return Ok();
     }
@@ -98,12 +111,15 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
       return Ok();
     };
     BELAY_TRY(auto ignored, CaptureCheckpoint(store, capture));
-    if (out.plan.changes.empty()) return out;
+    if (out.plan.moves_nothing()) return out;
   }
 
   Journal journal;
   journal.operation = std::move(operation);
-  journal.operation.id = RecordId(store.random().NewId());
+  if (journal.operation.id.is_zero())
+    journal.operation.id = RecordId(store.random().NewId());
+  journal.operation.git_before = out.plan.git_before;
+  journal.operation.git_after = out.plan.git_after;
   journal.operation.root = request.root.id;
   journal.operation.made_ms = store.clock().WallMillis();
   if (out.safety) journal.operation.safety = out.safety->id;
@@ -112,6 +128,8 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
       static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   journal.stage = StageName(journal.operation.id);
   journal.changes = out.plan.changes;
+  for (const GitPlan& plan : out.plan.git)
+    if (!plan.move.changes.empty()) journal.git.push_back(plan.move);
   journal.locked = out.plan.locked;
   journal.times_ns = times_ns;
   BELAY_TRY(FileStat root_stat, store.fs().Stat(root));
@@ -129,7 +147,8 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
     return error;
   }
   // 2. From here on a crash is finished or taken back by Recover().
-  Runner runner(store, root, std::move(journal), std::move(out.plan.contents));
+  Runner runner(store, root, request.root.path, std::move(journal),
+                std::move(out.plan.contents));
   BELAY_OK(runner.Forward(request.stop, out));
   return out;
 }

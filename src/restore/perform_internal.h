@@ -22,4 +22,10 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
                         std::optional<int64_t> times_ns, const PlanMaker& make,
                         Outcome out);
 
+// What becomes of the repositories, put into `plan`; records for the operation go to
+// `writer`, if there is one.
+Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& input,
+              const GitChoice& choice, BatchWriter* writer, Plan& plan,
+              std::vector<Conflict>* conflicts);
+
 }  // namespace belay

@@ -446,4 +446,10 @@ std::vector<Step> StepsOf(const std::vector<PathChange>& changes) {
   return steps;
 }
 
+bool Plan::moves_nothing() const {
+  return changes.empty() && std::ranges::all_of(git, [](const GitPlan& plan) {
+           return plan.move.changes.empty();
+         });
+}
+
 }  // namespace belay

@@ -22,6 +22,7 @@
 #include "core/state_view.h"
 #include "restore/change.h"
 #include "restore/contents.h"
+#include "restore/git_plan.h"
 #include "restore/look.h"
 
 namespace belay {
@@ -62,6 +63,10 @@ struct Plan {
   // checkpoint must hold besides.
   std::vector<PathChange> uncovered;
   uint64_t bytes_needed = 0, inodes_needed = 0;
+  // The repositories, where git is to come back too.
+  std::vector<GitPlan> git;
+  ObjectId git_before, git_after;  // as Operation has them
+  bool moves_nothing() const;
   // What CheckContent() read, as far as there was room.
   std::shared_ptr<HeldContents> contents = {};
 };

@@ -76,7 +76,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
   BELAY_TRY(bool recorded, IsRecorded(store, journal.operation));
   BELAY_TRY(HeldLock hold, store.HoldForReading());
   journal.operation.recovered = true;
-  Runner runner(store, *dir, std::move(journal));
+  Runner runner(store, *dir, root.path, std::move(journal));
   if (recorded) {
     if (Status tidied = runner.Tidy(); !tidied.ok())
       return InUsersWords(std::move(tidied).error(), runner.journal());

@@ -19,11 +19,6 @@
 
 namespace belay {
 
-struct Conflict {
-  std::string path;
-  std::string what;  // "changed since", "is gone", "is there again", "is in the way"
-};
-
 Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
                         std::vector<PathChange> wanted, const PlanOptions& options,
                         bool exact, std::vector<Conflict>& conflicts);

@@ -9,6 +9,7 @@
 #include "restore/perform_internal.h"
 #include "restore/recover_internal.h"
 #include "restore/root_dir_internal.h"
+#include "store/batch_writer.h"
 #include "store/heads.h"
 
 namespace belay {
@@ -83,6 +84,94 @@ void WarnOfUncommitted(Fs& fs, const Fd& root, const ScanSummary& now, Outcome& 
                 EscapeForDisplay(first) + ", ...)");
 }
 
+// Refs that hold what an operation took back stay while it can be undone, and those of
+// the newest twenty.
+Result<std::function<bool(std::string_view)>> KeepsSafety(Store& store,
+                                                          const RootId& root) {
+  constexpr size_t kKept = 20;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto operations, ListOperations(*catalog, root));
+  std::unordered_set<std::string> known, stay;
+  for (const Operation& operation : operations) known.insert(operation.id.text());
+  const UndoStacks stacks = StacksOf(operations);
+  for (const auto* stack : {&stacks.undo, &stacks.redo})
+    for (const Operation& operation : *stack) stay.insert(operation.id.text());
+  for (size_t i = operations.size(); i-- > 0 && operations.size() - i <= kKept;)
+    stay.insert(operations[i].id.text());
+  return std::function<bool(std::string_view)>(
+      [known = std::move(known), stay = std::move(stay)](std::string_view operation) {
+        // Of another root, or another store: not ours to take away.
+        const std::string id(operation);
+        return !known.contains(id) || stay.contains(id);
+      });
+}
+
+}  // namespace
+
+Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& input,
+              const GitChoice& choice, BatchWriter* writer, Plan& plan,
+              std::vector<Conflict>* conflicts) {
+  GitPlanInput mine = input;
+  BELAY_TRY(mine.keeps_safety, KeepsSafety(store, request.root.id));
+  BELAY_TRY(GitPlans git, PlanGit(mine, choice));
+  plan.git = std::move(git.plans);
+  plan.warnings.insert(plan.warnings.end(), git.warnings.begin(), git.warnings.end());
+  if (conflicts != nullptr)
+    conflicts->insert(conflicts->end(), git.conflicts.begin(), git.conflicts.end());
+  if (writer == nullptr || git.after.repositories.empty()) return Ok();
+  BELAY_TRY(
+      plan.git_before,
+      writer->PutObject(ObjectType::kNode, EncodeNode(EncodeGitRecord(git.before))));
+  BELAY_TRY(plan.git_after, writer->PutObject(ObjectType::kNode,
+                                              EncodeNode(EncodeGitRecord(git.after))));
+  return Ok();
+}
+
+namespace {
+
+// Whether a commit since was made by somebody else than the target's session: where
+// HEAD moved between two checkpoints that do not both belong to it, or after the last
+// one.
+Result<bool> MadeOutside(Store& store, const RootId& root, const Checkpoint& target,
+                         const GitRepoRecord& is) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto newest, catalog->ListCheckpoints({.root = root}));
+  std::string head;
+  bool mine = false;
+  for (size_t i = newest.size(); i-- > 0;) {
+    const Checkpoint& c = newest[i].checkpoint;
+    if (c.seq < target.seq) continue;
+    BELAY_TRY(State state, store.GetState(c.state));
+    BELAY_TRY(GitRecord record, LoadGitRecord(store, state.git));
+    const GitRepoRecord* repo = record.Find(is.path);
+    const std::string now = repo == nullptr ? "" : repo->head;
+    const bool own = c.session == target.session;
+    if (c.seq != target.seq && now != head && !(own && mine)) return true;
+    head = now;
+    mine = own;
+  }
+  return is.head != head;
+}
+
+// Git comes back with the whole tree; a rollback of paths, and one to a part of a
+// state, leaves it alone.
+bool GitGoesAlong(const RollbackRequest& request, const Checkpoint& target) {
+  return request.plan.select.empty() && !target.partial;
+}
+
+// Who has no session has nobody outside of it.
+std::function<Result<bool>(const GitRepoRecord&)> OutsideOf(
+    Store& store, const RollbackRequest& request, const Checkpoint& target) {
+  if (!target.session) return {};
+  return [&store, &request, &target](const GitRepoRecord& is) {
+    return MadeOutside(store, request.root.id, target, is);
+  };
+}
+
+std::string ReflogText(const Checkpoint& target) {
+  return "rollback to " + Quoted(LabelOf(target));
+}
+
 }  // namespace
 
 Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
@@ -130,6 +219,27 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
   if (!root.is_open())
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
+  if (root.is_open() && GitGoesAlong(request, target)) {
+    GitCapture git(store, scan.root, request.root.id, nullptr);
+    auto looked = git.Run(now.summary, nullptr, sink, heads.LastOf(request.root.id), 0);
+    if (!looked.ok()) return std::move(looked).error();
+    BELAY_TRY(GitRecord wanted, LoadGitRecord(store, view.state.git));
+    const GitPlanInput of_git{.store = store,
+                              .now = now.summary,
+                              .is = git.record(),
+                              .target = wanted,
+                              .sink = sink,
+                              .places = request.git,
+                              .operation = RecordId(store.random().NewId()),
+                              .what = ReflogText(target),
+                              .dry = true,
+                              .made_outside = OutsideOf(store, request, target)};
+    BELAY_OK(
+        AddGit(store, request, of_git, request.git_choice, nullptr, out.plan, nullptr));
+    // Which it will be is not known before it is done.
+    for (GitPlan& plan : out.plan.git)
+      if (!plan.safety_ref.empty()) plan.safety_ref = "refs/belay/safety/";
+  }
   out.plan.contents.reset();  // a person may take long to decide
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
@@ -155,6 +265,9 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   BELAY_TRY(Heads heads, Heads::Read(store));
   BELAY_TRY(std::vector<AbsPath> others, RootsInside(heads.roots(), request.root));
   BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, target.seq));
+  Operation operation = RollbackTo(target, request);
+  operation.id = RecordId(store.random().NewId());
+  BELAY_TRY(const GitRecord wanted, LoadGitRecord(store, view.state.git));
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     const PlanInput input{.store = store,
                           .root = root,
@@ -169,11 +282,23 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .purged = purged};
     BELAY_TRY(Plan plan, PlanFor(input, options));
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
+    if (GitGoesAlong(request, target)) {
+      const GitPlanInput of_git{.store = store,
+                                .now = draft.scan,
+                                .is = draft.git,
+                                .target = wanted,
+                                .sink = draft.sink,
+                                .places = request.git,
+                                .operation = operation.id,
+                                .what = ReflogText(target),
+                                .made_outside = OutsideOf(store, request, target)};
+      BELAY_OK(AddGit(store, request, of_git, request.git_choice, &draft.writer, plan,
+                      nullptr));
+    }
     return plan;
   };
   std::optional<int64_t> times;
   if (request.preserve_times) times = target.made_ms * 1'000'000;
-  const Operation operation = RollbackTo(target, request);
   auto done = Perform(store, request, operation, "before " + InADescription(operation),
                       times, make, std::move(out));
   if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);

@@ -38,6 +38,7 @@ struct RollbackRequest {
   bool force = false;
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
+  GitChoice git_choice = {};        // of a rollback
   // Of a rollback: the plan that somebody said yes to. When by now more would be done,
   // nothing is: Outcome::unshown. Must outlive the call.
   const Plan* shown = nullptr;

@@ -60,24 +60,35 @@ std::string NothingChanged(const std::optional<RecordId>& safety) {
          safety->text().substr(0, 7) + ")";
 }
 
-Runner::Runner(Store& store, const Fd& root, Journal journal,
+Runner::Runner(Store& store, const Fd& root, std::string path, Journal journal,
                std::shared_ptr<const HeldContents> known)
     : store_(store),
       root_(root),
+      path_(std::move(path)),
       journal_(std::move(journal)),
       mover_(store, root, journal_, std::move(known)),
       began_(store.clock().SteadyNanos()) {}
 
 Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
+  Status locked = OpenGit();
+  if (locked.ok()) locked = LockGit();
+  // Of a run before this one git may be half-way: without its locks there is no way
+  // forward, and none back.
+  if (!locked.ok() && journal_.operation.recovered) return locked;
+  if (locked.ok()) locked = CheckGitSides();
+  if (!locked.ok()) return TakeBack(std::move(locked).error(), out);
   Status moved = mover_.Move(Way::kForward, stop);
+  if (moved.ok()) moved = MoveGit(Way::kForward);
+  if (moved.ok()) moved = VerifyGit(Way::kForward, out);
   if (moved.ok()) {
     auto verified = mover_.FlushAndVerify(Way::kForward);
     if (verified.ok()) {
-      out.changed_by_others = verified->changed;
+      out.changed_by_others.insert(out.changed_by_others.begin(),
+                                   verified->changed.begin(), verified->changed.end());
       for (const std::string& path : verified->attributes)
         out.warnings.push_back("mode, owner or attributes of " +
                                EscapeForDisplay(ShownPath(path)) + " could not be set");
-      out.verified = verified->changed.empty() && verified->attributes.empty();
+      out.verified = out.changed_by_others.empty() && verified->attributes.empty();
     } else {
       moved = std::move(verified).error();
     }
@@ -108,6 +119,8 @@ Status Runner::TakeBack(Error why, Outcome& out) {
     return Interrupted(why, Error(Errc::kConflict, "something is mounted over " +
                                                        EscapeForDisplay(*mounted)));
   Status back = BELAY_MUTANT("stay-half-way") ? Ok() : mover_.Move(Way::kBack);
+  if (back.ok() && !BELAY_MUTANT("git-stays-half-way")) back = MoveGit(Way::kBack);
+  if (back.ok()) back = VerifyGit(Way::kBack, out);
   if (back.ok()) {
     auto verified = mover_.FlushAndVerify(Way::kBack);
     if (!verified.ok()) back = std::move(verified).error();
@@ -130,13 +143,146 @@ Status Runner::Tidy() {
   if (BELAY_MUTANT("journal-goes-first"))
     BELAY_OK(JournalFile::Remove(store_, journal_.operation.root));
   BELAY_OK(mover_.RemoveStage());
+  BELAY_OK(TidyGit());
   return JournalFile::Remove(store_, journal_.operation.root);
+}
+
+// --- git -----------------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t kGitWaitMs = 2'000;
+
+}  // namespace
+
+// Beneath it, or the one that its own `.git` leads to.
+Result<bool> Runner::IsOfThisRoot(const AbsPath& git_dir) {
+  BELAY_TRY(AbsPath root, AbsPath::Parse(path_));
+  if (git_dir.IsWithin(root)) return true;
+  BELAY_TRY(auto repository, OpenRepositoryAt(store_.fs(), root, {}));
+  return repository && repository->common_dir == git_dir;
+}
+
+// A journal leads to no git directory but one of this root's.
+Status Runner::OpenGit() {
+  if (git_open_) return Ok();
+  git_.clear();
+  for (const GitMove& move : journal_.git) {
+    BELAY_TRY(AbsPath path, AbsPath::Parse(move.dir));
+    BELAY_TRY(bool ours, IsOfThisRoot(path));
+    ours = ours || BELAY_MUTANT("git-of-anybody");
+    auto dir = store_.fs().OpenDir(path);
+    bool there = dir.ok() && ours;
+    if (!dir.ok() && dir.error().code != Errc::kNotFound) return std::move(dir).error();
+    if (there) {
+      BELAY_TRY(there, IsGitDirectory(store_.fs(), *dir));
+    }
+    if (there) {
+      BELAY_TRY(FileStat stat, store_.fs().Stat(*dir));
+      there = stat.ino == move.ino;
+    }
+    // Gone since an interruption, or never this root's: the files are all that is left
+    // to be moved.
+    if (!there && journal_.operation.recovered) continue;
+    if (!there)
+      return Error(Errc::kConflict, EscapeForDisplay(move.dir) +
+                                        " is not the git directory that it was");
+    auto part = std::make_unique<GitPart>();
+    part->move = &move;
+    part->dir = std::move(*dir);
+    part->view.operation = journal_.operation;
+    part->view.stage = journal_.stage;
+    part->view.changes = move.changes;
+    part->view.is_git = &move;
+    part->locks = std::make_unique<GitLocks>(store_.fs(), store_.clock(), part->dir,
+                                             move.locks, journal_.operation.id);
+    part->mover = std::make_unique<Mover>(store_, part->dir, part->view);
+    git_.push_back(std::move(part));
+  }
+  git_open_ = true;
+  return Ok();
+}
+
+Status Runner::LockGit() {
+  for (auto& part : git_) BELAY_OK(part->locks->Take(kGitWaitMs));
+  return Ok();
+}
+
+// Under its locks git is as it was planned by; after an interruption as before or
+// after. What is neither came from somebody: then nothing moves.
+Status Runner::CheckGitSides() {
+  if (BELAY_MUTANT("git-moves-over-others")) return Ok();
+  for (auto& part : git_) {
+    Looker looker(store_.fs(), part->dir);
+    for (const PathChange& change : part->move->changes) {
+      HashSink sink;
+      BELAY_TRY(auto looked, looker.Look(change.path, sink));
+      std::optional<PathState> there;
+      if (looked && !looked->special) there = StateOf(looked->state);
+      const bool special = looked && looked->special;
+      auto same = [&](const std::optional<PathState>& side) {
+        if (!side || !there) return !side && !there;
+        return SameContent(*side, *there);
+      };
+      if (!special && same(change.before)) continue;
+      if (!special && journal_.operation.recovered && same(change.after)) continue;
+      return Error(Errc::kConflict, "git changed " + EscapeForDisplay(change.path) +
+                                        " in its directory meanwhile");
+    }
+  }
+  return Ok();
+}
+
+Status Runner::MoveGit(Way way) {
+  for (auto& part : git_) {
+    if (way == Way::kForward)
+      BELAY_OK(WriteGitObjects(store_, part->dir, *part->move, journal_.operation.id));
+    BELAY_OK(part->mover->Move(way));
+  }
+  return Ok();
+}
+
+Status Runner::VerifyGit(Way way, Outcome& out) {
+  for (auto& part : git_) {
+    BELAY_TRY(auto verified, part->mover->FlushAndVerify(way));
+    if (way == Way::kBack) continue;
+    for (const std::string& path : verified.changed)
+      out.changed_by_others.push_back(".git/" + path);
+  }
+  return Ok();
+}
+
+// Nobody writes under the locks but who does not heed them: what they wrote is stored,
+// and named.
+Status Runner::SettleGit(ScanSink& sink, Outcome& out) {
+  for (auto& part : git_) {
+    BELAY_TRY(auto found, part->mover->Settle(sink));
+    for (const Mover::Found& one : found)
+      if (!one.half_written)
+        out.warnings.push_back("somebody wrote to " +
+                               EscapeForDisplay(part->move->changes[one.index].path) +
+                               " in the git directory meanwhile; it was replaced");
+  }
+  return Ok();
+}
+
+Status Runner::TidyGit() {
+  Status opened = OpenGit();
+  // A git directory that is gone holds nothing of ours.
+  if (!opened.ok()) return Ok();
+  for (auto& part : git_) {
+    BELAY_OK(part->mover->RemoveStage());
+    if (BELAY_MUTANT("git-leaves-its-locks")) continue;
+    BELAY_OK(part->locks->Release());
+  }
+  return Ok();
 }
 
 Status Runner::Record(Outcome& out) {
   BELAY_TRY(auto writer, store_.Begin());
   BatchSink sink(*writer);
   BELAY_TRY(auto found, mover_.Settle(sink));
+  BELAY_OK(SettleGit(sink, out));
   std::vector<PathChange> changes = journal_.changes;
   for (const Mover::Found& one : found)
     if (!one.half_written) changes[one.index].before = one.state;

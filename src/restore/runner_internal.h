@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "restore/git_locks.h"
 #include "restore/journal.h"
 #include "restore/mover.h"
 #include "restore/rollback.h"
@@ -36,7 +37,8 @@ std::optional<std::string> MountedOver(Fs& fs, const Fd& root, const Journal& jo
 class Runner {
  public:
   // `store` and `root` must outlive it.
-  Runner(Store& store, const Fd& root, Journal journal,
+  // `path`: of the root.
+  Runner(Store& store, const Fd& root, std::string path, Journal journal,
          std::shared_ptr<const HeldContents> known = nullptr);
 
   // An error leaves the tree as it was; kIo "interrupted" when not even that can be
@@ -59,10 +61,30 @@ class Runner {
   Result<Checkpoint> AddRaced(BatchWriter& writer, ScanSink& sink,
                               const std::vector<Mover::Found>& found);
 
+  // One repository that moves along.
+  struct GitPart {
+    const GitMove* move;
+    Fd dir;
+    Journal view;  // of what is in it, for the mover
+    std::unique_ptr<GitLocks> locks;
+    std::unique_ptr<Mover> mover;
+  };
+  Result<bool> IsOfThisRoot(const AbsPath& git_dir);
+  Status OpenGit();
+  Status LockGit();
+  Status CheckGitSides();
+  Status MoveGit(Way way);
+  Status VerifyGit(Way way, Outcome& out);
+  Status SettleGit(ScanSink& sink, Outcome& out);
+  Status TidyGit();
+
   Store& store_;
   const Fd& root_;
+  const std::string path_;
   const Journal journal_;
   Mover mover_;
+  std::vector<std::unique_ptr<GitPart>> git_;
+  bool git_open_ = false;
   const int64_t began_;
   bool around_mounts_ = false;
 };

@@ -36,9 +36,15 @@ Status RecordAlone(Store& store, const RollbackRequest& request, Operation opera
   return Ok();
 }
 
+// The repositories that an operation moved, on their way: from what is expected to what
+// is wanted. Zero: none.
+struct GitWay {
+  ObjectId expected, wanted;
+};
+
 Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                                Operation operation, std::vector<PathChange> changes,
-                               bool exact, uint64_t seq) {
+                               bool exact, uint64_t seq, const GitWay& git) {
   Outcome out;
   BELAY_TRY(Heads heads, Heads::Read(store));
   BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, seq));
@@ -54,6 +60,9 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   });
   const std::string what = "before " + InADescription(operation);
   std::vector<Conflict> conflicts;
+  operation.id = RecordId(store.random().NewId());
+  BELAY_TRY(const GitRecord wanted, LoadGitRecord(store, git.wanted));
+  BELAY_TRY(const GitRecord expected, LoadGitRecord(store, git.expected));
   bool was_gone = false;
   if (MakesRoot(changes)) {
     BELAY_TRY(was_gone, BringRootBack(store, request, *changes.front().after));
@@ -68,10 +77,28 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
       one.missing = there.ok() && !*there;
     }
     plan.kept.insert(plan.kept.end(), kept.begin(), kept.end());
-    if (!conflicts.empty())
+    if (!git.wanted.is_zero()) {
+      const GitPlanInput input{.store = store,
+                               .now = draft.scan,
+                               .is = draft.git,
+                               .target = wanted,
+                               .expected = &expected,
+                               .exact = exact,
+                               .sink = draft.sink,
+                               .places = request.git,
+                               .operation = operation.id,
+                               .what = std::string(OperationName(operation.kind)) +
+                                       " of the rollback to " +
+                                       Quoted(operation.label)};
+      BELAY_OK(AddGit(store, request, input,
+                      {.action = GitAction::kReset, .switch_branch = true},
+                      &draft.writer, plan, &conflicts));
+    }
+    if (!conflicts.empty()) {
       plan.changes.clear();
-    else if (was_gone)
-      BELAY_OK(AddMadeRoot(store, root, plan));
+      plan.git.clear();
+    }
+    if (conflicts.empty() && was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
   };
   auto done =
@@ -153,7 +180,9 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   BELAY_TRY(Outcome out,
             PerformChanges(store, request, std::move(turn.operation),
                            back ? Reversed(std::move(changes)) : std::move(changes),
-                           exact, turn.about.seq));
+                           exact, turn.about.seq,
+                           back ? GitWay{turn.about.git_after, turn.about.git_before}
+                                : GitWay{turn.about.git_before, turn.about.git_after}));
   out.undone = Naming(turn.about);
   if (recovered) out.warnings.push_back(recovered->text);
   return out;

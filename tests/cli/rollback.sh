@@ -44,7 +44,7 @@ run undo; expect_rc 1; expect_in_err "src/f1 changed since"
 run undo --exact; expect_rc 0
 [ "$(cat src/f1)" = changed ] || fail "--exact did not bring it back"
 run rollback start --yes -- nowhere/to/be; expect_rc 1
-run rollback start --git reset; expect_rc 2
+run rollback start --git nonsense; expect_rc 2
 run rollback start --chat; expect_rc 2
 
 # The directory itself is gone.
@@ -64,7 +64,7 @@ if command -v git >/dev/null; then
   run rollback clean --dry-run; expect_rc 0
   expect_in_err "a has changes that were not committed or staged in git"
   [[ $err == *"b has changes"* ]] && fail "b is staged"
-  run rollback clean --yes; expect_rc 0
+  run rollback clean --git keep --yes; expect_rc 0
   diff -r .git "$scratch/git-before" >/dev/null || fail ".git was touched"
 fi
 finish

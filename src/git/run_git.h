@@ -1,0 +1,52 @@
+#pragma once
+
+// The one way git is run: hardened, with a deadline, for one repository.
+//
+// Guarantees
+//   * Nothing else is run by it: no hook, fsmonitor, filter, pager, alias, editor, gpg
+//     or credential helper; neither the user's nor the system's settings are read;
+//     missing objects of a partial clone are not fetched; nothing of our own
+//     environment reaches it.
+//   * It takes no lock that it can do without, and ends at the deadline.
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "git/ask_git.h"
+
+namespace belay {
+
+class GitRunner {
+ public:
+  // kNotFound, with a hint, when no git is installed. `repository` and `options` must
+  // outlive it. The deadline is for all runs together.
+  static Result<GitRunner> Find(Fs& fs, const GitRepository& repository,
+                                const AskGitOptions& options);
+
+  // Whatever came of it. `variables`: "NAME=value" besides ours.
+  Result<ProcessResult> Try(const std::vector<std::string>& command,
+                            std::string input = {},
+                            const std::vector<std::string>& variables = {});
+  // What it wrote; an error with git's own words unless it ended well.
+  Result<std::string> Run(const std::vector<std::string>& command,
+                          std::string input = {},
+                          const std::vector<std::string>& variables = {});
+
+ private:
+  GitRunner(AbsPath program, const GitRepository& repository,
+            const AskGitOptions& options)
+      : program_(std::move(program)),
+        repository_(&repository),
+        options_(&options),
+        deadline_(std::chrono::steady_clock::now() +
+                  std::chrono::milliseconds(options.timeout_ms)) {}
+
+  AbsPath program_;
+  const GitRepository* repository_;
+  const AskGitOptions* options_;
+  std::chrono::steady_clock::time_point deadline_;
+};
+
+}  // namespace belay

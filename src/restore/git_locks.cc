@@ -1,0 +1,162 @@
+#include "restore/git_locks.h"
+
+#include <cerrno>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "restore/git_plan.h"
+
+namespace belay {
+
+namespace {
+
+constexpr int64_t kPauseNanos = 10'000'000;
+constexpr size_t kMaxToken = 256;
+constexpr size_t kMaxStaged = size_t{256} << 20;
+
+Name TemporaryName(const RecordId& operation, std::string_view what) {
+  return Name::Literal(".belay-" + std::string(what) + "-" + operation.text());
+}
+
+bool IsGone(const Error& error) {
+  return error.code == Errc::kNotFound || error.sys == ENOTDIR;
+}
+
+}  // namespace
+
+GitLocks::GitLocks(Fs& fs, Clock& clock, const Fd& dir,
+                   const std::vector<std::string>& locks, const RecordId& operation)
+    : fs_(fs),
+      clock_(clock),
+      dir_(dir),
+      locks_(locks),
+      token_("belay " + operation.text() + "\n"),
+      first_(TemporaryName(operation, "lock")) {}
+
+Result<bool> GitLocks::IsOurs(const std::string& path) {
+  BELAY_TRY(RelPath rel, RelPath::Parse(path));
+  auto parent = OpenParent(fs_, dir_, rel);
+  if (!parent.ok()) {
+    if (IsGone(parent.error())) return false;
+    return std::move(parent).error();
+  }
+  auto bytes = ReadSmallFile(fs_, parent->dir, parent->name, kMaxToken);
+  if (!bytes.ok()) {
+    if (IsGone(bytes.error()) || bytes.error().code == Errc::kInvalid) return false;
+    return std::move(bytes).error();
+  }
+  return AsText(*bytes) == token_;
+}
+
+Error GitLocks::Held(const std::string& path) {
+  return Error(Errc::kBusy, "git is at work here: " + EscapeForDisplay(path) +
+                                " in the git directory is held")
+      .WithHint("try again when it is done; if no git is running, remove that file");
+}
+
+Status GitLocks::WaitFor(const std::string& path, int64_t deadline_ns) {
+  BELAY_TRY(RelPath rel, RelPath::Parse(path));
+  for (;;) {
+    auto parent = OpenParent(fs_, dir_, rel);
+    if (!parent.ok() || !fs_.StatAt(parent->dir, parent->name).ok()) return Ok();
+    BELAY_TRY(bool ours, IsOurs(path));
+    if (ours || BELAY_MUTANT("git-breaks-foreign-locks")) return Ok();
+    if (clock_.SteadyNanos() >= deadline_ns) return Held(path);
+    clock_.SleepNanos(kPauseNanos);
+  }
+}
+
+Status GitLocks::TakeOne(const std::string& path, int64_t deadline_ns) {
+  BELAY_TRY(RelPath rel, RelPath::Parse(path));
+  for (;;) {
+    auto parent = OpenParent(fs_, dir_, rel);
+    if (!parent.ok()) {
+      // The directory of a branch that is not there yet: nobody can hold its lock.
+      if (IsGone(parent.error())) return Ok();
+      return std::move(parent).error();
+    }
+    Status taken = fs_.Link(dir_, first_, parent->dir, parent->name);
+    if (taken.ok() || taken.error().code != Errc::kExists) return taken;
+    BELAY_TRY(bool ours, IsOurs(path));
+    if (ours) return Ok();
+    if (BELAY_MUTANT("git-breaks-foreign-locks")) {
+      BELAY_OK(fs_.Unlink(parent->dir, parent->name));
+      continue;
+    }
+    if (clock_.SteadyNanos() >= deadline_ns) return Held(path);
+    clock_.SleepNanos(kPauseNanos);
+  }
+}
+
+Status GitLocks::Take(int64_t wait_ms) {
+  if (BELAY_MUTANT("git-takes-no-locks")) return Ok();
+  const int64_t deadline = clock_.SteadyNanos() + wait_ms * 1'000'000;
+  // Who has to wait leaves no trace meanwhile.
+  for (const std::string& lock : locks_) BELAY_OK(WaitFor(lock, deadline));
+  auto file = fs_.Open(dir_, first_, OpenMode::OpenOrCreate(0644));
+  if (!file.ok()) return std::move(file).error();
+  BELAY_OK(fs_.Truncate(*file, 0));
+  BELAY_OK(WriteFull(fs_, *file, 0, AsBytes(token_)));
+  BELAY_OK(file->Close());
+  for (const std::string& lock : locks_) {
+    Status taken = TakeOne(lock, deadline);
+    if (taken.ok()) continue;
+    (void)Release();
+    return taken;
+  }
+  return Ok();
+}
+
+Status GitLocks::Release() {
+  for (const std::string& lock : locks_) {
+    BELAY_TRY(bool ours, IsOurs(lock));
+    if (!ours) continue;
+    BELAY_TRY(RelPath rel, RelPath::Parse(lock));
+    BELAY_TRY(Parent parent, OpenParent(fs_, dir_, rel));
+    Status gone = fs_.Unlink(parent.dir, parent.name);
+    if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
+  }
+  Status gone = fs_.Unlink(dir_, first_);
+  if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
+  return Ok();
+}
+
+Status WriteGitObjects(Store& store, const Fd& dir, const GitMove& move,
+                       const RecordId& operation) {
+  Fs& fs = store.fs();
+  const Name temporary = TemporaryName(operation, "object");
+  BELAY_TRY(FileStat around, fs.Stat(dir));
+  for (const GitMove::Object& object : move.objects) {
+    BELAY_TRY(Fd objects,
+              fs.Open(dir, Name::Literal("objects"), OpenMode::Directory()));
+    BELAY_TRY(Name fan, Name::Parse(object.hex.substr(0, 2)));
+    BELAY_TRY(Name name, Name::Parse(object.hex.substr(2)));
+    Status made = fs.MakeDir(objects, fan, around.mode & 0777);
+    if (!made.ok() && made.error().code != Errc::kExists) return made;
+    BELAY_TRY(Fd in, fs.Open(objects, fan, OpenMode::Directory()));
+    if (fs.StatAt(in, name).ok()) continue;
+    BELAY_TRY(Bytes content, store.ReadContentBytes(object.content, kMaxStaged));
+    BELAY_TRY(LooseObject loose, MakeLooseBlob(move.hash, content));
+    if (loose.hex != object.hex)
+      return Error(Errc::kCorrupt, "what was staged as " + object.hex.substr(0, 7) +
+                                       " is not what was kept of it");
+    OpenMode mode = OpenMode::OpenOrCreate(0644);
+    BELAY_TRY(Fd file, fs.Open(dir, temporary, mode));
+    BELAY_OK(fs.Truncate(file, 0));
+    BELAY_OK(WriteFull(fs, file, 0, loose.file));
+    BELAY_TRY(FileStat stat, fs.Stat(file));
+    if (stat.uid != around.uid || stat.gid != around.gid)
+      BELAY_OK(fs.SetOwner(file, around.uid, around.gid));
+    BELAY_OK(fs.SetMode(file, 0444));
+    BELAY_OK(fs.Sync(file));
+    BELAY_OK(file.Close());
+    Status placed = fs.Rename(dir, temporary, in, name, RenameHow::kNoReplace);
+    if (!placed.ok() && placed.error().code != Errc::kExists) return placed;
+    if (!placed.ok()) BELAY_OK(fs.Unlink(dir, temporary));
+    BELAY_OK(fs.Sync(in));
+    BELAY_OK(fs.Sync(objects));
+  }
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,52 @@
+#pragma once
+
+// Git's own lock files, taken while its files are moved: whoever runs git meanwhile is
+// told that somebody is at work, and cannot change what we have planned by.
+//
+// Guarantees
+//   * A lock file of ours has its content from the first instant ("belay" and the
+//     operation), so that after a crash ours are known, and only ours are removed.
+//   * One that another holds is waited for, never removed: kBusy says which it is.
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fs.h"
+#include "core/operations.h"
+
+namespace belay {
+
+class GitLocks {
+ public:
+  // `dir`: the common git directory; `locks`: from there on. Both must outlive it.
+  GitLocks(Fs& fs, Clock& clock, const Fd& dir, const std::vector<std::string>& locks,
+           const RecordId& operation);
+
+  // All of them, or none. Those of ours that a crash left are taken over.
+  Status Take(int64_t wait_ms);
+  // What is ours; any number of times.
+  Status Release();
+
+ private:
+  Result<bool> IsOurs(const std::string& path);
+  static Error Held(const std::string& path);
+  Status WaitFor(const std::string& path, int64_t deadline_ns);
+  Status TakeOne(const std::string& path, int64_t deadline_ns);
+
+  Fs& fs_;
+  Clock& clock_;
+  const Fd& dir_;
+  const std::vector<std::string>& locks_;
+  const std::string token_;
+  const Name first_;  // the file that all of them are names of
+};
+
+// Objects that git must have, as files of their own; those that are there stay.
+// `temporary`: a name in `dir` that nobody else uses.
+struct GitMove;
+class Store;
+Status WriteGitObjects(Store& store, const Fd& dir, const GitMove& move,
+                       const RecordId& operation);
+
+}  // namespace belay

@@ -1,0 +1,99 @@
+#pragma once
+
+// PlanGit says how the repositories of a root come back to what a git record has: which
+// of git's own files change, and what a person should know before saying yes.
+//
+// Guarantees
+//   * No commit is lost: those that a branch leaves are named, and a ref under
+//     refs/belay/safety/ holds them; the same for entries of the stash.
+//   * Nothing is written (content goes to the sink; a revert makes commit objects,
+//   which
+//     nothing names yet).
+//   * No ref is moved but the branch that HEAD stood on; refs that are gone come back;
+//     refs that are new stay. Where HEAD stands on another branch now, it is refused
+//     unless somebody asked for it.
+//   * What cannot be put back exactly is left exactly as it is, and said.
+//
+// The changes are files beneath the common git directory, moved like any others
+// (restore/mover.h), under git's own locks (restore/git_locks.h).
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/git_record.h"
+#include "core/settings.h"
+#include "restore/change.h"
+
+namespace belay {
+
+// What the journal has of one repository.
+struct GitMove {
+  std::string dir;  // the common git directory: a valid AbsPath
+  uint64_t ino = 0;
+  std::vector<PathChange> changes;  // by path, from `dir` on
+  std::string index;                // its path among them; empty: it does not change
+  int64_t index_before_ns = 0, index_after_ns = 0;
+  std::vector<std::string> locks;  // "index.lock", from `dir` on
+  struct Object {
+    std::string hex;
+    ObjectId content;
+  };
+  std::vector<Object> objects;  // that must be there first
+  GitHash hash = GitHash::kSha1;
+};
+
+struct GitPlan {
+  std::string path;  // of the work tree; "": the root
+  GitAction action = GitAction::kKeep;
+  bool none = true;  // there is nothing to do, or nothing to say of it
+  std::string from, to;
+  std::string branch;                // for people; empty: none
+  std::vector<std::string> commits;  // taken back: `abc1234 "subject"`
+  size_t commit_count = 0;           // of all of them
+  std::string safety_ref;
+  std::vector<std::string> notes;  // "the stash comes back", one each
+  GitMove move;
+};
+
+struct GitChoice {
+  GitAction action = GitAction::kAuto;
+  bool switch_branch = false;
+  bool nested = false;
+};
+
+struct GitPlanInput {
+  Store& store;
+  const ScanSummary& now;  // which repositories there are
+  const GitRecord& is;
+  const GitRecord& target;
+  // Of an undo or redo: what the operation left. What is not so any more is a conflict.
+  const GitRecord* expected = nullptr;
+  bool exact = false;
+  ScanSink& sink;
+  const GitPlaces& places;
+  RecordId operation;
+  std::string what;  // for the reflog: "rollback to 'x'"
+  bool dry = false;  // not even a commit object is made
+  // Whether commits since were made outside of the session that the target belongs to.
+  std::function<Result<bool>(const GitRepoRecord& is)> made_outside = {};
+  // Whether the safety refs of an operation must stay.
+  std::function<bool(std::string_view operation)> keeps_safety = {};
+};
+
+struct GitPlans {
+  std::vector<GitPlan> plans;
+  std::vector<std::string> warnings;
+  std::vector<Conflict> conflicts;
+  // The repositories that move, before and after; for the operation's record.
+  GitRecord before, after;
+  bool moves() const;
+};
+
+Result<GitPlans> PlanGit(const GitPlanInput& input, const GitChoice& choice);
+
+// What a person says yes to, one line each.
+std::vector<std::string> GitPlanText(const std::vector<GitPlan>& plans);
+
+}  // namespace belay

@@ -1,0 +1,190 @@
+// Rollback, undo and redo in a git repository, killed at their calls, and in recovery:
+// files and git move together or not at all. What git says afterwards is what it said
+// before, or what it was to say; no lock and nothing of ours is left behind.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/real_fs.h"
+#include "support/crash_harness.h"
+#include "support/git_shell.h"
+#include "support/restore_world.h"
+#include "support/temp_dir.h"
+
+namespace belay::test {
+namespace {
+
+// A repository with something of everything, made once and copied.
+class Template {
+ public:
+  Template() {
+    const AbsPath dir = temp_.path();
+    made_ = Shell(dir,
+                  "git init -q -b main project; cd project\n"
+                  "echo one >a; echo two >b; mkdir d; echo three >d/c\n"
+                  "git add .; git commit -qm first\n"
+                  "git branch other; git tag v1\n"
+                  "echo stashed >>a; git stash -q\n"
+                  "echo staged >>a; git add a; echo unstaged >>a\n"
+                  "echo new >new; echo edit >>b\n");
+  }
+  Status Copy(const AbsPath& to) {
+    BELAY_OK(made_);
+    auto done = RunProgram(AbsPath::Literal("/bin/cp"), temp_.path(),
+                           {"-a", (temp_ / "project").bytes(), to.bytes()});
+    return done.ok() ? Ok() : std::move(done).error();
+  }
+
+ private:
+  TempDir temp_;
+  Status made_ = Ok();
+};
+
+constexpr std::string_view kAgent =
+    "git stash drop -q; git branch -qD other; git add -A; git commit -qm agent\n"
+    "echo more >>b; rm d/c; echo x >e; git add e; echo again >>a; git commit -qam "
+    "more\n";
+
+class Scene {
+ public:
+  Scene(std::string op, Template& made) : op_(std::move(op)), template_(made) {}
+
+  RestoreWorld World(Fs& fs, const AbsPath& dir) {
+    RestoreWorld world(fs, dir, 1, getuid());
+    return world;
+  }
+  Status Setup(Fs& fs, const AbsPath& dir) {
+    BELAY_OK(template_.Copy(dir.Join(RelPath::Literal("project"))));
+    RestoreWorld world = World(fs, dir);
+    BELAY_TRY(auto made, world.Capture("start"));
+    BELAY_OK(Shell(world.project, std::string(kAgent)));
+    if (op_ == "rollback") return Ok();
+    BELAY_TRY(auto back, world.Rollback("start"));
+    if (op_ == "undo") return Ok();
+    BELAY_TRY(auto undone, world.Undo());
+    (void)made, (void)back, (void)undone;
+    return Ok();
+  }
+  Status Operate(Fs& fs, const AbsPath& dir) {
+    RestoreWorld world = World(fs, dir);
+    auto done = op_ == "rollback" ? world.Rollback("start")
+                : op_ == "undo"   ? world.Undo()
+                                  : world.Redo();
+    if (!done.ok()) return std::move(done).error();
+    if (!done->operation) return Error(Errc::kInvalid, "nothing was done");
+    return Ok();
+  }
+  Status Recover(Fs& fs, const AbsPath& dir) {
+    auto recovered = World(fs, dir).Recover();
+    return recovered.ok() ? Ok() : std::move(recovered).error();
+  }
+  // What it looks like before, and after an operation that nobody interrupted.
+  Status Learn() {
+    RealFs fs;
+    TempDir temp;
+    BELAY_OK(Setup(fs, temp.path()));
+    const AbsPath project = temp / "project";
+    BELAY_TRY(before_, See(project));
+    BELAY_OK(Operate(fs, temp.path()));
+    BELAY_TRY(after_, See(project));
+    return before_ == after_ ? Error(Errc::kInvalid, "the operation changes nothing")
+                             : Ok();
+  }
+  Status Check(Fs& fs, const AbsPath& dir, const SweepRun& run) {
+    const AbsPath project = dir.Join(RelPath::Literal("project"));
+    BELAY_OK(Recover(fs, dir));
+    BELAY_TRY(std::string now, See(project));
+    if (now != before_ && now != after_)
+      return Error(Errc::kInvalid, "neither before nor after:\n" + now);
+    if (run.done && now != after_)
+      return Error(Errc::kInvalid, "acknowledged, not done");
+    BELAY_OK(Git(project, {"fsck", "--no-dangling"}));
+    return Shell(project,
+                 "left=$(find .git -name '*.lock' -o -name '.belay-*'); "
+                 "test -z \"$left\" || { echo \"left: $left\" >&2; exit 1; }");
+  }
+
+ private:
+  std::string op_;
+  Template& template_;
+  std::string before_, after_;
+};
+
+TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) {
+  if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+  Template made;
+  uint64_t points = 0;
+  for (const std::string op : {"rollback", "undo", "redo"}) {
+    Scene scene(op, made);
+    Status learned = scene.Learn();
+    ASSERT_TRUE(learned.ok()) << learned.error().what;
+    SweepOptions options{.name = "kill in git, " + op};
+    options.fault = op == "undo" ? Fault::KillAfter(0) : Fault::Kill(0);
+    // What reads and plans comes first and is long; the moves are at the end.
+    options.first = 11;
+    options.stride = RunEverything() ? 1 : 37;
+    SweepResult result = SweepKills(
+        options, [&](Fs& fs, const AbsPath& dir) { return scene.Setup(fs, dir); },
+        [&](Fs& fs, const AbsPath& dir, Acks&) { return scene.Operate(fs, dir); },
+        [&](Fs& fs, const AbsPath& dir, const SweepRun& run) {
+          return scene.Check(fs, dir, run);
+        });
+    std::cout << result.Text();
+    EXPECT_TRUE(result.ok()) << result.Text();
+    points += result.points;
+  }
+  EXPECT_GE(points, 20u);
+}
+
+TEST(GitKillSweep, RecoveryMayBeKilledToo) {
+  if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+  Template made;
+  Scene scene("rollback", made);
+  Status learned = scene.Learn();
+  ASSERT_TRUE(learned.ok()) << learned.error().what;
+  // Late enough that git's files are on the move.
+  uint64_t calls = 0;
+  {
+    RealFs real;
+    TempDir temp;
+    ASSERT_TRUE(scene.Setup(real, temp.path()).ok());
+    FaultFs counting(real);
+    ASSERT_TRUE(scene.Operate(counting, temp.path()).ok());
+    calls = counting.calls();
+  }
+  uint64_t points = 0;
+  for (const uint64_t before_end :
+       RunEverything() ? std::vector<uint64_t>{40, 80, 120, 160, 200, 260}
+                       : std::vector<uint64_t>{60, 150}) {
+    if (before_end >= calls) continue;
+    SweepOptions options{.name = "kill in recovery of git, " +
+                                 std::to_string(before_end) + " calls before the end"};
+    options.fault = Fault::Kill(0);
+    options.first = 5;
+    options.stride = RunEverything() ? 1 : 41;
+    SweepResult result = SweepKills(
+        options,
+        [&](Fs& fs, const AbsPath& dir) -> Status {
+          BELAY_OK(scene.Setup(fs, dir));
+          // An operation that ends in an error it cannot take back leaves its journal.
+          FaultFs faults(fs, Fault::PowerCut(calls - before_end));
+          (void)scene.Operate(faults, dir);
+          return Ok();
+        },
+        [&](Fs& fs, const AbsPath& dir, Acks&) { return scene.Recover(fs, dir); },
+        [&](Fs& fs, const AbsPath& dir, const SweepRun& run) {
+          SweepRun mine = run;
+          mine.done = false;
+          return scene.Check(fs, dir, mine);
+        });
+    std::cout << result.Text();
+    EXPECT_EQ(result.failures, 0u) << result.Text();
+    points += result.points;
+  }
+  EXPECT_GE(points, 5u);
+}
+
+}  // namespace
+}  // namespace belay::test
