@@ -1,10 +1,12 @@
 #include "core/git_record.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "git/index_entries.h"
+#include "git/run_git.h"
 #include "scan/stat_cache.h"
 #include "store/batch_writer.h"
 
@@ -295,11 +297,62 @@ ObjectId IdOf(const GitRepoRecord* before, std::string_view name) {
   return found == before->own.end() ? ObjectId() : found->id;
 }
 
+// Of the objects that are in no file of their own those that HEAD's commit does not
+// name, with their content. Nothing when git cannot be asked: they are rarely lost.
+std::vector<std::pair<std::string, Bytes>> AskForPacked(
+    Store& store, const GitRepository& repository, const AskGitOptions& ask,
+    const std::vector<std::string>& sorted, const std::string& head) {
+  std::vector<std::pair<std::string, Bytes>> out;
+  auto git = GitRunner::Find(store.fs(), repository, ask);
+  if (sorted.empty() || !git.ok()) return out;
+  std::vector<std::string> wanted = sorted;
+  if (!head.empty()) {
+    auto said =
+        git->Run({"diff-index", "--cached", "--raw", "-z", "--no-renames", head});
+    if (!said.ok()) return out;
+    wanted.clear();
+    // ":mode mode object object status", NUL, path, NUL.
+    for (std::string_view rest = *said; rest.starts_with(':');) {
+      std::string_view line = rest.substr(0, rest.find('\0'));
+      for (int field = 0; field < 3; ++field)
+        line.remove_prefix(std::min(line.size(), line.find(' ') + 1));
+      std::string object(line.substr(0, line.find(' ')));
+      if (std::ranges::binary_search(sorted, object)) wanted.push_back(object);
+      for (int field = 0; field < 2; ++field)
+        rest.remove_prefix(std::min(rest.size(), rest.find('\0') + 1));
+    }
+  }
+  if (wanted.empty()) return out;
+  std::string input;
+  for (const std::string& hex : wanted) input += hex + "\n";
+  auto said = git->Run({"cat-file", "--batch", "--buffer"}, std::move(input));
+  if (!said.ok()) return out;
+  std::string_view rest = *said;
+  for (const std::string& hex : wanted) {
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return out;
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    const std::string start = hex + " blob ";
+    if (!line.starts_with(start)) {
+      if (line.ends_with(" missing")) continue;
+      return out;
+    }
+    size_t size = 0;
+    std::from_chars(line.data() + start.size(), line.data() + line.size(), size);
+    if (rest.size() < size + 1) return out;
+    out.emplace_back(hex, ToBytes(rest.substr(0, size)));
+    rest.remove_prefix(size + 1);
+  }
+  return out;
+}
+
 // What only the index may name, and lies in files of its own, which go with a `git gc`.
 // What an earlier record had, and the index still names, stays.
 Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
-                             std::vector<std::string> blobs,
-                             const GitRepoRecord* before, ScanSink& sink) {
+                             std::vector<std::string> blobs, const std::string& head,
+                             const GitRepoRecord* before, const AskGitOptions& ask,
+                             ScanSink& sink) {
   if (blobs.empty() || BELAY_MUTANT("git-index-objects-not-kept")) return ObjectId();
   std::ranges::sort(blobs);
   blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
@@ -309,6 +362,24 @@ Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
     if (loaded.ok()) known = std::move(*loaded);
   }
   BELAY_TRY(auto loose, ListLooseObjects(store.fs(), repository));
+  auto keep = [&](const std::string& hex, ByteSpan content) -> Status {
+    TreeEntry entry;
+    entry.name = hex;
+    entry.mode = 0444;
+    entry.size = content.size();
+    BELAY_TRY(entry.id, sink.PutContent(content));
+    out.entries.push_back(std::move(entry));
+    return Ok();
+  };
+  // Not asked about again, and not when HEAD moved, which is where new ones come from.
+  std::unordered_set<std::string> had_before;
+  const bool asks = before == nullptr || before->head == head;
+  if (before != nullptr && asks) {
+    auto entries = LoadGitIndex(store, *before);
+    if (entries.ok())
+      for (NamedEntry& entry : *entries) had_before.insert(std::move(entry.object));
+  }
+  std::vector<std::string> packed;
   for (const std::string& hex : blobs) {
     auto had = std::ranges::lower_bound(known.entries, hex, {}, &TreeEntry::name);
     if (had != known.entries.end() && had->name == hex) {
@@ -318,16 +389,16 @@ Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
         continue;
       }
     }
-    if (!loose.contains(hex)) continue;
+    if (!loose.contains(hex)) {
+      if (asks && !had_before.contains(hex)) packed.push_back(hex);
+      continue;
+    }
     BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, kMaxBlobRead));
-    if (!content) continue;
-    TreeEntry entry;
-    entry.name = hex;
-    entry.mode = 0444;
-    entry.size = content->size();
-    BELAY_TRY(entry.id, sink.PutContent(*content));
-    out.entries.push_back(std::move(entry));
+    if (content) BELAY_OK(keep(hex, *content));
   }
+  for (const auto& [hex, content] : AskForPacked(store, repository, ask, packed, head))
+    BELAY_OK(keep(hex, content));
+  std::ranges::sort(out.entries, {}, &TreeEntry::name);
   if (out.entries.empty()) return ObjectId();
   return sink.PutChangedTree(out, known);
 }
@@ -416,8 +487,21 @@ Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
                    sink));
     out.stash_log = std::move(kept.kept);
   }
-  BELAY_TRY(out.objects,
-            KeepObjects(store_, repository, std::move(blobs), before, sink));
+  if (before != nullptr && out.index && before->index == out.index &&
+      !before->objects.is_zero()) {
+    // The same index, and what was kept for it.
+    auto had = LoadGitObjects(store_, *before);
+    bool there = had.ok();
+    for (size_t i = 0; there && i < had->entries.size(); ++i) {
+      BELAY_TRY(there, sink.HasContent(had->entries[i].id));
+    }
+    if (there) {
+      BELAY_TRY(out.objects, sink.PutTree(*had));
+      return out;
+    }
+  }
+  BELAY_TRY(out.objects, KeepObjects(store_, repository, std::move(blobs), out.head,
+                                     before, places_.ask, sink));
   return out;
 }
 

@@ -9,8 +9,10 @@
 // the content that only the index names. Layout: docs/format.md, "Git record".
 //
 // Guarantees
-//   * Capturing reads files only; nothing in a git directory changes, no lock is taken,
-//     git is not run.
+//   * Capturing reads files; nothing in a git directory changes and no lock is taken.
+//     Git is asked (hardened) in one case: for packed content that only the index may
+//     name, in a root's first checkpoint, and when something of that kind was staged
+//     while HEAD stayed.
 //   * Two records are equal when nothing differs that people see: an index that was
 //   only
 //     refreshed, refs that were only packed, keep the record.
@@ -87,8 +89,12 @@ class GitCapture {
   // Everything must outlive it. `cache_dir`: none, no cache. `released_ns` as
   // ScanRequest has it.
   GitCapture(Store& store, const AbsPath& root, const RootId& root_id,
-             const Fd* cache_dir)
-      : store_(store), root_(root), root_id_(root_id), cache_dir_(cache_dir) {}
+             const Fd* cache_dir, const GitPlaces& places)
+      : store_(store),
+        root_(root),
+        root_id_(root_id),
+        cache_dir_(cache_dir),
+        places_(places) {}
 
   // The record's id, its bytes and all it refers to being in `writer` or stored; zero
   // when there is no repository. `last`: the checkpoint before, whose record is built
@@ -114,6 +120,7 @@ class GitCapture {
   const AbsPath& root_;
   const RootId root_id_;
   const Fd* cache_dir_;
+  const GitPlaces& places_;
   GitRecord record_;
   std::optional<Cached> fresh_;  // to be saved
 };

@@ -71,6 +71,9 @@ class Planner {
     if (!want_.trouble.empty())
       return Keep("its state was not kept then: " + want_.trouble);
     if (!is_.trouble.empty()) return Keep("its state cannot be read: " + is_.trouble);
+    for (const auto* refs : {&is_refs_, &want_refs_})
+      if (ValueOf(*refs, want_.head_ref).starts_with("ref: "))
+        return Keep("its branch is another name of a branch");
     if (is_.hash != want_.hash || is_.linked != want_.linked)
       return Keep("it is another repository now");
     if (!repository_.git_dir.IsWithin(repository_.common_dir))

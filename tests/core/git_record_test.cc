@@ -117,6 +117,23 @@ TEST_F(GitRecordTest, ContentOfAnEarlierCaptureStaysWhenGitHasPackedIt) {
   EXPECT_FALSE(objects->entries.empty());
 }
 
+TEST_F(GitRecordTest, PackedContentThatOnlyTheIndexNamesIsKept) {
+  Begin();
+  world_.Write("project/a", "only staged\n");
+  world_.Git("project", {"add", "a"});
+  world_.Git("project", {"gc", "-q"});
+  const std::string object = world_.Git("project", {"rev-parse", ":a"});
+  world_.Write("project/a", "in the work tree\n");
+  const Captured made = Take("x");
+  auto opened = belay_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto objects = LoadGitObjects(*opened->store, Top(made));
+  ASSERT_TRUE(objects.ok());
+  // And nothing that HEAD's commit has.
+  ASSERT_EQ(objects->entries.size(), 1u);
+  EXPECT_EQ(objects->entries[0].name + "\n", object);
+}
+
 TEST_F(GitRecordTest, CommitAddStashAndBranchMakeANewStateAndRefreshingDoesNot) {
   Begin();
   ObjectId state = Take("0").checkpoint.state;
