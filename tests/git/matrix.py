@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What git says after a rollback is what it said at the checkpoint: the acceptance matrix.
 
-usage: matrix.py [--list] [--keep] [--belay PROGRAM] [--jobs N] [--slice K/N] [GLOB ...]
+usage: matrix.py [--list] [--keep] [--belay PROGRAM] [--jobs N] [--times] [--slice K/N]
+                 [--without GLOB]... [GLOB ...]
 
 A cell is a starting situation (matrix_situations.py) and what an agent then does (ACTIONS),
 named SITUATION/ACTION. In each of them: checkpoint, the agent's work, rollback, undo, redo;
@@ -13,7 +14,9 @@ what they were. git's own files may not change by as much as a time in a checkpo
   GLOB           only cells whose name matches ('staged/*', '*/stash-*', 'rows/*')
   --list         name the cells, and the pairs that git itself refuses
   --keep         leave the directories of failed cells, and say where
-  --slice K/N    only every N-th cell, from the K-th
+  --slice K/N    only every N-th cell, from the K-th (N odd: all situations and all actions)
+  --without GLOB not these
+  --times        say how long each took
   --belay FILE   the program; default: $BELAY_BIN
 
 Where git refuses to do something in a situation there is no cell: it is tried all the same,
@@ -483,13 +486,14 @@ def run_named(name):
     return name, result, text, time.monotonic() - began
 
 
-def choose(globs, part):
+def choose(globs, without, part):
     names = [f"{s}/{a}" for s in SITUATIONS for a in ACTIONS]
     names += [f"rows/{name}" for name in matrix_row.ALL]
     for name in EXCEPTIONS:
         assert name in names, name
     if globs:
         names = [name for name in names if any(fnmatch.fnmatchcase(name, g) for g in globs)]
+    names = [name for name in names if not any(fnmatch.fnmatchcase(name, g) for g in without)]
     if part:
         which, of = (int(number) for number in part.split("/"))
         names = names[which - 1::of]
@@ -503,11 +507,12 @@ def main():
     parser.add_argument("--belay", default=os.environ.get("BELAY_BIN"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--slice")
+    parser.add_argument("--without", action="append", default=[], metavar="GLOB")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("globs", nargs="*", metavar="GLOB")
     asked = parser.parse_args()
 
-    names = choose(asked.globs, asked.slice)
+    names = choose(asked.globs, asked.without, asked.slice)
     if not names:
         sys.exit("no cell has such a name")
     if asked.list:
