@@ -40,6 +40,11 @@ Result<bool> GitLocks::IsOurs(const std::string& path) {
     if (IsGone(parent.error())) return false;
     return std::move(parent).error();
   }
+  // A name of the file that ours are names of, whatever is in it.
+  auto first = fs_.StatAt(dir_, first_);
+  auto lock = fs_.StatAt(parent->dir, parent->name);
+  if (first.ok() && lock.ok() && first->ino == lock->ino && first->dev == lock->dev)
+    return true;
   auto bytes = ReadSmallFile(fs_, parent->dir, parent->name, kMaxToken);
   if (!bytes.ok()) {
     if (IsGone(bytes.error()) || bytes.error().code == Errc::kInvalid) return false;
@@ -93,11 +98,11 @@ Status GitLocks::Take(int64_t wait_ms) {
   const int64_t deadline = clock_.SteadyNanos() + wait_ms * 1'000'000;
   // Who has to wait leaves no trace meanwhile.
   for (const std::string& lock : locks_) BELAY_OK(WaitFor(lock, deadline));
-  auto file = fs_.Open(dir_, first_, OpenMode::OpenOrCreate(0644));
-  if (!file.ok()) return std::move(file).error();
-  BELAY_OK(fs_.Truncate(*file, 0));
-  BELAY_OK(WriteFull(fs_, *file, 0, AsBytes(token_)));
-  BELAY_OK(file->Close());
+  BELAY_TRY(Fd file, fs_.Open(dir_, first_, OpenMode::OpenOrCreate(0644)));
+  // After a crash locks are names of it already: it is never without its content again.
+  BELAY_OK(WriteFull(fs_, file, 0, AsBytes(token_)));
+  BELAY_OK(fs_.Sync(file));
+  BELAY_OK(file.Close());
   for (const std::string& lock : locks_) {
     Status taken = TakeOne(lock, deadline);
     if (taken.ok()) continue;

@@ -79,6 +79,7 @@ class Planner {
     if (!repository_.git_dir.IsWithin(repository_.common_dir))
       return Keep("its git directory lies outside of the one it belongs to");
     if (expected_ != nullptr && FindConflicts()) return false;
+    BELAY_OK(CheckStillSo());
     BELAY_OK(CheckBranch());
     BELAY_TRY(dir_, fs_.OpenDir(repository_.common_dir));
     looker_.emplace(fs_, dir_);
@@ -104,13 +105,46 @@ class Planner {
   GitRepoRecord after;
 
  private:
+  Result<GitLook> LookNow() {
+    return LookAtGit(
+        fs_, repository_, [](const FileStat&, int64_t) { return false; }, 0);
+  }
+  static Error Moving() {
+    return Error(Errc::kBusy, "git is at work here: it changed while it was looked at")
+        .WithHint("nothing was changed; try again when it is done");
+  }
+  // The record was made some moments ago: what is planned by must still be so, or a
+  // commit made meanwhile would be held by nothing.
+  Status CheckStillSo() {
+    if (BELAY_MUTANT("git-plans-by-the-past")) return Ok();
+    const std::string refs = RefsText(is_refs_);
+    if (is_refs_.empty() != is_.refs.is_zero() ||
+        (!is_refs_.empty() && Sha256::Of(AsBytes(refs)) != is_.refs))
+      return Moving();
+    if (is_.index.has_value() != look_.index.has_value()) return Moving();
+    if (look_.index) {
+      BELAY_TRY(Bytes bytes,
+                ReadGitFile(fs_, repository_.git_dir, "index", size_t{1} << 30));
+      BELAY_TRY(IndexEntries entries, ReadIndexEntries(bytes, repository_.hash));
+      if (entries.digest != is_.index_digest) return Moving();
+    }
+    for (const GitKept& kept : is_.own) {
+      auto bytes = ReadGitFile(fs_, repository_.git_dir, kept.name, kMaxLog);
+      if (!bytes.ok() || Sha256::Of(*bytes) != kept.id) return Moving();
+    }
+    return Ok();
+  }
+  // And all that was looked at since is of one moment.
+  Status CheckStoodStill() {
+    BELAY_TRY(GitLook now, LookNow());
+    return now.print == look_.print ? Ok() : Moving();
+  }
+
   Result<GitRefs> LoadRefs(const GitRepoRecord& record) {
     // Those of now may not be in the store yet.
     if (&record == &is_) {
-      BELAY_TRY(GitLook look, LookAtGit(
-                                  fs_, repository_,
-                                  [](const FileStat&, int64_t) { return false; }, 0));
-      return ReadGitRefs(fs_, repository_, look);
+      BELAY_TRY(look_, LookNow());
+      return ReadGitRefs(fs_, repository_, look_);
     }
     return LoadGitRefs(input_.store, record);
   }
@@ -704,7 +738,7 @@ class Planner {
     plan.move.locks.erase(std::unique(plan.move.locks.begin(), plan.move.locks.end()),
                           plan.move.locks.end());
     if (plan.move.changes.empty()) plan.none = true;
-    return Ok();
+    return BELAY_MUTANT("git-plans-by-the-past") ? Ok() : CheckStoodStill();
   }
 
   Status SetOwn() {
@@ -886,6 +920,7 @@ class Planner {
   const GitRepoRecord& want_;
   const GitRepoRecord* expected_;
   Fs& fs_;
+  GitLook look_;
   GitRefs is_refs_, want_refs_, expected_refs_;
   std::string is_stash_, want_stash_;
   Fd dir_;

@@ -10,7 +10,9 @@
 
 #include "base/fault_fs.h"
 #include "base/real_fs.h"
+#include "restore/git_locks.h"
 #include "restore/journal.h"
+#include "scan/sink.h"
 #include "support/git_shell.h"
 #include "support/restore_world.h"
 #include "support/temp_dir.h"
@@ -183,6 +185,45 @@ TEST_F(GitRollbackTest, ACommitMadeMeanwhileStopsItAndStays) {
   auto done = Back("start");
   EXPECT_FALSE(done.ok());
   EXPECT_EQ(Look(), theirs);
+}
+
+TEST_F(GitRollbackTest, WhatGitDidSinceItWasLookedAtStopsThePlan) {
+  const Captured start = Take("start");
+  Do("git commit -qm agent");
+  const Captured now = Take("now");
+  Do("git commit -q --allow-empty -m meanwhile");
+  auto opened = world_.Open();
+  ASSERT_TRUE(opened.ok());
+  HashSink sink;
+  const GitPlaces places;
+  const GitPlanInput input{.store = *opened->store,
+                           .now = now.scan,
+                           .is = now.git,
+                           .target = start.git,
+                           .sink = sink,
+                           .places = places,
+                           .operation = RecordId(opened->store->random().NewId()),
+                           .what = "rollback"};
+  auto planned = PlanGit(input, {});
+  ASSERT_FALSE(planned.ok());
+  EXPECT_EQ(planned.error().code, Errc::kBusy);
+}
+
+TEST_F(GitRollbackTest, LocksThatACrashLeftEmptyAreKnownAsOurs) {
+  auto dir = fs_.OpenDir(temp_ / "project/.git");
+  ASSERT_TRUE(dir.ok());
+  const std::vector<std::string> locks = {"HEAD.lock", "index.lock"};
+  const RecordId operation(world_.world.random.NewId());
+  GitLocks first(fs_, world_.world.clock, *dir, locks, operation);
+  ASSERT_TRUE(first.Take(0).ok());
+  Do(": >.git/.belay-lock-" + operation.text());
+  GitLocks second(fs_, world_.world.clock, *dir, locks, operation);
+  ASSERT_TRUE(second.Take(0).ok());
+  GitLocks others(fs_, world_.world.clock, *dir, locks,
+                  RecordId(world_.world.random.NewId()));
+  EXPECT_FALSE(others.Take(0).ok());
+  ASSERT_TRUE(second.Release().ok());
+  Do("test -z \"$(find .git -name '*.lock' -o -name '.belay-*')\"");
 }
 
 TEST_F(GitRollbackTest, AnErrorOnTheWayLeavesFilesAndGitAsTheyWere) {
