@@ -512,6 +512,30 @@ class ClingingFs final : public PassFs {
   int left_;
 };
 
+// The project's directory cannot be opened.
+class BlindFs final : public PassFs {
+ public:
+  using PassFs::PassFs;
+  Result<Fd> OpenDir(const AbsPath& path) override {
+    if (blind && path.bytes().ends_with("/project")) return SysError(EIO, "open");
+    return PassFs::OpenDir(path);
+  }
+  bool blind = false;
+};
+
+TEST_F(PurgeTest, APathThatCannotBeLookedAtIsLeftOutFromThenOn) {
+  Put(".env", "TOKEN=may-still-be-there");
+  Must(world.Capture("one"));
+  BlindFs fs(disk);
+  RestoreWorld mine(fs, AbsPath::Literal("/m"), 7);
+  auto opened = Must(mine.Open());
+  fs.blind = true;
+  Must(Purge(*opened.store, Of(opened, ".env")));
+  fs.blind = false;
+  opened = Must(mine.Open());
+  EXPECT_THAT(opened.root.purged, ElementsAre(".env"));
+}
+
 TEST_F(PurgeTest, AnUnlinkThatFailedIsNoticed) {
   Put(".env", "TOKEN=clings-to-the-disk");
   Must(world.Capture("one"));
