@@ -114,6 +114,10 @@ Status Erase(Store& store, const PurgeRequest& request, PurgeReport& report) {
     }
     store.clock().SleepNanos(50'000'000);
   }
+  // What a collection could not remove at once went with a later one, which does not
+  // wait for the disk: gone is what no power cut brings back.
+  if (Status durable = store.fs().Sync(store.packs_dir()); !durable.ok())
+    return NotYet(std::move(durable).error());
   // Words of dropped records stay in the index of a full text until it is built anew.
   auto catalog = Catalog::Open(store);
   if (!catalog.ok()) return NotYet(std::move(catalog).error());
