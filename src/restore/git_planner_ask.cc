@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <charconv>
+
+#include "base/mutant.h"
+#include "restore/git_planner_internal.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kListed = 200;  // commits
+
+}  // namespace
+
+// Branches that moved and are somebody else's by now: checked out in another work
+// tree, or published.
+Status GitPlanner::LeaveOthersAlone() {
+  if (expected_ != nullptr) return Ok();
+  for (const std::string& name : OtherRefs()) {
+    const std::string now = GitRefValue(is_refs_, name),
+                      then = GitRefValue(want_refs_, name);
+    if (now.empty() || !IsGitHex(now, repository_.hash)) continue;
+    BELAY_TRY(std::string elsewhere, CheckedOutElsewhere(name));
+    if (!elsewhere.empty()) {
+      warnings.push_back(GitBranchName(name) +
+                         " moved since and stays: it is checked out in another work "
+                         "tree");
+      stays_.insert(name);
+      continue;
+    }
+    if (choice_.action != GitAction::kAuto || !name.starts_with("refs/heads/"))
+      continue;
+    auto all = git_->Try({"rev-list", "--count", now, "--not", then});
+    auto here = git_->Try({"rev-list", "--count", now, "--not", then, "--remotes"});
+    if (all.ok() && here.ok() && all->ok() && here->ok() &&
+        all->output != here->output) {
+      warnings.push_back(GitBranchName(name) +
+                         " moved since and stays: what was added is on a remote");
+      stays_.insert(name);
+    }
+  }
+  return Ok();
+}
+
+Result<std::string> GitPlanner::StashLogOf(const GitRepoRecord& record) {
+  if (!record.stash_log) return std::string();
+  Bytes bytes;
+  if (&record == &is_) {
+    BELAY_TRY(bytes,
+              ReadGitFile(fs_, repository_.common_dir, kGitStashLog, kMaxGitText));
+  } else {
+    BELAY_TRY(bytes, input_.store.ReadContentBytes(record.stash_log->id, kMaxGitText));
+  }
+  return std::string(AsText(bytes));
+}
+
+// The commits that a stash's list names, newest last.
+std::vector<std::string> GitPlanner::Stashed(const std::string& log,
+                                             const GitRefs& refs) const {
+  const size_t length = 2 * GitHashSize(repository_.hash);
+  std::vector<std::string> out;
+  for (const std::string& line : GitLines(log)) {
+    if (line.size() < 2 * length + 1) continue;
+    std::string commit = line.substr(length + 1, length);
+    if (IsGitHex(commit, repository_.hash)) out.push_back(std::move(commit));
+  }
+  const std::string top = GitRefValue(refs, kGitStash);
+  if (!top.empty() && std::ranges::find(out, top) == out.end()) out.push_back(top);
+  return out;
+}
+
+// The list of a stash, but for the entries that git has no more.
+std::string GitPlanner::WithoutMissing(const std::string& log) const {
+  const size_t length = 2 * GitHashSize(repository_.hash);
+  std::string text;
+  for (const std::string& line : GitLines(log))
+    if (line.size() > 2 * length && !missing_.contains(line.substr(length + 1, length)))
+      text += line + "\n";
+  return text;
+}
+
+// Asks git once what of all that is needed is still there. Says why nothing can be
+// done, or nothing.
+Result<std::string> GitPlanner::LookForMissing() {
+  BELAY_TRY(want_stash_, StashLogOf(want_));
+  BELAY_TRY(is_stash_, StashLogOf(is_));
+  BELAY_TRY(Tree objects, LoadGitObjects(input_.store, want_));
+  std::vector<std::string> asked;
+  if (!want_.head.empty()) asked.push_back(want_.head);
+  for (const std::string& name : OtherRefs())
+    if (const std::string value = GitRefValue(want_refs_, name);
+        IsGitHex(value, repository_.hash))
+      asked.push_back(value);
+  if (StashDiffers(is_, is_refs_, want_, want_refs_))
+    for (const std::string& commit : Stashed(want_stash_, want_refs_))
+      asked.push_back(commit);
+  if (is_.index_digest != want_.index_digest)
+    for (const TreeEntry& entry : objects.entries) asked.push_back(entry.name);
+  if (asked.empty()) return std::string();
+  std::string input;
+  for (const std::string& hex : asked) input += hex + "\n";
+  BELAY_TRY(std::string output, git_->Run({"cat-file", "--batch-check"}, input));
+  for (const std::string& line : GitLines(output))
+    if (line.ends_with(" missing")) missing_.insert(line.substr(0, line.find(' ')));
+  if (missing_.contains(want_.head) && !BELAY_MUTANT("git-lost-commit-is-trusted"))
+    return "the commit " + want_.head.substr(0, 7) +
+           " that it was at is not in the repository any more";
+  for (const TreeEntry& entry : objects.entries) {
+    if (!missing_.contains(entry.name)) continue;
+    BELAY_TRY(auto blob, input_.store.Find({ObjectType::kBlob, entry.id}));
+    BELAY_TRY(auto chunks, input_.store.Find({ObjectType::kChunks, entry.id}));
+    if (!blob && !chunks)
+      return std::string("what was staged was purged from the store");
+    plan.move.objects.push_back({entry.name, entry.id});
+  }
+  return std::string();
+}
+
+// Which commits go, and whether they may.
+Result<bool> GitPlanner::ChooseAction() {
+  plan.action = choice_.action == GitAction::kAuto ? GitAction::kReset : choice_.action;
+  const std::string branch_now =
+      want_.head_ref.empty() ? is_.head : GitRefValue(is_refs_, want_.head_ref);
+  leaves_ = branch_now;
+  if (leaves_.empty() || leaves_ == want_.head) return true;
+  std::vector<std::string> range = {leaves_, "--not"};
+  if (!want_.head.empty()) range.push_back(want_.head);
+  auto count = [&](std::vector<std::string> more) -> Result<size_t> {
+    std::vector<std::string> command = {"rev-list", "--count"};
+    command.insert(command.end(), range.begin(), range.end());
+    command.insert(command.end(), more.begin(), more.end());
+    BELAY_TRY(std::string output, git_->Run(command));
+    size_t value = 0;
+    std::from_chars(output.data(), output.data() + output.size(), value);
+    return value;
+  };
+  BELAY_TRY(plan.commit_count, count({}));
+  if (plan.commit_count == 0) return true;
+  std::vector<std::string> log = {"log",
+                                  "--no-show-signature",
+                                  "--no-color",
+                                  "--no-decorate",
+                                  "--max-count=" + std::to_string(kListed),
+                                  "--format=%h %s"};
+  log.insert(log.end(), range.begin(), range.end());
+  BELAY_TRY(std::string output, git_->Run(log));
+  for (const std::string& line : GitLines(output)) {
+    const size_t space = std::min(line.find(' '), line.size());
+    plan.commits.push_back(line.substr(0, space) + " \"" +
+                           (space < line.size() ? line.substr(space + 1) : "") + "\"");
+  }
+  if (choice_.action == GitAction::kAuto && expected_ == nullptr) {
+    BELAY_TRY(size_t only_here, count({"--remotes"}));
+    if (only_here < plan.commit_count && !BELAY_MUTANT("git-takes-back-published"))
+      return Keep(GitCount(plan.commit_count - only_here, "commit") + " made since " +
+                  (plan.commit_count - only_here == 1 ? "is" : "are") +
+                  " on a remote already; take them back all the same with: --git "
+                  "reset, or by commits on top with: --git revert");
+    if (input_.made_outside) {
+      BELAY_TRY(bool outside, input_.made_outside(is_));
+      if (outside && !BELAY_MUTANT("git-takes-back-of-others"))
+        return Keep(
+            "commits since were made outside of the session; take them back "
+            "all the same with: --git reset");
+    }
+  }
+  return true;
+}
+
+// Commits that undo those that would be taken back, one each where history is a line,
+// else one for all. The tip.
+Result<std::string> GitPlanner::MakeReverts() {
+  if (plan.commit_count == 0) return want_.head;
+  if (want_.head.empty())
+    return Error(Errc::kRefused, "there was no commit then that could be gone back to")
+        .WithHint("take the commits back with: --git reset");
+  if (input_.dry) return std::string(leaves_);
+  BELAY_TRY(std::string output,
+            git_->Run({"log", "--no-show-signature", "--format=%H %P%x09%s", leaves_,
+                       "--not", want_.head}));
+  struct Commit {
+    std::string id, parents, subject;
+  };
+  std::vector<Commit> commits;
+  for (const std::string& line : GitLines(output)) {
+    const size_t space = line.find(' '), tab = line.find('\t');
+    if (space == std::string::npos || tab == std::string::npos || tab < space)
+      return Error(Errc::kCorrupt, "git gave an answer of an unknown form");
+    commits.push_back({line.substr(0, space), line.substr(space + 1, tab - space - 1),
+                       line.substr(tab + 1)});
+  }
+  bool line = !commits.empty() && commits.back().parents == want_.head;
+  for (size_t i = 0; i + 1 < commits.size(); ++i)
+    line = line && commits[i].parents == commits[i + 1].id;
+  const std::string when = std::to_string(input_.store.clock().WallMillis() / 1000);
+  std::vector<std::string> who;
+  for (const char* role : {"AUTHOR", "COMMITTER"}) {
+    who.push_back(std::string("GIT_") + role +
+                  "_NAME=" + files_.config().Text("user.name").value_or("Belay"));
+    who.push_back(std::string("GIT_") + role + "_EMAIL=" +
+                  files_.config().Text("user.email").value_or("belay@localhost"));
+    who.push_back(std::string("GIT_") + role + "_DATE=" + when + " +0000");
+  }
+  auto commit = [&](const std::string& tree, const std::string& parent,
+                    const std::string& message) -> Result<std::string> {
+    BELAY_TRY(std::string id,
+              git_->Run({"commit-tree", tree + "^{tree}", "-p", parent}, message, who));
+    while (!id.empty() && id.back() == '\n') id.pop_back();
+    if (!IsGitHex(id, repository_.hash))
+      return Error(Errc::kCorrupt, "git gave an answer of an unknown form");
+    return id;
+  };
+  if (!line)
+    return commit(want_.head, leaves_,
+                  "Go back to " + want_.head.substr(0, 7) + "\n\nThis undoes " +
+                      GitCount(plan.commit_count, "commit") + ".\n");
+  std::string tip = leaves_;
+  for (const Commit& one : commits) {
+    BELAY_TRY(tip, commit(one.parents, tip,
+                          "Revert \"" + one.subject + "\"\n\nThis reverts commit " +
+                              one.id + ".\n"));
+  }
+  return tip;
+}
+
+}  // namespace belay
