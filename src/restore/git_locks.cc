@@ -4,7 +4,6 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
-#include "restore/git_plan.h"
 
 namespace belay {
 
@@ -12,11 +11,6 @@ namespace {
 
 constexpr int64_t kPauseNanos = 10'000'000;
 constexpr size_t kMaxToken = 256;
-constexpr size_t kMaxStaged = size_t{256} << 20;
-
-Name TemporaryName(const RecordId& operation, std::string_view what) {
-  return Name::Literal(".belay-" + std::string(what) + "-" + operation.text());
-}
 
 bool IsGone(const Error& error) {
   return error.code == Errc::kNotFound || error.sys == ENOTDIR;
@@ -31,7 +25,7 @@ GitLocks::GitLocks(Fs& fs, Clock& clock, const Fd& dir,
       dir_(dir),
       locks_(locks),
       token_("belay " + operation.text() + "\n"),
-      first_(TemporaryName(operation, "lock")) {}
+      first_(Name::Literal(".belay-lock-" + operation.text())) {}
 
 Result<bool> GitLocks::IsOurs(const std::string& path) {
   BELAY_TRY(RelPath rel, RelPath::Parse(path));
@@ -123,44 +117,6 @@ Status GitLocks::Release() {
   }
   Status gone = fs_.Unlink(dir_, first_);
   if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
-  return Ok();
-}
-
-Status WriteGitObjects(Store& store, const Fd& dir, const GitMove& move,
-                       const RecordId& operation) {
-  Fs& fs = store.fs();
-  const Name temporary = TemporaryName(operation, "object");
-  BELAY_TRY(FileStat around, fs.Stat(dir));
-  for (const GitMove::Object& object : move.objects) {
-    BELAY_TRY(Fd objects,
-              fs.Open(dir, Name::Literal("objects"), OpenMode::Directory()));
-    BELAY_TRY(Name fan, Name::Parse(object.hex.substr(0, 2)));
-    BELAY_TRY(Name name, Name::Parse(object.hex.substr(2)));
-    Status made = fs.MakeDir(objects, fan, around.mode & 0777);
-    if (!made.ok() && made.error().code != Errc::kExists) return made;
-    BELAY_TRY(Fd in, fs.Open(objects, fan, OpenMode::Directory()));
-    if (fs.StatAt(in, name).ok()) continue;
-    BELAY_TRY(Bytes content, store.ReadContentBytes(object.content, kMaxStaged));
-    BELAY_TRY(LooseObject loose, MakeLooseBlob(move.hash, content));
-    if (loose.hex != object.hex)
-      return Error(Errc::kCorrupt, "what was staged as " + object.hex.substr(0, 7) +
-                                       " is not what was kept of it");
-    OpenMode mode = OpenMode::OpenOrCreate(0644);
-    BELAY_TRY(Fd file, fs.Open(dir, temporary, mode));
-    BELAY_OK(fs.Truncate(file, 0));
-    BELAY_OK(WriteFull(fs, file, 0, loose.file));
-    BELAY_TRY(FileStat stat, fs.Stat(file));
-    if (stat.uid != around.uid || stat.gid != around.gid)
-      BELAY_OK(fs.SetOwner(file, around.uid, around.gid));
-    BELAY_OK(fs.SetMode(file, 0444));
-    BELAY_OK(fs.Sync(file));
-    BELAY_OK(file.Close());
-    Status placed = fs.Rename(dir, temporary, in, name, RenameHow::kNoReplace);
-    if (!placed.ok() && placed.error().code != Errc::kExists) return placed;
-    if (!placed.ok()) BELAY_OK(fs.Unlink(dir, temporary));
-    BELAY_OK(fs.Sync(in));
-    BELAY_OK(fs.Sync(objects));
-  }
   return Ok();
 }
 

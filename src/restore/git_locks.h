@@ -42,11 +42,4 @@ class GitLocks {
   const Name first_;  // the file that all of them are names of
 };
 
-// Objects that git must have, as files of their own; those that are there stay.
-// `temporary`: a name in `dir` that nobody else uses.
-struct GitMove;
-class Store;
-Status WriteGitObjects(Store& store, const Fd& dir, const GitMove& move,
-                       const RecordId& operation);
-
 }  // namespace belay

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "restore/git_objects.h"
 #include "restore/naming_internal.h"
 #include "restore/overlay.h"
 #include "restore/runner_internal.h"
@@ -272,6 +273,7 @@ Status Runner::TidyGit() {
   if (!opened.ok()) return Ok();
   for (auto& part : git_) {
     BELAY_OK(part->mover->RemoveStage());
+    BELAY_OK(TidyGitObjects(store_.fs(), part->dir, journal_.operation.id));
     if (BELAY_MUTANT("git-leaves-its-locks")) continue;
     BELAY_OK(part->locks->Release());
   }

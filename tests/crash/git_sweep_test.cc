@@ -42,10 +42,15 @@ class Template {
   Status made_ = Ok();
 };
 
+// What was staged is in no commit and pruned: the object must be written again. So must
+// what it leaves staged itself, once that is gone (kPrune).
+constexpr std::string_view kPrune = "git prune --expire=now\n";
 constexpr std::string_view kAgent =
-    "git stash drop -q; git branch -qD other; git add -A; git commit -qm agent\n"
+    "git add -A; git commit -qm agent; git prune --expire=now\n"
+    "git stash drop -q; git branch -qD other\n"
     "echo more >>b; rm d/c; echo x >e; git add e; echo again >>a; git commit -qam "
-    "more\n";
+    "more\n"
+    "echo late >late; git add late\n";
 
 class Scene {
  public:
@@ -62,8 +67,10 @@ class Scene {
     BELAY_OK(Shell(world.project, std::string(kAgent)));
     if (op_ == "rollback") return Ok();
     BELAY_TRY(auto back, world.Rollback("start"));
+    BELAY_OK(Shell(world.project, std::string(kPrune)));
     if (op_ == "undo") return Ok();
     BELAY_TRY(auto undone, world.Undo());
+    BELAY_OK(Shell(world.project, std::string(kPrune)));
     (void)made, (void)back, (void)undone;
     return Ok();
   }

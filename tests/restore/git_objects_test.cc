@@ -1,0 +1,90 @@
+// Content that only an index names: it comes back with the index when git has lost it.
+
+#include "restore/git_objects.h"
+
+#include <gtest/gtest.h>
+
+#include "base/fault_fs.h"
+#include "support/git_rollback_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class GitObjectsTest : public GitRollbackTest {
+ protected:
+  // What was staged at "start" is in no commit, and pruned.
+  void LoseWhatWasStaged() {
+    Take("start");
+    Do("git add -A; git commit -qm agent; git prune --expire=now");
+  }
+  bool SomethingIsLeft() {
+    return !Shell(world_.project,
+                  "test -z \"$(find .git -name '*.lock' -o -name '.belay-*')\"")
+                .ok();
+  }
+};
+
+TEST_F(GitObjectsTest, WhatWasStagedAndPrunedComesBack) {
+  Take("here");
+  const std::string start = Look();
+  LoseWhatWasStaged();
+  MustBack("start");
+  EXPECT_EQ(Look(), start);
+  Do("git fsck --no-dangling");
+  EXPECT_FALSE(SomethingIsLeft());
+}
+
+TEST_F(GitObjectsTest, WhatAnInterruptionLeftOfAnObjectGoes) {
+  Take("here");
+  const std::string start = Look();
+  LoseWhatWasStaged();
+  const std::string after = Look();
+  // The power goes before each mode that is set, until one is that of the object.
+  for (uint64_t at = 1;; ++at) {
+    Fault cut = Fault::PowerCut(at);
+    cut.only = {FsCall::kSetMode};
+    FaultFs failing(fs_, cut);
+    RestoreWorld world(failing, temp_.path(), 1, getuid());
+    const bool done = world.Rollback("start").ok();
+    ASSERT_FALSE(done) << "no object was written";
+    const bool found = Shell(world_.project, "ls .git/.belay-object-*").ok();
+    // Somebody stages the same again: nothing is left to be written.
+    if (found) Do("printf 'one\\nstaged\\n' | git hash-object -w --stdin");
+    ASSERT_TRUE(world_.Recover().ok());
+    EXPECT_FALSE(SomethingIsLeft()) << at;
+    const std::string now = Look();
+    EXPECT_TRUE(now == start || now == after) << now;
+    Do("git fsck --no-dangling");
+    if (found) break;
+    if (now == start) {
+      ASSERT_TRUE(world_.Undo().ok());
+      Do("git prune --expire=now");
+    }
+  }
+}
+
+TEST_F(GitObjectsTest, ATemporaryFileThatIsLeftIsMadeAnewAndNotWrittenInto) {
+  auto opened = world_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto writer = opened->store->Begin();
+  ASSERT_TRUE(writer.ok());
+  auto content = (*writer)->PutContent(AsBytes("lost\n"));
+  ASSERT_TRUE(content.ok());
+  ASSERT_TRUE((*writer)->Commit().ok());
+  const RecordId operation(opened->store->random().NewId());
+  const std::string left = ".git/.belay-object-" + operation.text();
+  Do("echo half >" + left + "; chmod 444 " + left + "; ln " + left + " witness");
+  GitMove move;
+  Do("printf 'lost\\n' >lost");
+  const std::string hex = Said(world_.project, {"hash-object", "lost"});
+  move.objects = {{hex, *content}};
+  auto dir = fs_.OpenDir(temp_ / "project/.git");
+  ASSERT_TRUE(dir.ok());
+  Status written = WriteGitObjects(*opened->store, *dir, move, operation);
+  ASSERT_TRUE(written.ok()) << written.error().what;
+  EXPECT_EQ(Said(world_.project, {"cat-file", "-p", hex}), "lost");
+  Do("test \"$(cat witness)\" = half; test ! -e " + left);
+}
+
+}  // namespace
+}  // namespace belay::test
