@@ -1,12 +1,13 @@
 #include "cli/commands.h"
 #include "cli/export_bundle.h"
+#include "cli/export_git.h"
 #include "cli/export_notes.h"
 
 namespace belay {
 
 ExitCode CmdExport(CommandContext& ctx) {
+  if (ctx.args.has("--git")) return ExportGit(ctx);
   if (ctx.args.has("--notes")) return ExportNotes(ctx);
-  if (ctx.args.has("--git")) return ctx.term.NotYet("belay export --git");
   return ExportBundle(ctx);
 }
 

@@ -67,13 +67,14 @@ constexpr Example kPurgeExamples[] = {
     {"belay purge secrets/ --everywhere", "and all copies under other names"}};
 
 constexpr std::string_view kExportUsage[] = {
-    "export REF... [--session ID] -o FILE [--force]", "export --git NAME REF",
+    "export REF... [--session ID] -o FILE [--force]", "export --git NAME REF [-o DIR]",
     "export --notes [--session ID] [--format json|md] [-o FILE]"};
 constexpr FlagSpec kExportFlags[] = {
     {.name = "--output",
      .letter = 'o',
      .value = "FILE",
-     .help = "the file to write; - is standard output"},
+     .help = "the file to write; - is standard output. With --git: the repository, "
+             "made as a bare one when it is not there"},
     {.name = "--force", .help = "replace FILE when it is there"},
     {.name = "--session",
      .value = "ID",
@@ -81,8 +82,7 @@ constexpr FlagSpec kExportFlags[] = {
          "everything of this session; with a REF: where turn: and tool: are sought"},
     {.name = "--git",
      .value = "NAME",
-     .help = "as a git commit on branch NAME",
-     .available = false},
+     .help = "as a git commit on the new branch NAME, or the new ref NAME (refs/...)"},
     {.name = "--notes", .help = "names, notes, pins and meta only"},
     {.name = "--format", .value = "json|md", .help = "of the notes; md if not given"},
 };
@@ -91,6 +91,9 @@ constexpr PositionalSpec kExportArgs[] = {
 constexpr Example kExportExamples[] = {
     {"belay export latest -o state.belay", "take a checkpoint elsewhere"},
     {"belay export 1 2 3 -o - | ssh host 'cat > state.belay'", "send three of them"},
+    {"belay export --git before-the-refactoring turn:3",
+     "as a branch of this repository"},
+    {"belay export --git first 2 -o ~/history.git", "into another repository"},
     {"belay export --notes --format md", "what was written down, as Markdown"},
 };
 
@@ -186,7 +189,13 @@ constexpr CommandSpec kUpkeep[] = {
          "commit, or the notes.\n\nSecrets are left out and named: who rolls back "
          "to an imported checkpoint keeps their own. The same checkpoints give the "
          "same bytes. The file appears when it is whole, and replaces none without "
-         "--force.",
+         "--force.\n\nWith --git the checkpoint becomes a commit whose parent is the "
+         "commit that HEAD was at. It holds every file of the checkpoint byte for "
+         "byte, "
+         "ignored ones too, but no secrets. No branch that is there is moved, and "
+         "HEAD, the index and the files stay as they are. For a directory that is in "
+         "no "
+         "repository, a bare one is made beside it: DIR.git.",
      .flags = kExportFlags,
      .args = kExportArgs,
      .examples = kExportExamples,

@@ -43,16 +43,12 @@ Result<GitRunner> GitRunner::Find(Fs& fs, const GitRepository& repository,
   return GitRunner(std::move(program), repository, options);
 }
 
-Result<ProcessResult> GitRunner::Try(const std::vector<std::string>& command,
-                                     std::string input,
-                                     const std::vector<std::string>& variables) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline_ - std::chrono::steady_clock::now());
+ProcessOptions GitRunner::Options(const std::vector<std::string>& command,
+                                  const std::vector<std::string>& variables) const {
   ProcessOptions process{.program = program_};
   process.directory = repository_->work_tree;
-  process.timeout_ms = std::max<int64_t>(left.count(), 1);
+  process.timeout_ms = options_->timeout_ms;
   process.output_cap = options_->output_cap;
-  process.input = std::move(input);
   process.environment = {
       "PATH=" + (options_->path.empty() ? std::string(kUsualPath) : options_->path),
       "LC_ALL=C",
@@ -68,8 +64,10 @@ Result<ProcessResult> GitRunner::Try(const std::vector<std::string>& command,
       "GIT_ALLOW_PROTOCOL=none",
       "GIT_TERMINAL_PROMPT=0",
       "GIT_DIR=" + repository_->git_dir.bytes(),
-      "GIT_WORK_TREE=" + repository_->work_tree.bytes(),
   };
+  // A bare one has none, and git refuses to make one with it.
+  if (repository_->work_tree != repository_->git_dir)
+    process.environment.push_back("GIT_WORK_TREE=" + repository_->work_tree.bytes());
   process.environment.insert(process.environment.end(), variables.begin(),
                              variables.end());
   if (BELAY_MUTANT("git-ask-fetches")) {
@@ -84,22 +82,43 @@ Result<ProcessResult> GitRunner::Try(const std::vector<std::string>& command,
     process.arguments.insert(process.arguments.end(), {"-c", setting});
   }
   process.arguments.insert(process.arguments.end(), command.begin(), command.end());
+  return process;
+}
+
+Result<ProcessResult> GitRunner::Try(const std::vector<std::string>& command,
+                                     std::string input,
+                                     const std::vector<std::string>& variables) {
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline_ - std::chrono::steady_clock::now());
+  ProcessOptions process = Options(command, variables);
+  process.timeout_ms = std::max<int64_t>(left.count(), 1);
+  process.input = std::move(input);
   return RunProcess(process);
+}
+
+Result<std::unique_ptr<RunningProcess>> GitRunner::Start(
+    const std::vector<std::string>& command,
+    const std::vector<std::string>& variables) {
+  return RunningProcess::Start(Options(command, variables));
+}
+
+Status GitRunner::Judge(const std::vector<std::string>& command,
+                        const ProcessResult& result) const {
+  if (result.end == ProcessResult::End::kTimedOut)
+    return Error(Errc::kBusy, "git did not answer within " +
+                                  std::to_string(options_->timeout_ms) + " ms");
+  if (result.ok()) return Ok();
+  const std::string words = result.errors.substr(0, result.errors.find('\n'));
+  return Error(Errc::kInvalid,
+               "git " + command.front() + ": " +
+                   (words.empty() ? "it gave no reason" : EscapeForDisplay(words)));
 }
 
 Result<std::string> GitRunner::Run(const std::vector<std::string>& command,
                                    std::string input,
                                    const std::vector<std::string>& variables) {
   BELAY_TRY(ProcessResult result, Try(command, std::move(input), variables));
-  if (result.end == ProcessResult::End::kTimedOut)
-    return Error(Errc::kBusy, "git did not answer within " +
-                                  std::to_string(options_->timeout_ms) + " ms");
-  if (!result.ok()) {
-    std::string words = result.errors.substr(0, result.errors.find('\n'));
-    return Error(Errc::kInvalid,
-                 "git " + command.front() + ": " +
-                     (words.empty() ? "it gave no reason" : EscapeForDisplay(words)));
-  }
+  BELAY_OK(Judge(command, result));
   return std::move(result.output);
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/running_process.h"
 #include "base/subprocess.h"
 #include "git/ask_git.h"
 
@@ -33,8 +34,18 @@ class GitRunner {
   Result<std::string> Run(const std::vector<std::string>& command,
                           std::string input = {},
                           const std::vector<std::string>& variables = {});
+  // For what is too long for memory. No deadline but that it must not stand still for
+  // the time that is given for a run.
+  Result<std::unique_ptr<RunningProcess>> Start(
+      const std::vector<std::string>& command,
+      const std::vector<std::string>& variables = {});
+  // Git's own words in an error, unless it ended well.
+  Status Judge(const std::vector<std::string>& command,
+               const ProcessResult& result) const;
 
  private:
+  ProcessOptions Options(const std::vector<std::string>& command,
+                         const std::vector<std::string>& variables) const;
   GitRunner(AbsPath program, const GitRepository& repository,
             const AskGitOptions& options)
       : program_(std::move(program)),
