@@ -4,6 +4,7 @@
 #include "bundle/import.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
+#include "cli/import_git.h"
 #include "cli/open_root.h"
 #include "cli/progress.h"
 #include "cli/text.h"
@@ -114,7 +115,7 @@ ExitCode TellPurged(Terminal& term, const ImportReport& report) {
 }  // namespace
 
 ExitCode CmdImport(CommandContext& ctx) {
-  if (ctx.args.has("--git")) return ctx.term.NotYet("belay import --git");
+  if (ctx.args.has("--git")) return ImportGit(ctx);
   if (ctx.args.positional().empty())
     return ctx.term.FailUsage("which file? name a bundle that belay export wrote");
   const std::string_view file = ctx.args.positional()[0];

@@ -98,14 +98,13 @@ constexpr Example kExportExamples[] = {
 };
 
 constexpr std::string_view kImportUsage[] = {"import FILE", "import --git REV"};
-constexpr FlagSpec kImportFlags[] = {{.name = "--git",
-                                      .value = "REV",
-                                      .help = "a git commit as a checkpoint",
-                                      .available = false}};
+constexpr FlagSpec kImportFlags[] = {
+    {.name = "--git", .value = "REV", .help = "a git commit as a checkpoint"}};
 constexpr PositionalSpec kImportArgs[] = {{.name = "FILE", .optional = true}};
 constexpr Example kImportExamples[] = {
     {"belay import state.belay", "bring checkpoints in"},
-    {"belay import state.belay --root ~/project", "into another project"}};
+    {"belay import state.belay --root ~/project", "into another project"},
+    {"belay import --git v1.2", "the files of a commit, to go back to"}};
 
 constexpr CommandSpec kUpkeep[] = {
     {.name = "verify",
@@ -208,7 +207,12 @@ constexpr CommandSpec kUpkeep[] = {
          "directory. Everything is checked before anything is stored; importing again "
          "changes nothing. The checkpoints keep their ids, names, notes, times and "
          "sessions, come first in belay list, and say in their meta where they come "
-         "from. No file of the directory is touched: belay rollback does that.",
+         "from. No file of the directory is touched: belay rollback does that.\n\n"
+         "With --git the files of a commit become a checkpoint: any revision of the "
+         "repository that the directory is in. A commit knows nothing of files that "
+         "git "
+         "does not track, so it is marked partial: rolling back to it brings its files "
+         "back, deletes nothing, and leaves git itself alone.",
      .flags = kImportFlags,
      .args = kImportArgs,
      .examples = kImportExamples,

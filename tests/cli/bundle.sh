@@ -58,7 +58,6 @@ run export --session nobody -o ../n.belay; expect_rc 1
 run export first -o - --json; expect_rc 2
 "$BELAY_BIN" export first second -o /dev/full >/dev/null 2>&1 && fail "wrote over a device"
 [ -c /dev/full ] || fail "/dev/full is gone"
-run import --git HEAD; expect_rc 2; expect_in_err "not in this version yet"
 grep -q -a -e correct-horse -e staple-of ../x.belay && fail "a secret is in the bundle"
 
 # --- reading, elsewhere

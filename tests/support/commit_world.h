@@ -8,6 +8,7 @@
 
 #include "base/real_fs.h"
 #include "commits/export_commit.h"
+#include "commits/import_commit.h"
 #include "support/git_shell.h"
 #include "support/restore_world.h"
 #include "support/temp_dir.h"
@@ -70,6 +71,15 @@ class CommitTest : public ::testing::Test {
         return Ok();
       };
     return ExportCommit(*opened.store, Repository(), request);
+  }
+  Result<ImportedCommit> Import(const std::string& revision) {
+    BELAY_TRY(auto opened, world_.Open());
+    ImportCommitRequest request;
+    request.root = opened.root;
+    request.settings = &world_.settings;
+    request.places = Places();
+    request.revision = revision;
+    return ImportCommit(*opened.store, Repository(), request);
   }
 
   RealFs fs_;
