@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <iterator>
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "restore/git_planner_internal.h"
 
@@ -9,6 +12,8 @@ namespace belay {
 namespace {
 
 constexpr size_t kListed = 200;  // commits
+constexpr size_t kLostShown = 3;
+constexpr size_t kMaxIndex = size_t{1} << 30;
 
 }  // namespace
 
@@ -79,12 +84,83 @@ std::string GitPlanner::WithoutMissing(const std::string& log) const {
   return text;
 }
 
+bool GitPlanner::IsPartialClone() const {
+  const GitConfig& config = files_.config();
+  return config.Last("extensions.partialclone") != nullptr ||
+         std::ranges::any_of(config.entries(), [](const GitConfig::Entry& entry) {
+           return entry.key.starts_with("remote.") && entry.key.ends_with(".promisor");
+         });
+}
+
+// Blobs that the wanted index names and the present one does not, in hex, rising: those
+// of the present one are git's care. In a partial clone any may be missing, to be
+// fetched when somebody needs it.
+Result<std::vector<std::string>> GitPlanner::NewlyStaged() {
+  std::vector<std::string> out;
+  if (!want_.index || is_.index_digest == want_.index_digest || IsPartialClone())
+    return out;
+  using Read = std::function<Result<Bytes>(const std::string& name)>;
+  auto blobs = [&](const Read& read) -> Result<std::vector<std::string>> {
+    BELAY_TRY(Bytes bytes, read("index"));
+    BELAY_TRY(IndexEntries index, ReadIndexEntries(bytes, repository_.hash));
+    if (index.shared.empty()) return std::move(index.blobs);
+    auto base = read(index.shared);
+    if (!base.ok() && base.error().code == Errc::kNotFound)
+      return std::move(index.blobs);
+    if (!base.ok()) return std::move(base).error();
+    BELAY_TRY(IndexEntries shared, ReadIndexEntries(*base, repository_.hash));
+    std::vector<std::string> both;
+    std::ranges::set_union(index.blobs, shared.blobs, std::back_inserter(both));
+    return both;
+  };
+  BELAY_TRY(auto want, blobs([&](const std::string& name) -> Result<Bytes> {
+              const GitKept* kept = &*want_.index;
+              if (name != "index") {
+                auto found = std::ranges::find(want_.own, name, &GitKept::name);
+                if (found == want_.own.end())
+                  return Error(Errc::kNotFound, name + " was not kept");
+                kept = &*found;
+              }
+              return input_.store.ReadContentBytes(kept->id, kMaxIndex);
+            }));
+  std::vector<std::string> is;
+  if (is_.index) {
+    BELAY_TRY(is, blobs([&](const std::string& name) {
+                return ReadGitFile(fs_, repository_.git_dir, name, kMaxIndex);
+              }));
+  }
+  std::ranges::set_difference(want, is, std::back_inserter(out));
+  return out;
+}
+
+// Of what the wanted index names: what neither git nor the store has. For people; empty
+// when all is there.
+Result<std::string> GitPlanner::LostOfIndex(const std::set<std::string>& lost) {
+  if (lost.empty() || BELAY_MUTANT("git-lost-blob-is-trusted")) return std::string();
+  BELAY_TRY(auto entries, LoadGitIndex(input_.store, want_));
+  std::set<std::string> paths;
+  for (const NamedEntry& entry : entries)
+    if (!entry.later && lost.contains(entry.object))
+      paths.insert(EscapeForDisplay(entry.path));
+  if (paths.empty()) return std::string();
+  std::string text = "what was staged of ";
+  size_t shown = 0;
+  for (const std::string& path : paths) {
+    if (shown == kLostShown) break;
+    text += (shown++ > 0 ? ", " : "") + path;
+  }
+  if (paths.size() > shown)
+    text += " and " + std::to_string(paths.size() - shown) + " more";
+  return text + " is not in the repository any more";
+}
+
 // Asks git once what of all that is needed is still there. Says why nothing can be
 // done, or nothing.
 Result<std::string> GitPlanner::LookForMissing() {
   BELAY_TRY(want_stash_, StashLogOf(want_));
   BELAY_TRY(is_stash_, StashLogOf(is_));
   BELAY_TRY(Tree objects, LoadGitObjects(input_.store, want_));
+  BELAY_TRY(std::vector<std::string> staged, NewlyStaged());
   std::vector<std::string> asked;
   if (!want_.head.empty()) asked.push_back(want_.head);
   for (const std::string& name : OtherRefs())
@@ -94,8 +170,12 @@ Result<std::string> GitPlanner::LookForMissing() {
   if (StashDiffers(is_, is_refs_, want_, want_refs_))
     for (const std::string& commit : Stashed(want_stash_, want_refs_))
       asked.push_back(commit);
+  std::set<std::string> kept;
+  for (const TreeEntry& entry : objects.entries) kept.insert(entry.name);
   if (is_.index_digest != want_.index_digest)
-    for (const TreeEntry& entry : objects.entries) asked.push_back(entry.name);
+    asked.insert(asked.end(), kept.begin(), kept.end());
+  std::erase_if(staged, [&](const std::string& hex) { return kept.contains(hex); });
+  asked.insert(asked.end(), staged.begin(), staged.end());
   if (asked.empty()) return std::string();
   std::string input;
   for (const std::string& hex : asked) input += hex + "\n";
@@ -105,6 +185,10 @@ Result<std::string> GitPlanner::LookForMissing() {
   if (missing_.contains(want_.head) && !BELAY_MUTANT("git-lost-commit-is-trusted"))
     return "the commit " + want_.head.substr(0, 7) +
            " that it was at is not in the repository any more";
+  std::set<std::string> lost;
+  std::ranges::set_intersection(staged, missing_, std::inserter(lost, lost.end()));
+  BELAY_TRY(std::string text, LostOfIndex(lost));
+  if (!text.empty()) return text;
   for (const TreeEntry& entry : objects.entries) {
     if (!missing_.contains(entry.name)) continue;
     BELAY_TRY(auto blob, input_.store.Find({ObjectType::kBlob, entry.id}));

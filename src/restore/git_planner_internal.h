@@ -62,6 +62,9 @@ class GitPlanner {
   Result<std::string> StashLogOf(const GitRepoRecord& record);
   std::vector<std::string> Stashed(const std::string& log, const GitRefs& refs) const;
   std::string WithoutMissing(const std::string& log) const;
+  bool IsPartialClone() const;
+  Result<std::vector<std::string>> NewlyStaged();
+  Result<std::string> LostOfIndex(const std::set<std::string>& lost);
   Result<std::string> LookForMissing();
   Result<bool> ChooseAction();
   Result<std::string> MakeReverts();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fault_fs.h"
+#include "scan/sink.h"
 #include "support/git_rollback_fixture.h"
 
 namespace belay::test {
@@ -84,6 +85,69 @@ TEST_F(GitObjectsTest, ATemporaryFileThatIsLeftIsMadeAnewAndNotWrittenInto) {
   ASSERT_TRUE(written.ok()) << written.error().what;
   EXPECT_EQ(Said(world_.project, {"cat-file", "-p", hex}), "lost");
   Do("test \"$(cat witness)\" = half; test ! -e " + left);
+}
+
+// What PlanGit says of going from now back to `start`.
+class LostBlobTest : public GitObjectsTest {
+ protected:
+  GitPlans PlanTo(const Captured& start) {
+    const Captured now = Take("now");
+    auto opened = world_.Open();
+    EXPECT_TRUE(opened.ok());
+    HashSink sink;
+    const GitPlaces places;
+    const GitPlanInput input{.store = *opened->store,
+                             .now = now.scan,
+                             .is = now.git,
+                             .target = start.git,
+                             .sink = sink,
+                             .places = places,
+                             .operation = RecordId(opened->store->random().NewId()),
+                             .what = "rollback"};
+    auto planned = PlanGit(input, {});
+    EXPECT_TRUE(planned.ok()) << planned.error().what;
+    return planned.ok() ? std::move(*planned) : GitPlans();
+  }
+};
+
+TEST_F(LostBlobTest, WhatNeitherGitNorTheStoreHasLeavesGitAsItIsAndIsNamed) {
+  Captured start = Take("start");
+  Do("git add -A; git commit -qm agent");
+  // As of a record that holds no content: git has it still.
+  start.git.repositories[0].objects = {};
+  GitPlans planned = PlanTo(start);
+  EXPECT_TRUE(planned.moves());
+  EXPECT_TRUE(planned.warnings.empty());
+  Do("git prune --expire=now");
+  planned = PlanTo(start);
+  EXPECT_FALSE(planned.moves());
+  ASSERT_EQ(planned.plans.size(), 1u);
+  EXPECT_EQ(planned.plans[0].action, GitAction::kKeep);
+  ASSERT_EQ(planned.warnings.size(), 1u);
+  EXPECT_EQ(planned.warnings[0],
+            "git is left as it is: what was staged of a is not in the repository any "
+            "more");
+}
+
+TEST_F(LostBlobTest, OfASplitIndexToo) {
+  Do("git update-index --split-index; git add a");
+  Captured start = Take("start");
+  Do("git add -A; git commit -qm agent; git prune --expire=now");
+  start.git.repositories[0].objects = {};
+  const GitPlans planned = PlanTo(start);
+  EXPECT_FALSE(planned.moves());
+  EXPECT_EQ(planned.warnings.size(), 1u);
+}
+
+TEST_F(LostBlobTest, InAPartialCloneTheyCanBeFetched) {
+  Do("git config uploadpack.allowFilter true; git commit -qam more\n"
+     "git clone -q --no-local --filter=blob:none . ../partial\n"
+     "rm -rf .git; mv ../partial/.git .; git read-tree HEAD~1");
+  const Captured start = Take("start");
+  Do("git read-tree HEAD");
+  const GitPlans planned = PlanTo(start);
+  EXPECT_TRUE(planned.moves());
+  EXPECT_TRUE(planned.warnings.empty());
 }
 
 }  // namespace
