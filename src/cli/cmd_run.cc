@@ -28,6 +28,7 @@ Result<Captured> Capture(Store& store, const CaptureRequest& request) {
   recovery.pid = getpid();
   recovery.lock_wait_ms = request.lock_wait_ms;
   BELAY_TRY(auto recovered, Recover(store, recovery));
+  if (recovered && recovered->busy) return std::move(*recovered->busy);
   if (!request.settings->enabled) return SwitchedOff(*request.settings);
   return CaptureCheckpoint(store, request);
 }

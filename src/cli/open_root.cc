@@ -69,6 +69,8 @@ Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy) {
       auto recovered = RecoverFirst(ctx, *opened, root->root, wait ? 10'000 : 0);
       if (!recovered.ok() && (wait || recovered.error().code != Errc::kBusy))
         return std::move(recovered).error();
+      if (recovered.ok() && *recovered && (*recovered)->busy && wait)
+        return std::move(*(*recovered)->busy);
       if (recovered.ok() && *recovered) ctx.term.Warn((*recovered)->text);
       OpenedRoot out{
           .opened = std::move(*opened), .catalog = {}, .root = root->root, .path = dir};
@@ -173,6 +175,8 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
     const bool looks = needs == NeedsRoot::kKnown;
     auto recovered = RecoverFirst(ctx, out.opened, out.root, looks ? 0 : 10'000);
     if (!recovered.ok() && !looks) return std::move(recovered).error();
+    if (recovered.ok() && *recovered && (*recovered)->busy && !looks)
+      return std::move(*(*recovered)->busy);
     if (!recovered.ok() && recovered.error().code == Errc::kBusy)
       ctx.term.Warn(recovered.error().what);
     else if (!recovered.ok())

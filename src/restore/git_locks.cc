@@ -18,11 +18,12 @@ bool IsGone(const Error& error) {
 
 }  // namespace
 
-GitLocks::GitLocks(Fs& fs, Clock& clock, const Fd& dir,
+GitLocks::GitLocks(Fs& fs, Clock& clock, const Fd& dir, std::string path,
                    const std::vector<std::string>& locks, const RecordId& operation)
     : fs_(fs),
       clock_(clock),
       dir_(dir),
+      path_(std::move(path)),
       locks_(locks),
       token_("belay " + operation.text() + "\n"),
       first_(Name::Literal(".belay-lock-" + operation.text())) {}
@@ -47,9 +48,9 @@ Result<bool> GitLocks::IsOurs(const std::string& path) {
   return AsText(*bytes) == token_;
 }
 
-Error GitLocks::Held(const std::string& path) {
-  return Error(Errc::kBusy, "git is at work here: " + EscapeForDisplay(path) +
-                                " in the git directory is held")
+Error GitLocks::Held(const std::string& path) const {
+  return Error(Errc::kBusy, "git is at work here: " +
+                                EscapeForDisplay(path_ + "/" + path) + " is held")
       .WithHint("try again when it is done; if no git is running, remove that file");
 }
 

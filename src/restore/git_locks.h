@@ -19,9 +19,10 @@ namespace belay {
 
 class GitLocks {
  public:
-  // `dir`: the common git directory; `locks`: from there on. Both must outlive it.
-  GitLocks(Fs& fs, Clock& clock, const Fd& dir, const std::vector<std::string>& locks,
-           const RecordId& operation);
+  // `dir`: the common git directory, `path`: its own, for people; `locks`: from there
+  // on. `dir` and `locks` must outlive it.
+  GitLocks(Fs& fs, Clock& clock, const Fd& dir, std::string path,
+           const std::vector<std::string>& locks, const RecordId& operation);
 
   // All of them, or none. Those of ours that a crash left are taken over.
   Status Take(int64_t wait_ms);
@@ -30,13 +31,14 @@ class GitLocks {
 
  private:
   Result<bool> IsOurs(const std::string& path);
-  static Error Held(const std::string& path);
+  Error Held(const std::string& path) const;
   Status WaitFor(const std::string& path, int64_t deadline_ns);
   Status TakeOne(const std::string& path, int64_t deadline_ns);
 
   Fs& fs_;
   Clock& clock_;
   const Fd& dir_;
+  const std::string path_;
   const std::vector<std::string>& locks_;
   const std::string token_;
   const Name first_;  // the file that all of them are names of

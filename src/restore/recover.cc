@@ -22,8 +22,10 @@ Result<bool> IsRecorded(Store& store, const Operation& operation) {
 
 // `around_mounts`: what is beneath something that was mounted since stays as it is,
 // instead of being waited for.
-Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
+Result<std::optional<Recovered>> RecoverLocked(Store& store,
+                                               const RollbackRequest& request,
                                                bool around_mounts = false) {
+  const Root& root = request.root;
   auto loaded = JournalFile::Load(store, root.id);
   if (!loaded.ok()) {
     if (loaded.error().code != Errc::kCorrupt) return std::move(loaded).error();
@@ -96,6 +98,7 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
     }
   }
   if (around_mounts || BELAY_MUTANT("recover-around-mounts")) runner.GoAroundMounts();
+  runner.WaitAtMost(request.lock_wait_ms);
   Outcome outcome;
   hold.Release();
   Status forward = runner.Forward({}, outcome);
@@ -116,6 +119,16 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
   }
   // Taken back, unless the journal is still there.
   BELAY_TRY(bool pending, JournalFile::Exists(store, root.id));
+  if (pending && forward.error().code == Errc::kBusy) {
+    // Another program holds a lock of git's: what it does must be over first.
+    out.how = Recovered::How::kWaiting;
+    out.text = name + " was interrupted and waits: " + forward.error().what;
+    out.busy = Error(Errc::kBusy, out.text).WithHint(forward.error().hint);
+    out.text +=
+        "; the next belay command finishes it when git is done (if no git is "
+        "running, remove that file)";
+    return std::optional(std::move(out));
+  }
   if (pending) return std::move(forward).error();
   if (MakesRoot(runner.journal().changes)) TakeRootAway(store, root);
   out.how = Recovered::How::kTakenBack;
@@ -141,16 +154,16 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store, const Root& root,
 
 Result<std::optional<Recovered>> RecoverOrRefuse(Store& store,
                                                  const RollbackRequest& request) {
-  BELAY_TRY(auto recovered, RecoverLocked(store, request.root));
+  BELAY_TRY(auto recovered, RecoverLocked(store, request));
   if (!recovered || recovered->how != Recovered::How::kWaiting) return recovered;
+  if (recovered->busy) return std::move(*recovered->busy);
   if (!request.force)
     return Error(Errc::kRefused, recovered->text)
         .WithHint(
             recovered->mounted
                 ? "to end it without what is beneath: belay rollback latest --force"
                 : "to give it up and roll back here: belay rollback latest --force");
-  if (recovered->mounted)
-    return RecoverLocked(store, request.root, /*around_mounts=*/true);
+  if (recovered->mounted) return RecoverLocked(store, request, /*around_mounts=*/true);
   BELAY_TRY(std::string aside, JournalFile::PutAside(store, request.root.id));
   recovered->how = Recovered::How::kDropped;
   recovered->text = Naming(recovered->operation) +
@@ -163,7 +176,7 @@ Result<std::optional<Recovered>> Recover(Store& store, const RollbackRequest& re
   BELAY_TRY(bool pending, JournalFile::Exists(store, request.root.id));
   if (!pending) return std::optional<Recovered>();
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "recovery"));
-  return RecoverLocked(store, request.root);
+  return RecoverLocked(store, request);
 }
 
 }  // namespace belay

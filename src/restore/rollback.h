@@ -78,13 +78,15 @@ Result<Outcome> Redo(Store& store, Catalog& catalog, const RollbackRequest& requ
 // costs one call.
 struct Recovered {
   // kWaiting: the directory that was being rolled back is not there (its disk is not
-  // mounted?), or another one is, or something is mounted over a part of it. Nothing
-  // was touched; the journal stays.
+  // mounted?), or another one is, or something is mounted over a part of it, or git is
+  // at work in it. Nothing was touched; the journal stays.
   enum class How { kFinished, kTakenBack, kTidied, kDropped, kWaiting };
   How how = How::kFinished;
   Operation operation = {};
   std::optional<Checkpoint> raced = {};
   std::optional<std::string> mounted = {};  // of kWaiting: over this path
+  // Of kWaiting, when it will not be long: who needs the root is refused with this.
+  std::optional<Error> busy = {};
   std::string text;  // for people: "finished the rollback to 'x' that was interrupted"
 };
 Result<std::optional<Recovered>> Recover(Store& store, const RollbackRequest& request);

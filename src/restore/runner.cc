@@ -150,12 +150,6 @@ Status Runner::Tidy() {
 
 // --- git -----------------------------------------------------------------------------
 
-namespace {
-
-constexpr int64_t kGitWaitMs = 2'000;
-
-}  // namespace
-
 // Beneath it, or the one that its own `.git` leads to.
 Result<bool> Runner::IsOfThisRoot(const AbsPath& git_dir) {
   BELAY_TRY(AbsPath root, AbsPath::Parse(path_));
@@ -195,8 +189,9 @@ Status Runner::OpenGit() {
     part->view.stage = journal_.stage;
     part->view.changes = move.changes;
     part->view.is_git = &move;
-    part->locks = std::make_unique<GitLocks>(store_.fs(), store_.clock(), part->dir,
-                                             move.locks, journal_.operation.id);
+    part->locks =
+        std::make_unique<GitLocks>(store_.fs(), store_.clock(), part->dir, move.dir,
+                                   move.locks, journal_.operation.id);
     part->mover = std::make_unique<Mover>(store_, part->dir, part->view);
     git_.push_back(std::move(part));
   }
@@ -205,7 +200,7 @@ Status Runner::OpenGit() {
 }
 
 Status Runner::LockGit() {
-  for (auto& part : git_) BELAY_OK(part->locks->Take(kGitWaitMs));
+  for (auto& part : git_) BELAY_OK(part->locks->Take(git_wait_ms_));
   return Ok();
 }
 

@@ -4,6 +4,7 @@
 //
 // Threads: one.
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +51,8 @@ class Runner {
   const Journal& journal() const { return journal_; }
   // What is beneath a mount is passed over, and named.
   void GoAroundMounts() { around_mounts_ = true; }
+  // For git's locks: no longer than that.
+  void WaitAtMost(int64_t ms) { git_wait_ms_ = std::min(git_wait_ms_, ms); }
 
  private:
   Status TakeBack(Error why, Outcome& out);
@@ -87,6 +90,7 @@ class Runner {
   bool git_open_ = false;
   const int64_t began_;
   bool around_mounts_ = false;
+  int64_t git_wait_ms_ = 2'000;
 };
 
 }  // namespace belay

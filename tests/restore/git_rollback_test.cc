@@ -156,12 +156,12 @@ TEST_F(GitRollbackTest, LocksThatACrashLeftEmptyAreKnownAsOurs) {
   ASSERT_TRUE(dir.ok());
   const std::vector<std::string> locks = {"HEAD.lock", "index.lock"};
   const RecordId operation(world_.world.random.NewId());
-  GitLocks first(fs_, world_.world.clock, *dir, locks, operation);
+  GitLocks first(fs_, world_.world.clock, *dir, "git", locks, operation);
   ASSERT_TRUE(first.Take(0).ok());
   Do(": >.git/.belay-lock-" + operation.text());
-  GitLocks second(fs_, world_.world.clock, *dir, locks, operation);
+  GitLocks second(fs_, world_.world.clock, *dir, "git", locks, operation);
   ASSERT_TRUE(second.Take(0).ok());
-  GitLocks others(fs_, world_.world.clock, *dir, locks,
+  GitLocks others(fs_, world_.world.clock, *dir, "git", locks,
                   RecordId(world_.world.random.NewId()));
   EXPECT_FALSE(others.Take(0).ok());
   ASSERT_TRUE(second.Release().ok());
