@@ -489,6 +489,9 @@ Status Exporter::EmitCheckpoint(Item item, ExportReport& report) {
 
   State state = view.state;
   state.tree = done.tree;
+  // Git's state is of one repository on one machine, and holds what was only staged,
+  // secrets among it.
+  if (!BELAY_MUTANT("bundle-takes-git")) state.git = {};
   BELAY_OK(EmitNode(state.git, 0));
   if (!state.rules.is_zero() && !done.left_out.empty() &&
       !BELAY_MUTANT("bundle-forgets-skipped")) {

@@ -355,8 +355,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   const ScanSummary& summary = scan->summary();
   BELAY_TRY(Node rules, EncodeRules(MakeRulesRecord(scan_request, summary), sink));
   State state{.tree = summary.tree, .git = {}, .rules = {}};
-  GitCapture git(store, scan_request.root, request.root.id, scan_request.cache_dir,
-                 request.git);
+  GitCapture git(store, scan_request);
   BELAY_TRY(state.git,
             git.Run(summary, writer.get(), sink, last,
                     request.released_ns == nullptr ? 0 : request.released_ns->load()));

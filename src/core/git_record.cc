@@ -5,6 +5,8 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/purged.h"
+#include "core/state_rules.h"
 #include "git/index_entries.h"
 #include "git/run_git.h"
 #include "scan/stat_cache.h"
@@ -88,11 +90,14 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
   out.in_progress = f.Text(kInProgress).value_or("");
   for (ByteSpan one : f.All(kOwn)) {
     BELAY_TRY(GitKept kept, DecodeKept(one));
+    if (!IsGitStateFile(kept.name) && !BELAY_MUTANT("git-record-names-anything"))
+      return Bad();
     if (!out.own.empty() && !(out.own.back().name < kept.name)) return Bad();
     out.own.push_back(std::move(kept));
   }
   for (ByteSpan one : f.All(kIndex)) {
     BELAY_TRY(out.index, DecodeKept(one));
+    if (out.index->name != "index") return Bad();
   }
   if (auto time = f.Number(kIndexTime))
     out.index_mtime_ns = static_cast<int64_t>(*time);
@@ -100,6 +105,7 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
   if (digest) out.index_digest = Hash256::FromSpan(digest->span());
   for (ByteSpan one : f.All(kStashLog)) {
     BELAY_TRY(out.stash_log, DecodeKept(one));
+    if (out.stash_log->name != "logs/refs/stash") return Bad();
   }
   BELAY_TRY(auto refs, OneId(f, kRefs));
   out.refs = refs.value_or(ObjectId());
@@ -321,6 +327,9 @@ std::vector<std::pair<std::string, Bytes>> AskForPacked(
       for (int field = 0; field < 2; ++field)
         rest.remove_prefix(std::min(rest.size(), rest.find('\0') + 1));
     }
+    // Two paths may stage the same.
+    std::ranges::sort(wanted);
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
   }
   if (wanted.empty()) return out;
   std::string input;
@@ -347,15 +356,54 @@ std::vector<std::pair<std::string, Bytes>> AskForPacked(
   return out;
 }
 
-// What only the index may name, and lies in files of its own, which go with a `git gc`.
-// What an earlier record had, and the index still names, stays.
-Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
-                             std::vector<std::string> blobs, const std::string& head,
-                             const GitRepoRecord* before, const AskGitOptions& ask,
-                             ScanSink& sink) {
+}  // namespace
+
+Hash256 GitCapture::RulesPrint() const {
+  const RuleLists& lists = request_.rules->lists();
+  Bytes bytes;
+  ByteWriter write(bytes);
+  write.U64(request_.max_file_size);
+  write.U64(lists.skip_secrets ? 1 : 0);
+  write.U64(request_.purged.size());
+  for (const std::string& path : request_.purged) write.Sized(path);
+  for (const std::string& pattern : lists.secret_patterns) write.Sized(pattern);
+  return Sha256::Of(bytes);
+}
+
+std::vector<std::string> GitCapture::WantedObjects(
+    const std::string& path, std::vector<NamedEntry> entries) const {
+  const std::vector<std::string>& purged = request_.purged;
+  std::optional<SecretRules> secrets;
+  if (request_.rules->lists().skip_secrets &&
+      !BELAY_MUTANT("git-keeps-skipped-secrets"))
+    secrets.emplace(request_.rules->lists());
+  std::vector<std::string> out;
+  out.reserve(entries.size());
+  for (NamedEntry& entry : entries) {
+    if (!entry.is_blob()) continue;
+    if (!purged.empty() || secrets) {
+      const std::string whole = path.empty() ? entry.path : path + "/" + entry.path;
+      if (std::ranges::any_of(
+              purged, [&](const auto& top) { return IsAtOrBelow(whole, top); }) &&
+          !BELAY_MUTANT("git-keeps-what-was-purged"))
+        continue;
+      if (secrets && secrets->IsSecret(whole)) continue;
+    }
+    out.push_back(std::move(entry.object));
+  }
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
+                                         const std::vector<std::string>& blobs,
+                                         const std::string& head,
+                                         const GitRepoRecord* before, ScanSink& sink) {
   if (blobs.empty() || BELAY_MUTANT("git-index-objects-not-kept")) return ObjectId();
-  std::ranges::sort(blobs);
-  blobs.erase(std::unique(blobs.begin(), blobs.end()), blobs.end());
+  Store& store = store_;
+  const size_t limit =
+      static_cast<size_t>(std::min<uint64_t>(kMaxBlobRead, request_.max_file_size));
   Tree known, out;
   if (before != nullptr) {
     auto loaded = LoadGitObjects(store, *before);
@@ -383,6 +431,7 @@ Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
   for (const std::string& hex : blobs) {
     auto had = std::ranges::lower_bound(known.entries, hex, {}, &TreeEntry::name);
     if (had != known.entries.end() && had->name == hex) {
+      if (had->size > limit) continue;
       BELAY_TRY(bool there, sink.HasContent(had->id));
       if (there) {
         out.entries.push_back(*had);
@@ -393,43 +442,44 @@ Result<ObjectId> KeepObjects(Store& store, const GitRepository& repository,
       if (asks && !had_before.contains(hex)) packed.push_back(hex);
       continue;
     }
-    BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, kMaxBlobRead));
+    BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, limit));
     if (content) BELAY_OK(keep(hex, *content));
   }
-  for (const auto& [hex, content] : AskForPacked(store, repository, ask, packed, head))
-    BELAY_OK(keep(hex, content));
+  for (const auto& [hex, content] :
+       AskForPacked(store, repository, request_.git.ask, packed, head))
+    if (content.size() <= limit) BELAY_OK(keep(hex, content));
   std::ranges::sort(out.entries, {}, &TreeEntry::name);
   if (out.entries.empty()) return ObjectId();
   return sink.PutChangedTree(out, known);
 }
 
-}  // namespace
-
-Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
+Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
+                                          const GitRepository& repository,
                                           const GitLook& look, bool above,
                                           const GitRepoRecord* before, ScanSink& sink) {
   Fs& fs = store_.fs();
   GitRepoRecord out;
+  out.path = path;
   out.hash = repository.hash;
   out.linked = repository.git_dir != repository.common_dir;
   out.above = above;
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
   std::string shared;
-  std::vector<std::string> blobs;
+  std::vector<NamedEntry> named;
   // Of one that reaches above the root nothing is put back: the rest of it is not here.
   if (look.index && !above) {
     const ObjectId known =
         before != nullptr && before->index ? before->index->id : ObjectId();
     BELAY_TRY(Bytes bytes,
               ReadGitFile(fs, repository.git_dir, look.index->name, kMaxIndex));
-    auto entries = ReadIndexEntries(bytes, repository.hash);
+    auto entries = ReadIndexEntries(bytes, repository.hash, &named);
     if (!entries.ok()) {
+      named.clear();
       out.trouble = "its index " + entries.error().what;
     } else {
       out.index_digest = entries->digest;
       shared = entries->shared;
-      blobs = std::move(entries->blobs);
     }
     bool same = before != nullptr && before->index && entries.ok() &&
                 before->index_digest == out.index_digest &&
@@ -460,9 +510,8 @@ Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
       out.head_ref = head.ref;
       out.head = head.commit;
     } else if (file.name == shared) {
-      auto entries = ReadIndexEntries(kept.bytes, repository.hash);
-      if (entries.ok())
-        blobs.insert(blobs.end(), entries->blobs.begin(), entries->blobs.end());
+      // Of a damaged one what it has up to there is better than nothing.
+      (void)ReadIndexEntries(kept.bytes, repository.hash, &named);
     }
     names.push_back(file.name);
     out.own.push_back(std::move(kept.kept));
@@ -487,27 +536,15 @@ Result<GitRepoRecord> GitCapture::Capture(const GitRepository& repository,
                    sink));
     out.stash_log = std::move(kept.kept);
   }
-  if (before != nullptr && out.index && before->index == out.index &&
-      !before->objects.is_zero()) {
-    // The same index, and what was kept for it.
-    auto had = LoadGitObjects(store_, *before);
-    bool there = had.ok();
-    for (size_t i = 0; there && i < had->entries.size(); ++i) {
-      BELAY_TRY(there, sink.HasContent(had->entries[i].id));
-    }
-    if (there) {
-      BELAY_TRY(out.objects, sink.PutTree(*had));
-      return out;
-    }
-  }
-  BELAY_TRY(out.objects, KeepObjects(store_, repository, std::move(blobs), out.head,
-                                     before, places_.ask, sink));
+  BELAY_TRY(out.objects, KeepObjects(repository, WantedObjects(path, std::move(named)),
+                                     out.head, before, sink));
   return out;
 }
 
 std::optional<GitCapture::Cached> GitCapture::LoadCache() {
-  if (cache_dir_ == nullptr) return std::nullopt;
-  auto bytes = ReadSmallFile(store_.fs(), *cache_dir_, CacheName(root_id_), kMaxCache);
+  if (request_.cache_dir == nullptr) return std::nullopt;
+  auto bytes = ReadSmallFile(store_.fs(), *request_.cache_dir,
+                             CacheName(request_.root_id), kMaxCache);
   if (!bytes.ok() || bytes->size() < kCacheMagic.size() + 40) return std::nullopt;
   const ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
   if (LoadU64(bytes->data() + body.size()) != Check64(body)) return std::nullopt;
@@ -520,7 +557,7 @@ std::optional<GitCapture::Cached> GitCapture::LoadCache() {
 }
 
 void GitCapture::SaveCache() {
-  if (!fresh_ || cache_dir_ == nullptr) return;
+  if (!fresh_ || request_.cache_dir == nullptr) return;
   Bytes bytes;
   ByteWriter out(bytes);
   out.Raw(kCacheMagic);
@@ -529,7 +566,7 @@ void GitCapture::SaveCache() {
   out.U64(Check64(bytes));
   OpenMode mode = OpenMode::OpenOrCreate();
   mode.truncate = true;
-  auto file = store_.fs().Open(*cache_dir_, CacheName(root_id_), mode);
+  auto file = store_.fs().Open(*request_.cache_dir, CacheName(request_.root_id), mode);
   // One that is torn does not count.
   if (file.ok()) (void)WriteFull(store_.fs(), *file, 0, bytes);
 }
@@ -566,6 +603,7 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
     seen.push_back(std::move(one));
   }
   if (seen.empty()) return ObjectId();
+  prints.Update(RulesPrint().span());
   const Hash256 print = prints.Finish();
 
   std::optional<Cached> cached = LoadCache();
@@ -603,20 +641,23 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
   bool still = true;
   for (Seen& one : seen) {
     GitRepoRecord repo;
-    const bool above = one.path.empty() && one.repository->work_tree != root_;
-    for (int tries = 0; one.failed.empty() && tries < kLooks; ++tries) {
-      auto captured =
-          Capture(*one.repository, one.look, above, before.Find(one.path), sink);
+    const bool above = one.path.empty() && one.repository->work_tree != request_.root;
+    for (int tries = 1; one.failed.empty(); ++tries) {
+      auto captured = Capture(one.path, *one.repository, one.look, above,
+                              before.Find(one.path), sink);
       // Git replaces its files as a whole; between two of them it may be half-way.
       auto again = look(*one.repository);
       const bool same = again.ok() && again->print == one.look.print;
-      if (captured.ok()) repo = std::move(*captured);
-      if (captured.ok() && same) break;
-      still = false;
-      if (!captured.ok() && tries + 1 == kLooks) {
-        if (captured.error().code == Errc::kNoSpace) return std::move(captured).error();
-        one.failed = captured.error().what;
+      if (captured.ok() && (same || BELAY_MUTANT("git-half-way"))) {
+        repo = std::move(*captured);
+        break;
       }
+      still = false;
+      if (!captured.ok() && captured.error().code == Errc::kNoSpace)
+        return std::move(captured).error();
+      if (tries == kLooks)
+        one.failed = captured.ok() ? "it kept changing while it was looked at"
+                                   : captured.error().what;
       if (again.ok()) one.look = std::move(*again);
     }
     repo.path = one.path;

@@ -14,8 +14,10 @@
 //     name, in a root's first checkpoint, and when something of that kind was staged
 //     while HEAD stayed.
 //   * Two records are equal when nothing differs that people see: an index that was
-//   only
-//     refreshed, refs that were only packed, keep the record.
+//     only refreshed, refs that were only packed, keep the record.
+//   * What the rules leave out of a tree (purged paths, secrets that are skipped, what
+//   is
+//     too large) is not taken from the index either.
 //   * A repository that cannot be read in full is in the record all the same, with the
 //     reason (`trouble`); it is never taken for one without changes.
 
@@ -86,15 +88,10 @@ std::string DescribeGitChange(const GitRecord& before, const GitRecord& now);
 // Reads what the repositories that a scan met are like now.
 class GitCapture {
  public:
-  // Everything must outlive it. `cache_dir`: none, no cache. `released_ns` as
-  // ScanRequest has it.
-  GitCapture(Store& store, const AbsPath& root, const RootId& root_id,
-             const Fd* cache_dir, const GitPlaces& places)
-      : store_(store),
-        root_(root),
-        root_id_(root_id),
-        cache_dir_(cache_dir),
-        places_(places) {}
+  // `request`: of the scan; what it leaves out (purged paths, secrets that are skipped,
+  // what is too large) is not kept from the index either. Everything must outlive it.
+  GitCapture(Store& store, const ScanRequest& request)
+      : store_(store), request_(request) {}
 
   // The record's id, its bytes and all it refers to being in `writer` or stored; zero
   // when there is no repository. `last`: the checkpoint before, whose record is built
@@ -112,15 +109,22 @@ class GitCapture {
     Bytes node;
   };
   std::optional<Cached> LoadCache();
-  Result<GitRepoRecord> Capture(const GitRepository& repository, const GitLook& look,
+  Result<GitRepoRecord> Capture(const std::string& path,
+                                const GitRepository& repository, const GitLook& look,
                                 bool above, const GitRepoRecord* before,
                                 ScanSink& sink);
 
+  Hash256 RulesPrint() const;
+  // Objects that the index names under a path that is not left out, each once, rising.
+  std::vector<std::string> WantedObjects(const std::string& path,
+                                         std::vector<NamedEntry> entries) const;
+  Result<ObjectId> KeepObjects(const GitRepository& repository,
+                               const std::vector<std::string>& blobs,
+                               const std::string& head, const GitRepoRecord* before,
+                               ScanSink& sink);
+
   Store& store_;
-  const AbsPath& root_;
-  const RootId root_id_;
-  const Fd* cache_dir_;
-  const GitPlaces& places_;
+  const ScanRequest& request_;
   GitRecord record_;
   std::optional<Cached> fresh_;  // to be saved
 };

@@ -486,16 +486,12 @@ Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
     if (named != nullptr && !entry.name.empty())
       named->push_back({std::string(entry.name), ToHex(entry.object), entry.mode,
                         entry.stage, (more & kIntentToAdd) != 0});
-    const uint32_t kind = entry.mode & 0170000;
-    if (kind == 0100000 || kind == 0120000) out.blobs.push_back(ToHex(entry.object));
     return Ok();
   };
   IndexStream stream(index, hash);
   Extensions extensions;
   IndexParser<decltype(add)> parser(stream, hash, add);
   BELAY_OK(parser.Run(extensions, [](size_t, size_t) {}));
-  std::ranges::sort(out.blobs);
-  out.blobs.erase(std::unique(out.blobs.begin(), out.blobs.end()), out.blobs.end());
   out.digest = sparse || extensions.link || !extensions.unknown.empty()
                    ? Sha256::Of(index)
                    : sha.Finish();

@@ -13,8 +13,6 @@
 namespace belay {
 
 struct IndexEntries {
-  // Of the entries that name a blob, each once, in hex, rising.
-  std::vector<std::string> blobs;
   // Over path, mode, object, stage and the flags that people set (assume unchanged,
   // skip the work tree, to be added later): equal when both stage the same, whatever
   // was remembered of the files on disk.
@@ -31,12 +29,16 @@ struct NamedEntry {
   uint32_t mode = 0;
   unsigned stage = 0;
   bool later = false;  // intended to be added, nothing of it is staged
+  // A file or a symlink: its object is a blob.
+  bool is_blob() const {
+    return (mode & 0170000) == 0100000 || (mode & 0170000) == 0120000;
+  }
 };
 
 // Of the bytes of an index file. A split or sparse index, and one with an extension
-// that we do not know, is told apart by all its bytes; of a split one `blobs` is what
-// it has itself.
-// `named`: where the entries themselves go, if anybody wants them.
+// that we do not know, is told apart by all its bytes.
+// `named`: where the entries themselves go, if anybody wants them; of a split index
+// those that it has itself.
 Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
                                       std::vector<NamedEntry>* named = nullptr);
 

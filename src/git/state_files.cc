@@ -56,6 +56,10 @@ bool IsKeptRef(std::string_view name) {
          name == "refs/stash";
 }
 
+bool IsSharedIndex(std::string_view name) {
+  return name.starts_with("sharedindex.") && !name.ends_with(".lock");
+}
+
 class Looking {
  public:
   Looking(Fs& fs, bool (*is_racy)(const FileStat&, int64_t), int64_t now_ns)
@@ -191,9 +195,7 @@ Result<GitLook> LookAtGit(Fs& fs, const GitRepository& repository,
   for (const DirEntry& entry : names) {
     if (entry.name == "index") {
       BELAY_TRY(look.out.index, look.File(own, entry.name, entry.name));
-    } else if (IsOneOf(entry.name, kOwnFiles) ||
-               (entry.name.starts_with("sharedindex.") &&
-                !entry.name.ends_with(".lock"))) {
+    } else if (IsOneOf(entry.name, kOwnFiles) || IsSharedIndex(entry.name)) {
       BELAY_TRY(auto file, look.File(own, entry.name, entry.name));
       if (file) look.out.own.push_back(std::move(*file));
     } else if (IsOneOf(entry.name, kOwnDirs)) {
@@ -246,6 +248,16 @@ Result<Bytes> ReadGitFile(Fs& fs, const AbsPath& dir, std::string_view name,
   BELAY_TRY(size_t got, ReadFull(fs, file, 0, bytes));
   bytes.resize(got);
   return bytes;
+}
+
+bool IsGitStateFile(std::string_view name) {
+  auto below = [&](std::string_view dir) {
+    return name.size() > dir.size() + 1 && name.starts_with(dir) &&
+           name[dir.size()] == '/';
+  };
+  return IsOneOf(name, kOwnFiles) || name == "info/sparse-checkout" ||
+         (IsSharedIndex(name) && name.find('/') == std::string_view::npos) ||
+         std::ranges::any_of(kOwnDirs, below) || std::ranges::any_of(kOwnRefs, below);
 }
 
 bool IsGitHex(std::string_view text, GitHash hash) {

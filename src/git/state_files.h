@@ -79,6 +79,10 @@ bool IsGitHex(std::string_view text, GitHash hash);
 // "refs/heads/a/b": what git accepts as the name of a ref, and no path out of refs/.
 bool IsGitRefName(std::string_view name);
 
+// Whether GitLook::own may have a file of that name: nothing else is ever kept or put
+// back there.
+bool IsGitStateFile(std::string_view name);
+
 // What is under way: "merge", "rebase", "cherry-pick", "revert", "bisect", "am", or
 // empty.
 std::string GitInProgress(const std::vector<std::string>& own_names);

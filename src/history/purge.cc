@@ -11,6 +11,7 @@
 #include "core/annotate.h"
 #include "core/operations.h"
 #include "core/purged.h"
+#include "history/purge_disk.h"
 #include "history/purge_internal.h"
 #include "history/purge_survey.h"
 #include "restore/journal.h"
@@ -89,43 +90,6 @@ PurgeSurvey::PurgedPaths PathsPurgedIn(const LogView& log, const KnownRoots& roo
     for (const RootId& id : ids) out[id] = all;
   }
   return out;
-}
-
-// Whether something is at the path now. What cannot be looked at may be there: better
-// left out of the next checkpoint than stored again.
-bool IsOnDisk(Fs& fs, const Root& root, const std::string& path) {
-  auto there = [](const Error& error) {
-    return !IsAbsence(error) && !BELAY_MUTANT("purge-takes-errors-for-absence");
-  };
-  auto at = AbsPath::Parse(root.path);
-  auto below = RelPath::Parse(path);
-  if (!at.ok() || !below.ok()) return false;
-  auto dir = fs.OpenDir(*at);
-  if (!dir.ok()) return there(dir.error());
-  auto parent = OpenParent(fs, *dir, *below);
-  if (!parent.ok()) return there(parent.error());
-  auto stat = fs.StatAt(parent->dir, parent->name);
-  return stat.ok() || there(stat.error());
-}
-
-// The hash of a file as it is now; nothing when it cannot be read.
-std::optional<ObjectId> HashOnDisk(Fs& fs, const Root& root, const std::string& path) {
-  auto at = AbsPath::Parse(root.path);
-  auto below = RelPath::Parse(path);
-  if (!at.ok() || !below.ok()) return std::nullopt;
-  auto dir = fs.OpenDir(*at);
-  if (!dir.ok()) return std::nullopt;
-  auto file = fs.OpenBeneath(*dir, *below, OpenMode::Read());
-  if (!file.ok()) return std::nullopt;
-  Sha256 hash;
-  Bytes buffer(size_t{1} << 20);
-  for (uint64_t offset = 0;;) {
-    auto got = ReadFull(fs, *file, offset, buffer);
-    if (!got.ok()) return std::nullopt;
-    hash.Update(ByteSpan(buffer).first(*got));
-    offset += *got;
-    if (*got < buffer.size()) return hash.Finish();
-  }
 }
 
 void SortUnique(std::vector<SharedContent>& shared) {
@@ -244,7 +208,7 @@ class Purger {
     plan.paths.assign(survey_->paths().begin(), survey_->paths().end());
     plan.links = survey_->links();
     plan.was_purged = was_purged_;
-    plan.on_disk = IsOnDisk(store_.fs(), request_.root, *request_.path);
+    plan.on_disk = IsStillThere(store_.fs(), request_.root, *request_.path);
     std::set<ObjectKey> objects;
     auto add = [&](const ObjectId& content) {
       // Whoever asks for content asks for a blob first: both names mean it.

@@ -220,7 +220,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
   if (root.is_open() && GitGoesAlong(request, target)) {
-    GitCapture git(store, scan.root, request.root.id, nullptr, request.git);
+    GitCapture git(store, scan);
     auto looked = git.Run(now.summary, nullptr, sink, heads.LastOf(request.root.id), 0);
     if (!looked.ok()) return std::move(looked).error();
     BELAY_TRY(GitRecord wanted, LoadGitRecord(store, view.state.git));

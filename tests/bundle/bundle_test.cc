@@ -104,6 +104,21 @@ TEST_F(Bundle, HoldsNoByteOfASecretAndSaysWhatIsMissing) {
                                         {"deep/server.pem", Skip::kSecret}}));
 }
 
+// Kills the mutant bundle-takes-git.
+TEST_F(Bundle, OfARepositoryHoldsNothingOfGitsState) {
+  for (const char* dir : {".git", ".git/objects", ".git/refs", ".git/refs/heads"})
+    from.MakeDir(dir);
+  from.Put(".git/HEAD", "ref: refs/heads/hidden-name\n");
+  const Captured made = Must(from.world.Capture("in git"));
+  ASSERT_NE(made.git.Find(""), nullptr);
+  const Bytes bundle = Must(from.Export({"in git"})).bytes;
+  EXPECT_EQ(Decoded(bundle).find("hidden-name"), std::string::npos);
+  Must(to.Import(bundle));
+  auto opened = Must(to.world.Open());
+  const Checkpoint there = to.Entry("in git").checkpoint;
+  EXPECT_TRUE(Must(opened.store->GetState(there.state)).git.is_zero());
+}
+
 // Kills the mutant bundle-forgets-skipped.
 TEST_F(Bundle, NamesSecretsAsLeftOutWhereItIsImported) {
   Must(to.Import(Must(from.Export(all)).bytes));

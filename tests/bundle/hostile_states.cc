@@ -176,13 +176,13 @@ const Row kRows[] = {
        p.Log(
            p.CheckpointRecord(p.State(p.Tree({}), Sha256::Of(AsBytes("gone"))), 0, 0));
      },
-     "record of it is missing"},
-    {"a state whose git record is a tree",
+     "rules are missing"},
+    {"a state with a git record",
      [](Parts& p) {
-       const ObjectId tree = p.Tree({});
-       p.Log(p.CheckpointRecord(p.State(tree, {}, tree), 0, 0));
+       const ObjectId git = p.Put(ObjectType::kNode, EncodeNode(Node()));
+       p.Log(p.CheckpointRecord(p.State(p.Tree({}), {}, git), 0, 0));
      },
-     "record of it is missing"},
+     "of another machine"},
     {"a state that is cut short",
      [](Parts& p) {
        Bytes raw = EncodeState({.tree = p.Tree({}), .git = {}, .rules = {}});

@@ -59,6 +59,15 @@ run export first -o - --json; expect_rc 2
 "$BELAY_BIN" export first second -o /dev/full >/dev/null 2>&1 && fail "wrote over a device"
 [ -c /dev/full ] || fail "/dev/full is gone"
 grep -q -a -e correct-horse -e staple-of ../x.belay && fail "a secret is in the bundle"
+# What is staged in a repository stays here, and is in nobody's way.
+mkdir "$scratch/repo"; cd "$scratch/repo"
+git init -q . && echo staged-horse >.env && echo x >x && git add -f . && rm .env
+run on; run checkpoint -m staged; expect_rc 0
+run export staged -o ../r.belay; expect_rc 0
+zstd -dc ../r.belay 2>/dev/null | grep -q -a staged-horse && fail "a staged secret is in the bundle"
+grep -q -a staged-horse ../r.belay && fail "a staged secret is in the bundle"
+run import ../r.belay; expect_rc 0
+cd "$OLDPWD"
 
 # --- reading, elsewhere
 here two

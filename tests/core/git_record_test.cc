@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "base/real_fs.h"
+#include "crash/hook_fs.h"
 #include "support/git_world.h"
 #include "support/restore_world.h"
 
@@ -120,7 +123,8 @@ TEST_F(GitRecordTest, ContentOfAnEarlierCaptureStaysWhenGitHasPackedIt) {
 TEST_F(GitRecordTest, PackedContentThatOnlyTheIndexNamesIsKept) {
   Begin();
   world_.Write("project/a", "only staged\n");
-  world_.Git("project", {"add", "a"});
+  world_.Write("project/b", "only staged\n");  // twice the same
+  world_.Git("project", {"add", "a", "b"});
   world_.Git("project", {"gc", "-q"});
   const std::string object = world_.Git("project", {"rev-parse", ":a"});
   world_.Write("project/a", "in the work tree\n");
@@ -132,6 +136,53 @@ TEST_F(GitRecordTest, PackedContentThatOnlyTheIndexNamesIsKept) {
   // And nothing that HEAD's commit has.
   ASSERT_EQ(objects->entries.size(), 1u);
   EXPECT_EQ(objects->entries[0].name + "\n", object);
+}
+
+TEST_F(GitRecordTest, SecretsThatAreSkippedAndWhatIsTooLargeAreNotTakenFromTheIndex) {
+  Begin();
+  world_.Write("project/.env", "TOKEN=1\n");
+  world_.Write("project/large", std::string(5000, 'x'));
+  world_.Write("project/small", "small\n");
+  world_.Git("project", {"add", "-f", "."});
+  const std::string small = world_.Git("project", {"rev-parse", ":small"});
+  const std::string secret = world_.Git("project", {"rev-parse", ":.env"});
+  const std::string large = world_.Git("project", {"rev-parse", ":large"});
+  auto kept = [&](const std::string& name) {
+    const Captured made = Take(name);
+    auto opened = belay_.Open();
+    EXPECT_TRUE(opened.ok());
+    auto objects = LoadGitObjects(*opened->store, Top(made));
+    EXPECT_TRUE(objects.ok());
+    std::set<std::string> names;
+    for (const TreeEntry& entry : objects->entries) names.insert(entry.name + "\n");
+    return names;
+  };
+  std::set<std::string> names = kept("all");
+  EXPECT_TRUE(names.contains(small) && names.contains(secret) && names.contains(large));
+  // The same index, other rules.
+  belay_.settings.secrets = Secrets::kSkip;
+  belay_.settings.max_file_size = {.bytes = 4096};
+  names = kept("some");
+  EXPECT_TRUE(names.contains(small));
+  EXPECT_FALSE(names.contains(secret));
+  EXPECT_FALSE(names.contains(large));
+}
+
+TEST_F(GitRecordTest, ARepositoryThatNeverStoodStillIsSaidToBeSo) {
+  Begin();
+  int busy = 0;
+  HookFs hook(
+      fs_, [](FsCall, const std::string&) { return Ok(); },
+      [&](FsCall, const std::string& name) {
+        if (name != "heads" || ++busy > 100) return;
+        world_.Write("project/.git/ORIG_HEAD", std::to_string(busy) + "\n");
+      });
+  RestoreWorld hooked(hook, world_.path(), 1, getuid());
+  auto made = hooked.Capture("x");
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  EXPECT_GT(busy, 0);
+  EXPECT_NE(Top(*made).trouble.find("kept changing"), std::string::npos)
+      << Top(*made).trouble;
 }
 
 TEST_F(GitRecordTest, CommitAddStashAndBranchMakeANewStateAndRefreshingDoesNot) {
@@ -240,7 +291,22 @@ TEST_F(GitRecordTest, DamagedRecordsAreRefused) {
   record.repositories[0].own.push_back(
       {.name = "../x", .id = {}, .size = 0, .mode = 0});
   EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok());
+  // Nothing that git would run or be led by.
+  for (const char* name : {"hooks/pre-commit", "config", "objects/ab/cd",
+                           "info/attributes", "refs/heads/x", "packed-refs", "index",
+                           "HEAD.lock", "rebase-merge", "sharedindex.x/y"}) {
+    record.repositories[0].own = {{.name = name, .id = {}, .size = 0, .mode = 0}};
+    EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok()) << name;
+  }
+  for (const char* name : {"HEAD", "rebase-merge/todo", "refs/bisect/bad",
+                           "sharedindex.0123", "info/sparse-checkout"}) {
+    record.repositories[0].own = {{.name = name, .id = {}, .size = 0, .mode = 0}};
+    EXPECT_TRUE(DecodeGitRecord(EncodeGitRecord(record)).ok()) << name;
+  }
   record.repositories[0].own.clear();
+  record.repositories[0].index = {.name = "config", .id = {}, .size = 0, .mode = 0};
+  EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok());
+  record.repositories[0].index.reset();
   record.repositories[0].path = "/etc";
   EXPECT_FALSE(DecodeGitRecord(EncodeGitRecord(record)).ok());
 }

@@ -48,6 +48,38 @@ TEST(PurgeGit, WhatWasOnlyStagedIsErasedToo) {
   auto report = VerifyStore(*opened->store, {.read_data = true});
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->clean());
+  opened->store.reset();
+
+  // It is still staged, though another file lies at its path or none: the next
+  // checkpoint does not bring it back.
+  for (const char* then :
+       {"echo y >y; git add y", "rm d/key.txt; echo z >z; git add z"}) {
+    made = Shell(world.project, then);
+    ASSERT_TRUE(made.ok()) << made.error().what;
+    ASSERT_TRUE(world.Capture("later").ok());
+    EXPECT_TRUE(find().empty()) << then;
+  }
+}
+
+TEST(PurgeGit, WhatIsInTheIndexAloneIsLeftOutFromThenOn) {
+  RealFs fs;
+  TempDir temp;
+  RestoreWorld world(fs, temp.path(), 1, getuid());
+  ASSERT_TRUE(MakeDirs(fs, world.project, 0755).ok());
+  Status made =
+      Shell(world.project,
+            "mkdir in; cd in; git init -q .; echo k >key; git add key; rm key");
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  ASSERT_TRUE(world.Capture("start").ok());
+  auto opened = world.Open();
+  ASSERT_TRUE(opened.ok());
+  PurgeRequest request;
+  request.path = "in/key";
+  request.root = opened->root;
+  request.lock_wait_ms = 200;
+  auto purged = Purge(*opened->store, request);
+  ASSERT_TRUE(purged.ok()) << purged.error().what;
+  EXPECT_TRUE(purged->plan.on_disk);
 }
 
 }  // namespace
