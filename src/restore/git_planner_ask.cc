@@ -101,17 +101,24 @@ Result<std::vector<std::string>> GitPlanner::NewlyStaged() {
     return out;
   using Read = std::function<Result<Bytes>(const std::string& name)>;
   auto blobs = [&](const Read& read) -> Result<std::vector<std::string>> {
+    std::vector<NamedEntry> named;
     BELAY_TRY(Bytes bytes, read("index"));
-    BELAY_TRY(IndexEntries index, ReadIndexEntries(bytes, repository_.hash));
-    if (index.shared.empty()) return std::move(index.blobs);
-    auto base = read(index.shared);
-    if (!base.ok() && base.error().code == Errc::kNotFound)
-      return std::move(index.blobs);
-    if (!base.ok()) return std::move(base).error();
-    BELAY_TRY(IndexEntries shared, ReadIndexEntries(*base, repository_.hash));
-    std::vector<std::string> both;
-    std::ranges::set_union(index.blobs, shared.blobs, std::back_inserter(both));
-    return both;
+    BELAY_TRY(IndexEntries index, ReadIndexEntries(bytes, repository_.hash, &named));
+    if (!index.shared.empty()) {
+      auto base = read(index.shared);
+      if (!base.ok() && base.error().code != Errc::kNotFound)
+        return std::move(base).error();
+      if (base.ok()) {
+        BELAY_TRY([[maybe_unused]] IndexEntries shared,
+                  ReadIndexEntries(*base, repository_.hash, &named));
+      }
+    }
+    std::vector<std::string> found;
+    for (NamedEntry& entry : named)
+      if (entry.is_blob()) found.push_back(std::move(entry.object));
+    std::ranges::sort(found);
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
   };
   BELAY_TRY(auto want, blobs([&](const std::string& name) -> Result<Bytes> {
               const GitKept* kept = &*want_.index;
