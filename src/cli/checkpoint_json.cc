@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "commits/anchors.h"
 #include "core/state_view.h"
 
 namespace belay {
@@ -66,14 +67,16 @@ StateParts StateFacts::Of(const ObjectId& id) {
     record_ = record.ok() ? std::move(*record) : GitRecord();
     git_ = state->git;
   }
-  return {state->tree, skipped_, &record_};
+  return {state->tree, skipped_, &record_, nullptr, &anchored_};
 }
 
 namespace {
 
 // Of the repository whose work tree the root is, or is in; null without one.
-void WriteGit(JsonWriter& json, std::string_view root_path, const GitRecord* record,
-              const GitStaged* staged) {
+void WriteGit(JsonWriter& json, std::string_view root_path, const RecordId& id,
+              const StateParts& parts) {
+  const GitRecord* record = parts.git;
+  const GitStaged* staged = parts.staged;
   const GitRepoRecord* git = record != nullptr ? record->Find("") : nullptr;
   if (git == nullptr) {
     json.Null();
@@ -106,7 +109,9 @@ void WriteGit(JsonWriter& json, std::string_view root_path, const GitRecord* rec
   else
     json.Null();
   text("in_progress", git->in_progress);
-  json.Key("ref").Null();
+  const bool anchored =
+      parts.anchored != nullptr && parts.anchored->contains(id.text());
+  text("ref", anchored ? StrCat(kAnchorRefs, id.text()) : std::string());
   json.Key("worktree").PathValue(root_path);
   if (!git->trouble.empty()) json.Key("trouble").PathValue(git->trouble);
   json.Key("nested").BeginArray();
@@ -173,7 +178,7 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("stored_bytes").Uint(c.stored_bytes);
   json.Key("took_ms").Double(static_cast<double>(c.took_us) / 1000.0);
   json.Key("git");
-  WriteGit(json, root_path, parts.git, parts.staged);
+  WriteGit(json, root_path, c.id, parts);
   json.Key("skipped").BeginArray();
   for (const SkippedPath& path : parts.skipped) {
     if (IsHeld(path.why)) continue;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/json.h"
 #include "cli/args.h"
@@ -19,6 +20,8 @@ struct StateParts {
   std::span<const SkippedPath> skipped = {};
   const GitRecord* git = nullptr;     // none: it is not known, or there is none
   const GitStaged* staged = nullptr;  // none: nobody worked it out
+  // The checkpoints that are anchored as refs (commits/anchors.h); none: nobody looked.
+  const std::set<std::string>* anchored = nullptr;
 };
 
 // `number` is the place in `belay list`, 1 = newest. `more` writes fields of its own at
@@ -34,12 +37,14 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
 // once.
 class StateFacts {
  public:
-  explicit StateFacts(Store& store) : store_(store) {}
+  explicit StateFacts(Store& store, std::set<std::string> anchored = {})
+      : store_(store), anchored_(std::move(anchored)) {}
   // Valid until the next call.
   StateParts Of(const ObjectId& state);
 
  private:
   Store& store_;
+  const std::set<std::string> anchored_;
   ObjectId rules_, git_;
   std::vector<SkippedPath> skipped_;
   GitRecord record_;

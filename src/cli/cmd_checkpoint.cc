@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "base/escape.h"
+#include "cli/anchoring.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -147,6 +148,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   for (const std::string& warning : made->warnings) ctx.term.Warn(warning);
   Report(ctx, root->root, *made);
   StartUpkeepIfDue(root->store(), made->checkpoint);
+  if (made->git.Find("") != nullptr) StartAnchoring(*settings, root->root);
   return ExitCode::kOk;
 }
 

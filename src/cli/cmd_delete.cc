@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "cli/anchoring.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -60,6 +61,7 @@ ExitCode CmdDelete(CommandContext& ctx) {
   auto done = DeleteCheckpoints(root->store(), *root->catalog, root->root, ids);
   if (!done.ok()) return FailOnStore(ctx, done.error());
   ctx.term.WorkIsDone();
+  (void)DropAnchors(ctx, root->store(), *root->catalog);
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();

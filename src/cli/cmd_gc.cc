@@ -1,3 +1,4 @@
+#include "cli/anchoring.h"
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/progress.h"
@@ -29,6 +30,7 @@ ExitCode CmdGc(CommandContext& ctx) {
     // damaged. It is built when it is next asked in any case.
     auto catalog = Catalog::Open(*(*opened)->store);
     if (catalog.ok() && report.generation_changed) (void)(*catalog)->CatchUp();
+    if (catalog.ok()) (void)DropAnchors(ctx, *(*opened)->store, **catalog);
     if (options.everything) {
       // Its full text forgets words only when it is built anew.
       Status rebuilt =

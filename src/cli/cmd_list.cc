@@ -8,6 +8,7 @@
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "commits/anchors.h"
 #include "core/annotate.h"
 #include "core/operations.h"
 #include "core/roots.h"
@@ -250,7 +251,7 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   };
   if (graph) id(json, "here", tree.here);
   json.Key("checkpoints").BeginArray();
-  StateFacts facts(root.store());
+  StateFacts facts(root.store(), AnchoredIn(ctx.fs, root.path, GitPlacesOf(ctx.env)));
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const Row& row = listing.rows[i];
     BELAY_TRY(const CatalogEntry* entry, entries.At(i));

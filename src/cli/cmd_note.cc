@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "commits/anchors.h"
 #include "core/annotate.h"
 
 namespace belay {
@@ -29,7 +30,8 @@ ExitCode Run(CommandContext& ctx, const Annotation& annotation, std::string_view
         room.let_go == 1 ? " was let go" : " were let go"));
   const Checkpoint& c = after->checkpoint;
   if (ctx.term.json()) {
-    StateFacts facts(root->store());
+    StateFacts facts(root->store(),
+                     AnchoredIn(ctx.fs, root->path, GitPlacesOf(ctx.env)));
     const StateParts state = facts.Of(c.state);
     auto taken_back = TakenBackBy(*root->catalog, root->root.id, c.seq);
     JsonWriter json;

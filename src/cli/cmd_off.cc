@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "cli/anchoring.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
@@ -94,6 +95,7 @@ ExitCode CmdOff(CommandContext& ctx) {
     auto done = ForgetRoot(store, *target->catalog, target->root);
     if (!done.ok()) return FailOnStore(ctx, done.error());
     forgotten = *done;
+    (void)DropAnchors(ctx, store, *target->catalog, {target->root.path});
   } else {
     Status done = SwitchOff(store, target->root);
     if (!done.ok()) return FailOnStore(ctx, done.error());

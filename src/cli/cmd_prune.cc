@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "cli/anchoring.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_store.h"
@@ -83,6 +84,7 @@ ExitCode InBackground(CommandContext& ctx) {
   (void)!chdir("/");  // in nobody's way who wants to unmount
   auto pruned = Prune(store, **catalog, RetentionLimits::Of(*settings), false);
   if (!pruned.ok()) return ExitCode::kProblem;
+  (void)DropAnchors(ctx, store, **catalog);
   auto space = Space::Of(store, *settings, /*exact=*/true);
   if (!space.ok()) return ExitCode::kProblem;
   if (space->IsTight())
@@ -117,6 +119,7 @@ ExitCode CmdPrune(CommandContext& ctx) {
     report = std::move(*pruned);
     if (!dry_run) {
       ctx.term.WorkIsDone();
+      (void)DropAnchors(ctx, store, **catalog);
       auto collected = CollectWithinCap(store, *settings, {});
       // What went is gone either way; its room comes back when it can.
       if (!collected.ok())

@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "cli/anchoring.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/progress.h"
@@ -298,6 +299,7 @@ ExitCode CmdPurge(CommandContext& ctx) {
   if (!done.ok()) return FailOnStore(ctx, done.error());
   report = std::move(*done);
   ctx.term.WorkIsDone();
+  const bool anchors_gone = DropAnchors(ctx, root->store(), *root->catalog);
   if (ctx.term.json()) {
     JsonWriter json;
     WriteJson(request, report, false, json);
@@ -318,7 +320,8 @@ ExitCode CmdPurge(CommandContext& ctx) {
     TellAllStays(ctx.term, request, report.plan);
     return ExitCode::kProblem;
   }
-  return report.stays.empty() && report.again == 0 ? ExitCode::kOk : ExitCode::kProblem;
+  return report.stays.empty() && report.again == 0 && anchors_gone ? ExitCode::kOk
+                                                                   : ExitCode::kProblem;
 }
 
 }  // namespace belay

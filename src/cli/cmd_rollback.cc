@@ -1,4 +1,5 @@
 #include "base/escape.h"
+#include "cli/anchoring.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -186,7 +187,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
     NoteFailure(root->store(), root->root.id, "rollback", done.error());
     return ctx.term.Fail(done.error());
   }
-  if (done->operation) ctx.term.WorkIsDone();
+  if (done->operation) {
+    ctx.term.WorkIsDone();
+    StartAnchoring(settings.settings, root->root);
+  }
   if (ctx.term.json()) return Show(ctx, *done, checkpoint, CodeFor(done->plan));
   WarnAbout(ctx.term, *done);
   WarnAboutMissing(ctx.term, *done, checkpoint);

@@ -7,6 +7,7 @@
 
 #include "base/escape.h"
 #include "base/subprocess.h"
+#include "cli/anchoring.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -163,6 +164,9 @@ ExitCode CmdRun(CommandContext& ctx) {
     }
   }
   if (second.ok()) StartUpkeepIfDue(root->store(), second->checkpoint);
+  if ((first.ok() && first->git.Find("") != nullptr) ||
+      (second.ok() && second->git.Find("") != nullptr))
+    StartAnchoring(*settings, root->root);
   if (!code.ok()) return not_run(code.error());
   if (ctx.term.json()) {
     JsonWriter json;

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "commits/anchors.h"
 #include "core/annotate.h"
 
 namespace belay {
@@ -133,7 +134,8 @@ ExitCode CmdSearch(CommandContext& ctx) {
     json.Key("query").PathValue(query);
     json.Key("more").Bool(more);
     json.Key("checkpoints").BeginArray();
-    StateFacts facts(root->store());
+    StateFacts facts(root->store(),
+                     AnchoredIn(ctx.fs, root->path, GitPlacesOf(ctx.env)));
     for (const CatalogEntry& entry : *found) {
       const Checkpoint& c = entry.checkpoint;
       const Match match = WhereIn(c, words);

@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "cli/anchoring.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -87,6 +88,7 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
   auto gone = DeleteSession(root.store(), *root.catalog, *plan);
   if (!gone.ok()) return FailOnStore(ctx, gone.error());
   ctx.term.WorkIsDone();
+  (void)DropAnchors(ctx, root.store(), *root.catalog);
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "commits/anchors.h"
 #include "core/annotate.h"
 #include "core/purged.h"
 #include "core/settings_table.h"
@@ -254,7 +255,8 @@ std::string SecondsText(int64_t ms) {
   return StrCat(LocalMinute(ms), " (", utc, ")");
 }
 
-void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
+void ShowText(Terminal& term, const Details& d, const std::string& root_path,
+              bool anchored) {
   const CatalogEntry& entry = d.found.entry;
   const Checkpoint& c = entry.checkpoint;
   Page page(term);
@@ -285,6 +287,7 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path) {
   if (!marks.empty()) page.Field("marks", marks);
   for (const GitRepoRecord& repo : d.git.repositories)
     page.Field(repo.path.empty() ? "git" : "nested git", GitText(repo));
+  if (anchored) page.Field("git ref", StrCat(kAnchorRefs, c.id.text()));
   if (d.staged.paths && !d.staged.paths->empty())
     page.Field("staged", CountText(d.staged.paths->size(), "path"));
   if (d.view.rules) {
@@ -353,6 +356,7 @@ ExitCode CmdShow(CommandContext& ctx) {
                        GitPlacesOf(ctx.env).ask);
   }
   for (const std::string& trouble : details->trouble) ctx.term.Warn(trouble);
+  const auto anchored = AnchoredIn(ctx.fs, root->path, GitPlacesOf(ctx.env));
   if (ctx.term.json()) {
     JsonWriter json;
     auto taken_back =
@@ -360,11 +364,13 @@ ExitCode CmdShow(CommandContext& ctx) {
     if (!taken_back.ok()) return ctx.term.Fail(taken_back.error());
     WriteCheckpoint(
         details->found.entry, details->found.number, root->root.path,
-        {details->view.state.tree, details->skipped, &details->git, &details->staged},
+        {details->view.state.tree, details->skipped, &details->git, &details->staged,
+         &anchored},
         json, [&](JsonWriter& more) { WriteMore(*details, more); }, *taken_back);
     ctx.term.OutJson(json);
   } else {
-    ShowText(ctx.term, *details, root->root.path);
+    ShowText(ctx.term, *details, root->root.path,
+             anchored.contains(details->found.entry.checkpoint.id.text()));
   }
   return details->trouble.empty() ? ExitCode::kOk : ExitCode::kDamaged;
 }

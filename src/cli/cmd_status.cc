@@ -119,8 +119,8 @@ class Obstacles {
                  ", more than max_files (", std::to_string(most), ")"));
   }
   void LookAtFailures(Store& store, Catalog& catalog, const RootId& root) {
-    for (FailureOf of :
-         {FailureOf::kRollback, FailureOf::kBeforeRun, FailureOf::kCheckpoint}) {
+    for (FailureOf of : {FailureOf::kRollback, FailureOf::kBeforeRun,
+                         FailureOf::kCheckpoint, FailureOf::kAnchor}) {
       auto failure = ReadFailure(store, catalog, root, of);
       if (!failure.ok() || !*failure) continue;
       const std::string& what = (*failure)->what;
@@ -131,7 +131,8 @@ class Obstacles {
         continue;
       status_.failures.push_back(
           {FormatUtcMillis((*failure)->at_ms),
-           of == FailureOf::kCheckpoint ? StrCat("no checkpoint: ", what) : what});
+           of == FailureOf::kCheckpoint ? StrCat("no checkpoint: ", what) : what,
+           of == FailureOf::kAnchor});
     }
   }
   // What a rollback displaced, and no journal that leads to it.

@@ -1,4 +1,5 @@
 #include "base/escape.h"
+#include "cli/anchoring.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/rollback_view.h"
@@ -101,10 +102,10 @@ ExitCode CmdUndo(CommandContext& ctx) {
   }
   const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   StopOnSignal signals;
-  return Tell(
-      ctx, *root,
-      Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact")),
-      "undo");
+  auto done =
+      Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact"));
+  if (done.ok() && done->operation) StartAnchoring(settings.settings, root->root);
+  return Tell(ctx, *root, std::move(done), "undo");
 }
 
 ExitCode CmdRedo(CommandContext& ctx) {
@@ -113,9 +114,9 @@ ExitCode CmdRedo(CommandContext& ctx) {
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
   const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   StopOnSignal signals;
-  return Tell(ctx, *root,
-              Redo(root->store(), *root->catalog, request, ctx.args.has("--exact")),
-              "redo");
+  auto done = Redo(root->store(), *root->catalog, request, ctx.args.has("--exact"));
+  if (done.ok() && done->operation) StartAnchoring(settings.settings, root->root);
+  return Tell(ctx, *root, std::move(done), "redo");
 }
 
 }  // namespace belay

@@ -32,6 +32,10 @@ constexpr std::string_view kManUsage[] = {"__man OUTDIR"};
 constexpr Example kManExamples[] = {
     {"belay __man build/man", "write belay.1 and a page for each command"}};
 
+constexpr std::string_view kAnchorUsage[] = {"__anchor [--background]"};
+constexpr FlagSpec kAnchorFlags[] = {{.name = "--background", .help = "in no hurry"}};
+constexpr Example kAnchorExamples[] = {{"belay __anchor", "those that are missing"}};
+
 constexpr CommandSpec kHelpCommands[] = {
     {.name = "help",
      .summary = "explain a command",
@@ -40,6 +44,14 @@ constexpr CommandSpec kHelpCommands[] = {
      .args = kHelpArgs,
      .examples = kHelpExamples,
      .run = CmdHelp},
+    {.name = "__anchor",
+     .summary = "make the refs of git.refs",
+     .usage = kAnchorUsage,
+     .about = "What a checkpoint starts in the background when git.refs is on.",
+     .flags = kAnchorFlags,
+     .examples = kAnchorExamples,
+     .run = CmdAnchor,
+     .hidden = true},
     {.name = "__man",
      .summary = "write the man pages",
      .usage = kManUsage,

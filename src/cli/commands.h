@@ -6,6 +6,7 @@
 
 namespace belay {
 
+ExitCode CmdAnchor(CommandContext& ctx);
 ExitCode CmdCat(CommandContext& ctx);
 ExitCode CmdCheckpoint(CommandContext& ctx);
 ExitCode CmdCompletions(CommandContext& ctx);

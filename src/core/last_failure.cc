@@ -18,6 +18,7 @@ constexpr uint64_t kLookedAt = 1000;
 Name FileName(const RootId& root, FailureOf of) {
   return Name::Literal(root.text() + (of == FailureOf::kCheckpoint  ? ".failed"
                                       : of == FailureOf::kBeforeRun ? ".before"
+                                      : of == FailureOf::kAnchor    ? ".anchor"
                                                                     : ".mixed"));
 }
 
@@ -78,7 +79,7 @@ void RememberFailure(Store& store, const RootId& root, const LastFailure& failur
 Result<std::optional<LastFailure>> ReadFailure(Store& store, Catalog& catalog,
                                                const RootId& root, FailureOf of) {
   std::optional<LastFailure> failure = Load(store, root, of);
-  if (!failure) return failure;
+  if (!failure || of == FailureOf::kAnchor) return failure;
   BELAY_TRY(auto last, catalog.LastCheckpoint(root));
   const bool newest = failure->after == (last ? last->checkpoint.id : RecordId());
   if (newest) return failure;
@@ -88,11 +89,16 @@ Result<std::optional<LastFailure>> ReadFailure(Store& store, Catalog& catalog,
   return went_on ? std::optional<LastFailure>() : failure;
 }
 
+void ForgetFailure(Store& store, const RootId& root, FailureOf of) {
+  auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
+  if (dir.ok()) (void)store.fs().Unlink(*dir, FileName(root, of));
+}
+
 void ForgetFailures(Store& store, const RootId& root) {
   auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return;
-  for (FailureOf of :
-       {FailureOf::kCheckpoint, FailureOf::kBeforeRun, FailureOf::kRollback})
+  for (FailureOf of : {FailureOf::kCheckpoint, FailureOf::kBeforeRun,
+                       FailureOf::kRollback, FailureOf::kAnchor})
     (void)store.fs().Unlink(*dir, FileName(root, of));
 }
 

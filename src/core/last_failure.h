@@ -8,7 +8,8 @@
 // the root has a newer checkpoint, so that one that is made costs nothing more. The
 // others count until a person has gone on from there: a checkpoint that was made by
 // itself brings no state before a program back, and does not make a mix a state that
-// anybody wants. Layout: docs/format.md, "cache/".
+// anybody wants. That a checkpoint could not be anchored in git counts until the next
+// anchors were made. Layout: docs/format.md, "cache/".
 
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@
 
 namespace belay {
 
-enum class FailureOf : uint8_t { kCheckpoint, kBeforeRun, kRollback };
+enum class FailureOf : uint8_t { kCheckpoint, kBeforeRun, kRollback, kAnchor };
 
 struct LastFailure {
   FailureOf of = FailureOf::kCheckpoint;
@@ -37,6 +38,8 @@ void RememberFailure(Store& store, const RootId& root, const LastFailure& failur
 // Nothing when there was none, or it does not count any more.
 Result<std::optional<LastFailure>> ReadFailure(Store& store, Catalog& catalog,
                                                const RootId& root, FailureOf of);
+// It was put right.
+void ForgetFailure(Store& store, const RootId& root, FailureOf of);
 // All of them.
 void ForgetFailures(Store& store, const RootId& root);
 

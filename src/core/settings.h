@@ -50,7 +50,7 @@ enum class SettingSource : uint8_t { kDefault, kUser, kProject };
 std::string_view SettingSourceName(
     SettingSource source);  // "default", "user", "project"
 
-inline constexpr size_t kSettingCount = 27;  // rows of the table
+inline constexpr size_t kSettingCount = 28;  // rows of the table
 
 struct Settings {
   bool enabled = true;
@@ -74,6 +74,7 @@ struct Settings {
   OnOutside on_outside = OnOutside::kAsk;
   GitAction git_action = GitAction::kAuto;
   bool git_refs = false;
+  int64_t git_refs_keep = 20;
   bool git_protect = false;
   Transcripts transcripts = Transcripts::kKeep;
   bool notice = false;

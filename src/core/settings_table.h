@@ -41,8 +41,8 @@ struct SettingInfo {
 // Of `tools.<Name>`, which is no row.
 inline constexpr Effect kToolEffect = Effect::kLater;
 
-// "git.refs has no effect in this version yet", of each that somebody set and that does
-// nothing; with `guards_only` of those alone that are to stand before a rollback.
+// "git.protect has no effect in this version yet", of each that somebody set and that
+// does nothing; with `guards_only` of those alone that are to stand before a rollback.
 std::vector<std::string> WithoutEffect(const Settings& settings, bool guards_only);
 // The same of one key, whatever its value.
 std::string NoEffectYet(std::string_view key);

@@ -52,6 +52,7 @@ TEST(Settings, MissingFilesMeanTheDocumentedDefaults) {
                          {"on_outside", "ask"},
                          {"git.action", "auto"},
                          {"git.refs", "false"},
+                         {"git.refs_keep", "20"},
                          {"git.protect", "false"},
                          {"transcripts", "keep"},
                          {"notice", "false"},

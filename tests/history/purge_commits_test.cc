@@ -1,5 +1,6 @@
 // Purges, and git commits that hold what was purged.
 
+#include "commits/anchors.h"
 #include "history/purge.h"
 #include "support/commit_world.h"
 
@@ -35,6 +36,34 @@ TEST_F(PurgeCommits, WhatWasPurgedDoesNotComeBackWithACommit) {
     EXPECT_EQ(path.why, Skip::kPurged);
   }
   EXPECT_EQ(left_out, (std::vector<std::string>{"copy", "leak", "moved/big"}));
+}
+
+TEST_F(PurgeCommits, AnchorsThatHoldItGoAndOthersStay) {
+  auto anchored = [&] {
+    auto opened = world_.Open();
+    ASSERT_TRUE(opened.ok());
+    auto done = AnchorCheckpoints(*opened->store, *opened->catalog, opened->root,
+                                  world_.settings, Places());
+    ASSERT_TRUE(done.ok() && done->failed.empty());
+  };
+  const Captured before = Take("before");
+  anchored();
+  Do("mkdir d; echo correct-horse >d/leak");
+  const Captured leak = Take("leak");
+  anchored();
+  PurgePath("d/leak");
+  auto opened = world_.Open();
+  ASSERT_TRUE(opened.ok());
+  const AnchorReport report =
+      DropStaleAnchors(*opened->store, *opened->catalog, Places());
+  EXPECT_EQ(report.removed, (std::vector<std::string>{std::string(kAnchorRefs) +
+                                                      leak.checkpoint.id.text()}));
+  EXPECT_NE(Refs().find(before.checkpoint.id.text()), std::string::npos);
+  // Nor does one come back for an older checkpoint.
+  Do("echo x >x");
+  Take("after");
+  anchored();
+  EXPECT_EQ(Git({"log", "--all", "--format=%H", "--", "d/leak"}), "");
 }
 
 }  // namespace
