@@ -7,7 +7,6 @@
 #include "base/mutant.h"
 #include "commits/commit_tree.h"
 #include "commits/export_commit.h"
-#include "core/failures.h"
 #include "core/last_failure.h"
 #include "core/purged.h"
 #include "git/state_files.h"
@@ -44,9 +43,24 @@ std::optional<GitRepository> RepositoryOf(Fs& fs, const AbsPath& root,
   return found.ok() ? std::move(*found) : std::nullopt;
 }
 
-std::set<std::string> AnchoredBy(Fs& fs, const GitRepository& repository) {
+std::set<std::string> AnchoredBy(Fs& fs, const GitRepository& repository,
+                                 const GitPlaces& places) {
   std::set<std::string> ids;
   const AbsPath& common = repository.common_dir;
+  // Refs in a table of git's own: only git can tell.
+  if (fs.OpenDir(common.Join(RelPath::Literal("reftable"))).ok()) {
+    auto git = GitRunner::Find(fs, repository, places.ask);
+    if (!git.ok()) return ids;
+    auto text = git->Run(
+        {"for-each-ref", "--format=%(refname:lstrip=3)", std::string(kAnchorRefs)});
+    for (std::string_view rest = text.ok() ? *text : std::string_view();
+         !rest.empty();) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      ids.emplace(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return ids;
+  }
   if (auto dir = fs.OpenDir(common.Join(RelPath::Literal("refs/belay/checkpoints")));
       dir.ok())
     if (auto names = fs.List(*dir); names.ok())
@@ -314,7 +328,6 @@ Status Anchoring::MakeMissing(const Root& root, const Settings& settings,
       continue;
     }
     report.failed.push_back(c.id.text().substr(0, 7) + ": " + made.error().what);
-    NoteFailure(store_, root.id, "anchor", made.error());
   }
   return Ok();
 }
@@ -333,7 +346,7 @@ void AnchorReport::Add(AnchorReport other) {
 
 std::set<std::string> AnchoredIn(Fs& fs, const AbsPath& root, const GitPlaces& places) {
   auto repository = RepositoryOf(fs, root, places);
-  return repository ? AnchoredBy(fs, *repository) : std::set<std::string>();
+  return repository ? AnchoredBy(fs, *repository, places) : std::set<std::string>();
 }
 
 Result<AnchorReport> AnchorCheckpoints(Store& store, Catalog& catalog, const Root& root,
@@ -359,10 +372,8 @@ Result<AnchorReport> AnchorCheckpoints(Store& store, Catalog& catalog, const Roo
                                 report);
   };
   const Status done = work();
-  if (!done.ok() && done.error().code != Errc::kBusy) {
-    NoteFailure(store, root.id, "anchor", done.error());
+  if (!done.ok() && done.error().code != Errc::kBusy)
     report.failed.push_back(done.error().what);
-  }
   if (report.failed.empty() && done.ok())
     ForgetFailure(store, root.id, FailureOf::kAnchor);
   else if (!report.failed.empty())
@@ -389,7 +400,7 @@ AnchorReport DropStaleAnchors(Store& store, Catalog& catalog, const GitPlaces& p
     if (!path.ok()) continue;
     auto repository = RepositoryOf(store.fs(), *path, places);
     if (!repository || !seen.insert(repository->common_dir.bytes()).second) continue;
-    if (AnchoredBy(store.fs(), *repository).empty()) continue;
+    if (AnchoredBy(store.fs(), *repository, places).empty()) continue;
     Anchoring anchoring(store, catalog, *repository, places);
     Status done = anchoring.Open();
     if (done.ok()) done = anchoring.DropStale(report);

@@ -124,6 +124,7 @@ echo broken3 >src/z
 run checkpoint -m broken3; expect_rc 0
 run __anchor; expect_rc 1
 run status; expect_rc 0; expect_in_out "not anchored in git"
+run stats --json; expect_py "d['operations']['failed'] == 0 and d['checkpoints']['failed'] == 0"
 rm .git/refs/belay/checkpoints
 anchor
 expect_py "len(d['made']) >= 1"
