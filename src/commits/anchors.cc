@@ -121,7 +121,6 @@ Result<std::vector<Anchor>> ListAnchors(GitRunner& git, const StoreId& store) {
 
 // All or none; each must still be what was looked at.
 Status RemoveAll(GitRunner& git, const std::vector<Anchor>& gone) {
-  if (gone.empty()) return Ok();
   std::string input;
   for (const Anchor& anchor : gone)
     input += "delete " + anchor.ref + '\0' + anchor.commit + '\0';
@@ -160,9 +159,11 @@ class LostContent {
 // Everything about one repository while anchors are made or taken away.
 class Anchoring {
  public:
+  // `root`: whose repository it is; none, when it was forgotten.
   Anchoring(Store& store, Catalog& catalog, const GitRepository& repository,
-            const GitPlaces& places)
-      : store_(store),
+            const GitPlaces& places, std::optional<RootId> root)
+      : root_(root),
+        store_(store),
         catalog_(catalog),
         repository_(repository),
         places_(places),
@@ -187,6 +188,7 @@ class Anchoring {
     return found == anchors_.end() ? nullptr : &*found;
   }
 
+  const std::optional<RootId> root_;
   Store& store_;
   Catalog& catalog_;
   const GitRepository& repository_;
@@ -198,6 +200,14 @@ class Anchoring {
 };
 
 Status Anchoring::Remove(std::vector<Anchor> gone, AnchorReport& report) {
+  if (gone.empty()) return Ok();
+  // Taking a ref away may write packed-refs anew, by which a rollback that is being
+  // planned knows whether git stood still: not while there is one.
+  HeldLock root_lock;
+  if (root_) {
+    BELAY_TRY(root_lock,
+              store_.locks().AcquireRoot(*root_, store_.options().lock_wait_ms));
+  }
   BELAY_OK(RemoveAll(*git_, gone));
   for (Anchor& anchor : gone) {
     std::erase_if(anchors_, [&](const Anchor& a) { return a.ref == anchor.ref; });
@@ -359,7 +369,7 @@ Result<AnchorReport> AnchorCheckpoints(Store& store, Catalog& catalog, const Roo
   auto work = [&]() -> Status {
     BELAY_TRY(HeldLock lock, store.locks().AcquireRoot(LockOf(root.id), wait_ms));
     BELAY_OK(store.Refresh());
-    Anchoring anchoring(store, catalog, *repository, places);
+    Anchoring anchoring(store, catalog, *repository, places, root.id);
     BELAY_OK(anchoring.Open());
     BELAY_OK(anchoring.DropStale(report));
     // Whoever came while we were at it waits for the lock, or relies on us.
@@ -390,18 +400,20 @@ Result<AnchorReport> AnchorCheckpoints(Store& store, Catalog& catalog, const Roo
 AnchorReport DropStaleAnchors(Store& store, Catalog& catalog, const GitPlaces& places,
                               const std::vector<std::string>& also) {
   AnchorReport report;
-  std::vector<std::string> paths = also;
+  std::vector<std::pair<std::string, std::optional<RootId>>> paths;
   auto roots = catalog.Roots();
   if (roots.ok())
-    for (const RootEntry& root : *roots) paths.push_back(root.root.path);
+    for (const RootEntry& root : *roots)
+      paths.emplace_back(root.root.path, root.root.id);
+  for (const std::string& path : also) paths.emplace_back(path, std::nullopt);
   std::set<std::string> seen;  // work trees of one repository share its refs
-  for (const std::string& text : paths) {
+  for (const auto& [text, root] : paths) {
     auto path = AbsPath::Parse(text);
     if (!path.ok()) continue;
     auto repository = RepositoryOf(store.fs(), *path, places);
     if (!repository || !seen.insert(repository->common_dir.bytes()).second) continue;
     if (AnchoredBy(store.fs(), *repository, places).empty()) continue;
-    Anchoring anchoring(store, catalog, *repository, places);
+    Anchoring anchoring(store, catalog, *repository, places, root);
     Status done = anchoring.Open();
     if (done.ok()) done = anchoring.DropStale(report);
     if (!done.ok())

@@ -9,6 +9,7 @@
 //     (FailureOf::kAnchor).
 //   * What goes in: commits/commit_tree.h. Secrets, and what was purged, do not.
 //   * Only what differs from the last anchor is sent to git.
+//   * It is in no rollback's way: refs are taken away only while none is under way.
 //   * An anchor goes when its checkpoint does, when content of it is purged, and when
 //     the session has more than `git.refs_keep`. Only refs whose commit says that it is
 //     of this store go, and only while they are what was looked at.

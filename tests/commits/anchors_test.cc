@@ -95,6 +95,25 @@ TEST_F(AnchorTest, AMissedOneComesWithTheNext) {
   EXPECT_THAT(Anchored().made, testing::IsEmpty());
 }
 
+TEST_F(AnchorTest, NoneIsTakenAwayWhileSomebodyIsAtWorkOnTheRoot) {
+  const Captured one = Take("one");
+  Anchored();
+  auto opened = world_.Open();
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(DeleteCheckpoints(*opened->store, *opened->catalog, opened->root,
+                                {one.checkpoint.id})
+                  .ok());
+  auto at_work = opened->store->locks().AcquireRoot(opened->root.id, 0);
+  ASSERT_TRUE(at_work.ok());
+  EXPECT_EQ(DropStaleAnchors(*opened->store, *opened->catalog, Places()).failed.size(),
+            1u);
+  EXPECT_TRUE(IsThere(one));
+  at_work->Release();
+  EXPECT_THAT(DropStaleAnchors(*opened->store, *opened->catalog, Places()).failed,
+              testing::IsEmpty());
+  EXPECT_FALSE(IsThere(one));
+}
+
 TEST_F(AnchorTest, NothingIsTouchedWhereThereAreNone) {
   const Captured one = Take("one");
   const std::string refs = Refs();
