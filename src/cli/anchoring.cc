@@ -6,6 +6,7 @@
 #include "base/subprocess.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/rollback_view.h"
 #include "cli/text.h"
 #include "commits/anchors.h"
 
@@ -42,6 +43,8 @@ ExitCode CmdAnchor(CommandContext& ctx) {
     return ctx.term.Fail(Error(Errc::kRefused, "git.refs is off")
                              .WithHint("switch it on: belay config git.refs true"));
   if (background) (void)!chdir("/");  // in nobody's way who wants to unmount
+  // Told to end, it ends with what it is at: git would leave a crash report behind.
+  StopOnSignal stop;
   auto report = AnchorCheckpoints(root->store(), *root->catalog, root->root, *settings,
                                   GitPlacesOf(ctx.env));
   if (!report.ok()) return FailOnStore(ctx, report.error());
