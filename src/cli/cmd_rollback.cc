@@ -140,6 +140,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
   std::optional<Plan> agreed;
   const bool dry = ctx.args.has("--dry-run");
   const bool sure = ctx.args.has("--yes") && !dry;
+  // Where a yes leads on, the preview names refs by the id that the rollback will have.
+  if (!sure && !dry && ctx.term.CanAsk() && !ctx.term.json())
+    request.operation = RecordId(root->store().random().NewId());
   if (!sure) {
     auto preview = PreviewRollback(root->store(), request, checkpoint);
     progress.Done();

@@ -81,6 +81,8 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
                       "; ",
                       can_redo ? "go forward again with `belay redo`"
                                : "take it back with `belay undo`"));
+  for (const std::string& line : GitPlanText(done->plan.git))
+    ctx.term.Say(StrCat("  ", line));
   for (const KeptPath& kept : done->plan.kept)
     ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path),
                         kept.missing ? " was not brought back (" : " stayed (",

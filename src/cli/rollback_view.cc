@@ -253,7 +253,15 @@ void WriteGit(const std::vector<GitPlan>& plans, JsonWriter& json) {
   if (moves)
     for (const std::string& commit : top->commits) json.PathValue(commit);
   json.EndArray();
-  text("safety_ref", moves ? top->safety_ref : "");
+  const bool holds = moves && !top->safety_refs.empty();
+  text("safety_ref", holds ? top->safety_refs.front() : "");
+  auto refs = [&](std::string_view key, const std::vector<std::string>& names) {
+    json.Key(key).BeginArray();
+    for (const std::string& name : names) json.PathValue(name);
+    json.EndArray();
+  };
+  refs("safety_refs", moves ? top->safety_refs : std::vector<std::string>());
+  refs("held_by", moves ? top->held_by : std::vector<std::string>());
   json.Key("nested").BeginArray();
   for (const GitPlan& plan : plans) {
     if (plan.path.empty() || plan.move.changes.empty()) continue;

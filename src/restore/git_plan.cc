@@ -9,6 +9,8 @@ namespace belay {
 
 namespace {
 
+constexpr size_t kRefsShown = 4;
+
 const GitRepository* RepositoryAt(const ScanSummary& scan, const std::string& path) {
   for (const ScanSummary::AtPath& at : scan.work_trees)
     if (at.path == path && at.facts.repository) return &*at.facts.repository;
@@ -80,11 +82,13 @@ std::vector<std::string> GitPlanText(const std::vector<GitPlan>& plans) {
       return id.empty() ? std::string("no commit") : id.substr(0, 7);
     };
     if (plan.from != plan.to || plan.commit_count > 0)
-      out.push_back("git" + where + ": " + name +
-                    (plan.action == GitAction::kRevert
-                         ? " gets commits on top that undo what came after "
-                         : " goes back from " + commit(plan.from) + " to ") +
-                    (plan.action == GitAction::kRevert ? "it" : commit(plan.to)));
+      out.push_back(
+          "git" + where + ": " + name +
+          (plan.action == GitAction::kRevert
+               ? " gets commits on top that undo what came after "
+               : (plan.commit_count > 0 ? " goes back from " : " goes from ") +
+                     commit(plan.from) + " to ") +
+          (plan.action == GitAction::kRevert ? "it" : commit(plan.to)));
     for (const std::string& line : plan.commits)
       out.push_back(
           (plan.action == GitAction::kRevert ? "  undoes " : "  takes back ") +
@@ -92,7 +96,15 @@ std::vector<std::string> GitPlanText(const std::vector<GitPlan>& plans) {
     if (plan.commit_count > plan.commits.size())
       out.push_back("  and " + std::to_string(plan.commit_count - plan.commits.size()) +
                     " more");
-    if (!plan.safety_ref.empty()) out.push_back("  kept under " + plan.safety_ref);
+    auto refs = [&](const char* how, const std::vector<std::string>& names) {
+      for (size_t i = 0; i < names.size() && i < kRefsShown; ++i)
+        out.push_back(how + names[i]);
+      if (names.size() > kRefsShown)
+        out.push_back("  and " + std::to_string(names.size() - kRefsShown) +
+                      " more beside them");
+    };
+    refs("  kept under ", plan.safety_refs);
+    refs("  was kept under ", plan.held_by);
     for (const std::string& note : plan.notes)
       out.push_back("git" + where + ": " + note);
   }

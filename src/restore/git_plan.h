@@ -52,8 +52,11 @@ struct GitPlan {
   std::string branch;                // for people; empty: none
   std::vector<std::string> commits;  // taken back: `abc1234 "subject"`
   size_t commit_count = 0;           // of all of them
-  std::string safety_ref;
-  std::vector<std::string> notes;  // "the stash comes back", one each
+  // Refs that hold what is taken back. Of a preview whose operation has no id yet: with
+  // `*` in its place.
+  std::vector<std::string> safety_refs;
+  std::vector<std::string> held_by;  // of an undo: refs that held what comes again
+  std::vector<std::string> notes;    // "the stash comes back", one each
   GitMove move;
 };
 
@@ -73,9 +76,10 @@ struct GitPlanInput {
   bool exact = false;
   ScanSink& sink;
   const GitPlaces& places;
-  RecordId operation;
-  std::string what;  // for the reflog: "rollback to 'x'"
-  bool dry = false;  // not even a commit object is made
+  RecordId operation;        // zero: not known yet, in a preview
+  RecordId takes_back = {};  // of an undo
+  std::string what;          // for the reflog: "rollback to 'x'"
+  bool dry = false;          // not even a commit object is made
   // Whether commits since were made outside of the session that the target belongs to.
   std::function<Result<bool>(const GitRepoRecord& is)> made_outside = {};
   // Whether the safety refs of an operation must stay.

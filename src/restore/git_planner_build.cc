@@ -128,7 +128,7 @@ Status GitPlanner::SetStash() {
   const auto gone = std::ranges::count_if(
       then, [&](const std::string& commit) { return missing_.contains(commit); });
   if (gone > 0)
-    warnings.push_back(GitCount(static_cast<size_t>(gone), "entry") +
+    warnings.push_back((gone == 1 ? "1 entry" : std::to_string(gone) + " entries") +
                        " of the stash cannot be brought back: the commit is not in "
                        "the repository any more");
   const std::string value = GitRefValue(want_refs_, kGitStash);
@@ -158,11 +158,12 @@ Status GitPlanner::SetStash() {
 
 // Refs that hold what the branch and the stash leave.
 Status GitPlanner::KeepReachable(const std::string& tip) {
-  const std::string base = std::string(kGitSafety) + input_.operation.text();
+  const std::string base = std::string(kGitSafety) +
+                           (input_.operation.is_zero() ? "*" : input_.operation.text());
   auto hold = [&](const std::string& name, const std::string& commit) -> Status {
     if (BELAY_MUTANT("git-no-safety-ref")) return Ok();
     BELAY_OK(files_.SetRef(base + "/" + name, commit));
-    if (plan.safety_ref.empty()) plan.safety_ref = base + "/" + name;
+    plan.safety_refs.push_back(base + "/" + name);
     return Ok();
   };
   auto leaves = [&](const std::string& commit, const std::string& to) -> Result<bool> {
@@ -257,6 +258,8 @@ Status GitPlanner::DropOldSafety() {
     if (!name.starts_with(kGitSafety) || !IsGitRefName(name)) continue;
     const std::string_view rest = std::string_view(name).substr(kGitSafety.size());
     const std::string_view operation = rest.substr(0, rest.find('/'));
+    if (!input_.takes_back.is_zero() && operation == input_.takes_back.text())
+      plan.held_by.push_back(name);
     if (input_.keeps_safety(operation)) continue;
     BELAY_OK(files_.SetRef(name, ""));
   }

@@ -230,15 +230,12 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                               .target = wanted,
                               .sink = sink,
                               .places = request.git,
-                              .operation = RecordId(store.random().NewId()),
+                              .operation = request.operation,
                               .what = ReflogText(target),
                               .dry = true,
                               .made_outside = OutsideOf(store, request, target)};
     BELAY_OK(
         AddGit(store, request, of_git, request.git_choice, nullptr, out.plan, nullptr));
-    // Which it will be is not known before it is done.
-    for (GitPlan& plan : out.plan.git)
-      if (!plan.safety_ref.empty()) plan.safety_ref = "refs/belay/safety/";
   }
   out.plan.contents.reset();  // a person may take long to decide
   if (!view.trouble.empty())
@@ -266,7 +263,8 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   BELAY_TRY(std::vector<AbsPath> others, RootsInside(heads.roots(), request.root));
   BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, target.seq));
   Operation operation = RollbackTo(target, request);
-  operation.id = RecordId(store.random().NewId());
+  operation.id = request.operation;
+  if (operation.id.is_zero()) operation.id = RecordId(store.random().NewId());
   BELAY_TRY(const GitRecord wanted, LoadGitRecord(store, view.state.git));
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     const PlanInput input{.store = store,

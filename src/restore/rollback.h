@@ -39,6 +39,9 @@ struct RollbackRequest {
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
   GitChoice git_choice = {};        // of a rollback
+  // Of a rollback: the id that it will have, new, so that its preview can name what
+  // goes by it; zero: chosen when it is done.
+  RecordId operation = {};
   // Of a rollback: the plan that somebody said yes to. When by now more would be done,
   // nothing is: Outcome::unshown. Must outlive the call.
   const Plan* shown = nullptr;

@@ -87,6 +87,9 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                                .sink = draft.sink,
                                .places = request.git,
                                .operation = operation.id,
+                               .takes_back = operation.kind == OperationKind::kUndo
+                                                 ? operation.of.value_or(RecordId())
+                                                 : RecordId(),
                                .what = std::string(OperationName(operation.kind)) +
                                        " of the rollback to " +
                                        Quoted(operation.label)};

@@ -82,4 +82,19 @@ run log; expect_in_out "undo of rollback to 'both'"
 run undo; expect_rc 0; [ "$(cat x)" = x ] || fail "the undo was not taken back"
 run undo "$first"; expect_rc 0
 echo x3 >x; run undo zzzz; expect_rc 1; expect_in_err "no operation is called zzzz"
+# The ref that will hold a commit is named before, by the name that it then has.
+if command -v git >/dev/null; then
+  export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
+  mkdir "$scratch/work/git"; cd "$scratch/work/git" || exit 1
+  git init -q -b main . && echo one >a && git add a && git commit -qm first || fail "no repository"
+  "$BELAY_BIN" on >/dev/null || fail on
+  run checkpoint -m start; expect_rc 0
+  echo two >a; git commit -qam second
+  run rollback start --dry-run; expect_rc 0; expect_in_out "kept under refs/belay/safety/*/head"
+  out=$(talk y); rc=$?
+  expect_rc 0
+  ref=$(git for-each-ref --format='%(refname)' 'refs/belay/safety/*/head')
+  [ "$(grep -c "kept under $ref" <<<"$out")" = 2 ] || fail "$ref is not what was shown and done: $out"
+  run undo; expect_rc 0; expect_in_out "was kept under $ref"
+fi
 finish

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "base/fault_fs.h"
-#include "scan/sink.h"
 #include "support/git_rollback_fixture.h"
 
 namespace belay::test {
@@ -87,24 +86,10 @@ TEST_F(GitObjectsTest, ATemporaryFileThatIsLeftIsMadeAnewAndNotWrittenInto) {
   Do("test \"$(cat witness)\" = half; test ! -e " + left);
 }
 
-// What PlanGit says of going from now back to `start`.
 class LostBlobTest : public GitObjectsTest {
  protected:
   GitPlans PlanTo(const Captured& start) {
-    const Captured now = Take("now");
-    auto opened = world_.Open();
-    EXPECT_TRUE(opened.ok());
-    HashSink sink;
-    const GitPlaces places;
-    const GitPlanInput input{.store = *opened->store,
-                             .now = now.scan,
-                             .is = now.git,
-                             .target = start.git,
-                             .sink = sink,
-                             .places = places,
-                             .operation = RecordId(opened->store->random().NewId()),
-                             .what = "rollback"};
-    auto planned = PlanGit(input, {});
+    auto planned = PlanBack(Take("now"), start);
     EXPECT_TRUE(planned.ok()) << planned.error().what;
     return planned.ok() ? std::move(*planned) : GitPlans();
   }

@@ -11,7 +11,6 @@
 #include "base/fault_fs.h"
 #include "restore/git_locks.h"
 #include "restore/journal.h"
-#include "scan/sink.h"
 #include "support/git_rollback_fixture.h"
 
 namespace belay::test {
@@ -27,11 +26,47 @@ TEST_F(GitRollbackTest, CommitsAreTakenBackAndHeldAndComeAgain) {
   ASSERT_EQ(done.plan.git.size(), 1u);
   EXPECT_EQ(done.plan.git[0].commit_count, 1u);
   EXPECT_NE(done.plan.git[0].commits[0].find("\"agent\""), std::string::npos);
-  EXPECT_EQ(Said(world_.project, {"rev-parse", done.plan.git[0].safety_ref}), commit);
+  EXPECT_EQ(Said(world_.project, {"rev-parse", done.plan.git[0].safety_refs[0]}),
+            commit);
   ASSERT_TRUE(world_.Undo().ok());
   EXPECT_EQ(Look(), after);
   ASSERT_TRUE(world_.Redo().ok());
   EXPECT_EQ(Look(), start);
+}
+
+TEST_F(GitRollbackTest, PreviewResultAndUndoNameTheSameRefs) {
+  Do("echo stashed >>b; git stash -q");
+  Take("start");
+  Do("git commit -q --allow-empty -m agent; echo x >>b; git stash -q");
+  auto opened = world_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto target = world_.Named(*opened, "start");
+  ASSERT_TRUE(target.ok());
+  RollbackRequest request = world_.RequestFor(opened->root);
+  auto refs = [](const Outcome& outcome) { return outcome.plan.git.at(0).safety_refs; };
+  // Nobody knows yet which operation it will be.
+  auto preview = PreviewRollback(*opened->store, request, *target);
+  ASSERT_TRUE(preview.ok()) << preview.error().what;
+  EXPECT_EQ(refs(*preview), (std::vector<std::string>{"refs/belay/safety/*/head",
+                                                      "refs/belay/safety/*/stash-0"}));
+  request.operation = RecordId(opened->store->random().NewId());
+  const std::string base = "refs/belay/safety/" + request.operation.text();
+  preview = PreviewRollback(*opened->store, request, *target);
+  ASSERT_TRUE(preview.ok()) << preview.error().what;
+  const std::vector<std::string> named = {base + "/head", base + "/stash-0"};
+  EXPECT_EQ(refs(*preview), named);
+  auto done = Rollback(*opened->store, request, *target);
+  ASSERT_TRUE(done.ok()) << done.error().what;
+  ASSERT_TRUE(done->operation);
+  EXPECT_EQ(done->operation->id, request.operation);
+  EXPECT_EQ(refs(*done), named);
+  EXPECT_EQ(Said(world_.project,
+                 {"for-each-ref", "--format=%(refname)", "refs/belay/safety/*/*"}),
+            named[0] + "\n" + named[1]);
+  opened->store.reset();
+  auto undone = world_.Undo();
+  ASSERT_TRUE(undone.ok()) << undone.error().what;
+  EXPECT_EQ(undone->plan.git.at(0).held_by, named);
 }
 
 TEST_F(GitRollbackTest, ASwitchedBranchIsRefusedUnlessAskedFor) {
@@ -134,19 +169,7 @@ TEST_F(GitRollbackTest, WhatGitDidSinceItWasLookedAtStopsThePlan) {
   Do("git commit -qm agent");
   const Captured now = Take("now");
   Do("git commit -q --allow-empty -m meanwhile");
-  auto opened = world_.Open();
-  ASSERT_TRUE(opened.ok());
-  HashSink sink;
-  const GitPlaces places;
-  const GitPlanInput input{.store = *opened->store,
-                           .now = now.scan,
-                           .is = now.git,
-                           .target = start.git,
-                           .sink = sink,
-                           .places = places,
-                           .operation = RecordId(opened->store->random().NewId()),
-                           .what = "rollback"};
-  auto planned = PlanGit(input, {});
+  auto planned = PlanBack(now, start);
   ASSERT_FALSE(planned.ok());
   EXPECT_EQ(planned.error().code, Errc::kBusy);
 }

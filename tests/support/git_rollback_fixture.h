@@ -5,50 +5,25 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <optional>
 #include <string>
 
-#include "base/real_fs.h"
-#include "support/git_shell.h"
-#include "support/restore_world.h"
-#include "support/temp_dir.h"
+#include "scan/sink.h"
+#include "support/git_project.h"
 
 namespace belay::test {
 
-class GitRollbackTest : public ::testing::Test {
+class GitRollbackTest : public GitProjectTest {
  protected:
-  GitRollbackTest() : world_(fs_, temp_.path(), 1, getuid()) {
-    Do("git init -q -b main .; echo one >a; echo two >b; git add .\n"
-       "git commit -qm first; git branch other\n"
-       "echo staged >>a; git add a; echo unstaged >>a; echo new >new",
-       temp_ / "project");
-  }
-  void Do(const std::string& text, const AbsPath& dir) {
-    ASSERT_TRUE(MakeDirs(fs_, dir, 0755).ok());
-    Status done = Shell(dir, text);
-    ASSERT_TRUE(done.ok()) << done.error().what;
-  }
-  void Do(const std::string& text) { Do(text, world_.project); }
+  GitRollbackTest()
+      : GitProjectTest(
+            "git init -q -b main .; echo one >a; echo two >b; git add .\n"
+            "git commit -qm first; git branch other\n"
+            "echo staged >>a; git add a; echo unstaged >>a; echo new >new") {}
   std::string Head() { return Said(world_.project, {"rev-parse", "HEAD"}); }
   std::string Look() {
     auto seen = See(world_.project);
     return seen.ok() ? *seen : seen.error().what;
-  }
-  Captured Take(const std::string& name,
-                const std::optional<std::string>& session = {}) {
-    auto opened = world_.Open();
-    EXPECT_TRUE(opened.ok());
-    CaptureRequest request;
-    request.root = opened->root;
-    request.settings = &world_.settings;
-    request.git.user.no_system = true;
-    request.name = name;
-    request.session = session;
-    auto made = CaptureCheckpoint(*opened->store, request);
-    EXPECT_TRUE(made.ok()) << made.error().what;
-    return made.ok() ? std::move(*made) : Captured();
   }
   Result<Outcome> Back(const std::string& name, GitChoice choice = {}) {
     BELAY_TRY(auto opened, world_.Open());
@@ -66,10 +41,21 @@ class GitRollbackTest : public ::testing::Test {
     struct stat st = {};
     return lstat((temp_ / ("project/" + below)).c_str(), &st) == 0;
   }
-
-  RealFs fs_;
-  TempDir temp_;
-  RestoreWorld world_;
+  // What becomes of git on the way from `now`, by its record, back to `start`.
+  Result<GitPlans> PlanBack(const Captured& now, const Captured& start) {
+    BELAY_TRY(auto opened, world_.Open());
+    HashSink sink;
+    const GitPlaces places;
+    const GitPlanInput input{.store = *opened.store,
+                             .now = now.scan,
+                             .is = now.git,
+                             .target = start.git,
+                             .sink = sink,
+                             .places = places,
+                             .operation = RecordId(opened.store->random().NewId()),
+                             .what = "rollback"};
+    return PlanGit(input, {});
+  }
 };
 
 }  // namespace belay::test
