@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <set>
+#include <map>
 
 #include "base/real_fs.h"
 #include "crash/hook_fs.h"
@@ -47,6 +47,26 @@ class GitRecordTest : public ::testing::Test {
     text.pop_back();
     return text;
   }
+  // `a` staged as it never was committed; the object.
+  std::string StageAlone() {
+    world_.Write("project/a", "only staged\n");
+    world_.Git("project", {"add", "a"});
+    return Rev(":a");
+  }
+  // What was kept of content that the index names: by git's object.
+  std::map<std::string, std::string> Kept(const Captured& captured) {
+    std::map<std::string, std::string> out;
+    auto opened = belay_.Open();
+    EXPECT_TRUE(opened.ok());
+    auto objects = LoadGitObjects(*opened->store, Top(captured));
+    EXPECT_TRUE(objects.ok());
+    for (const TreeEntry& entry : objects->entries) {
+      auto bytes = opened->store->ReadContentBytes(entry.id, 10'000);
+      EXPECT_TRUE(bytes.ok());
+      if (bytes.ok()) out[entry.name] = AsText(*bytes);
+    }
+    return out;
+  }
   // The record as the store has it.
   GitRecord Stored(const Captured& captured) {
     auto opened = belay_.Open();
@@ -86,56 +106,30 @@ TEST_F(GitRecordTest, HoldsWhereHeadIsAndTheIndexByteForByte) {
 
 TEST_F(GitRecordTest, ContentThatOnlyTheIndexNamesIsKept) {
   Begin();
-  world_.Write("project/a", "only staged\n");
-  world_.Git("project", {"add", "a"});
-  const std::string object = world_.Git("project", {"rev-parse", ":a"});
+  const std::string object = StageAlone();
   world_.Write("project/a", "in the work tree\n");
-  const Captured made = Take("x");
-  auto opened = belay_.Open();
-  ASSERT_TRUE(opened.ok());
-  auto objects = LoadGitObjects(*opened->store, Top(made));
-  ASSERT_TRUE(objects.ok());
-  std::string content;
-  for (const TreeEntry& entry : objects->entries) {
-    if (entry.name + "\n" != object) continue;
-    auto bytes = opened->store->ReadContentBytes(entry.id, 1000);
-    ASSERT_TRUE(bytes.ok());
-    content = AsText(*bytes);
-  }
-  EXPECT_EQ(content, "only staged\n");
+  EXPECT_EQ(Kept(Take("x"))[object], "only staged\n");
 }
 
 TEST_F(GitRecordTest, ContentOfAnEarlierCaptureStaysWhenGitHasPackedIt) {
   Begin();
-  world_.Write("project/a", "only staged\n");
-  world_.Git("project", {"add", "a"});
+  const std::string object = StageAlone();
   Take("x");
   world_.Git("project", {"gc", "-q"});
   world_.Git("project", {"add", "b"});
-  const Captured made = Take("y");
-  auto opened = belay_.Open();
-  ASSERT_TRUE(opened.ok());
-  auto objects = LoadGitObjects(*opened->store, Top(made));
-  ASSERT_TRUE(objects.ok());
-  EXPECT_FALSE(objects->entries.empty());
+  EXPECT_EQ(Kept(Take("y"))[object], "only staged\n");
 }
 
 TEST_F(GitRecordTest, PackedContentThatOnlyTheIndexNamesIsKept) {
   Begin();
-  world_.Write("project/a", "only staged\n");
   world_.Write("project/b", "only staged\n");  // twice the same
-  world_.Git("project", {"add", "a", "b"});
+  world_.Git("project", {"add", "b"});
+  const std::string object = StageAlone();
   world_.Git("project", {"gc", "-q"});
-  const std::string object = world_.Git("project", {"rev-parse", ":a"});
   world_.Write("project/a", "in the work tree\n");
-  const Captured made = Take("x");
-  auto opened = belay_.Open();
-  ASSERT_TRUE(opened.ok());
-  auto objects = LoadGitObjects(*opened->store, Top(made));
-  ASSERT_TRUE(objects.ok());
   // And nothing that HEAD's commit has.
-  ASSERT_EQ(objects->entries.size(), 1u);
-  EXPECT_EQ(objects->entries[0].name + "\n", object);
+  EXPECT_EQ(Kept(Take("x")),
+            (std::map<std::string, std::string>{{object, "only staged\n"}}));
 }
 
 TEST_F(GitRecordTest, SecretsThatAreSkippedAndWhatIsTooLargeAreNotTakenFromTheIndex) {
@@ -144,25 +138,13 @@ TEST_F(GitRecordTest, SecretsThatAreSkippedAndWhatIsTooLargeAreNotTakenFromTheIn
   world_.Write("project/large", std::string(5000, 'x'));
   world_.Write("project/small", "small\n");
   world_.Git("project", {"add", "-f", "."});
-  const std::string small = world_.Git("project", {"rev-parse", ":small"});
-  const std::string secret = world_.Git("project", {"rev-parse", ":.env"});
-  const std::string large = world_.Git("project", {"rev-parse", ":large"});
-  auto kept = [&](const std::string& name) {
-    const Captured made = Take(name);
-    auto opened = belay_.Open();
-    EXPECT_TRUE(opened.ok());
-    auto objects = LoadGitObjects(*opened->store, Top(made));
-    EXPECT_TRUE(objects.ok());
-    std::set<std::string> names;
-    for (const TreeEntry& entry : objects->entries) names.insert(entry.name + "\n");
-    return names;
-  };
-  std::set<std::string> names = kept("all");
+  const std::string small = Rev(":small"), secret = Rev(":.env"), large = Rev(":large");
+  std::map<std::string, std::string> names = Kept(Take("all"));
   EXPECT_TRUE(names.contains(small) && names.contains(secret) && names.contains(large));
   // The same index, other rules.
   belay_.settings.secrets = Secrets::kSkip;
   belay_.settings.max_file_size = {.bytes = 4096};
-  names = kept("some");
+  names = Kept(Take("some"));
   EXPECT_TRUE(names.contains(small));
   EXPECT_FALSE(names.contains(secret));
   EXPECT_FALSE(names.contains(large));

@@ -1,0 +1,188 @@
+// Purging a session: prompts, notes, names, and what only it has.
+
+#include <gmock/gmock.h>
+
+#include "core/annotate.h"
+#include "support/purge_fixture.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class PurgeSessionTest : public PurgeTest {
+ protected:
+  void Capture(const std::string& name, const std::string& session,
+               const std::string& prompt) {
+    auto opened = Must(world.Open());
+    CaptureRequest request = CaptureRequestIn(world, opened.root);
+    request.name = name;
+    request.kind = CheckpointKind::kAuto;
+    if (!session.empty()) {
+      request.session = session;
+      request.prompt = prompt;
+    }
+    Must(CaptureCheckpoint(*opened.store, request));
+  }
+  // Of all checkpoints, the newest first.
+  std::vector<std::string> Described() {
+    std::vector<std::string> out;
+    for (const CatalogEntry& entry : Checkpoints())
+      out.push_back(entry.checkpoint.description);
+    return out;
+  }
+};
+
+TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
+  Put("shared", "in every checkpoint " + SourceText(1, 5000));
+  Capture("before", "", "");
+  Put("conf", "TOKEN=written-by-the-agent");
+  Capture("name-with-hunter2", "s1", "the password is correct-horse");
+  Put("conf", "cleaned up");
+  Capture("second", "s1", "thanks");
+  {
+    auto opened = Must(world.Open());
+    const auto entry = Must(opened.catalog->Find(opened.root.id, "second")).entry;
+    Must(Annotate(*opened.store, entry, {.note = "battery-staple", .pinned = true}));
+    LogRecord turn;
+    turn.kind = RecordKind::kTurn;
+    turn.id = RecordId(world.world.random.NewId());
+    turn.root = opened.root.id;
+    turn.fields.Add(1, "s1");
+    turn.fields.Add(3, "prompt-of-a-turn");
+    auto writer = Must(opened.store->Begin());
+    writer->Add(turn);
+    Must(writer->Commit());
+    ASSERT_EQ(Must(opened.catalog->Search(opened.root.id, "battery", 5)).size(), 1u);
+  }
+  Capture("other", "s2", "another session");
+  Must(world.Rollback("name-with-hunter2"));
+  Must(world.Undo());
+  const std::vector<std::string> secrets{"written-by-the-agent", "hunter2",
+                                         "correct-horse", "battery-staple",
+                                         "prompt-of-a-turn"};
+  for (const std::string& secret : secrets)
+    ASSERT_THAT(Find(secret), Not(IsEmpty())) << secret;
+
+  PurgeReport report = Must(EraseSession("s1"));
+  EXPECT_EQ(report.plan.checkpoints, 2u);
+  EXPECT_EQ(report.plan.pinned, 1u);
+  EXPECT_GE(report.plan.operations, 1u);
+  for (const char* secret :
+       {"hunter2", "correct-horse", "battery-staple", "prompt-of-a-turn"})
+    EXPECT_THAT(Find(secret), IsEmpty()) << secret;
+  EXPECT_EQ(Has("before", "shared"), "in every checkpoint " + SourceText(1, 5000));
+  EXPECT_EQ(Has("other", "conf"), "cleaned up");
+  auto opened = Must(world.Open());
+  EXPECT_FALSE(opened.catalog->Find(opened.root.id, "second").ok());
+  ExpectWhole();
+}
+
+TEST_F(PurgeSessionTest, SafetyCheckpointsThatKeepSomethingOfItAreNamed) {
+  Put("code", "before");
+  Put("same", "in all of them");
+  Capture("base", "", "");
+  Put("code", "TOKEN=of-the-session");
+  Capture("name-with-hunter2", "s1", "p");
+  Put("code", "after");
+  Capture("later", "", "");
+  Must(world.Rollback("name-with-hunter2"));
+  Must(world.Rollback("base"));
+  auto opened = Must(world.Open());
+  PurgeRequest request;
+  request.session = "s1";
+  const PurgePlan plan = Must(PlanPurge(*opened.store, request));
+  ASSERT_EQ(plan.kept_by.size(), 1u);
+  EXPECT_EQ(plan.kept_by[0].title, "before rollback to 'base'");
+  EXPECT_EQ(plan.retitled, 1u);
+}
+
+// Rollbacks quote what they went to: in the safety checkpoint, and in whatever went
+// to that in turn.
+TEST_F(PurgeSessionTest, TheNamesOfItsCheckpointsAreInNoFileOfTheStore) {
+  Put("code", "before");
+  Capture("base", "", "");
+  Put("code", "of the session");
+  Capture("name-with-hunter2", "s1", "p");
+  {
+    auto opened = Must(world.Open());
+    const auto entry = Must(opened.catalog->Find(opened.root.id, "name-with-hunter2"));
+    Must(Annotate(*opened.store, entry.entry, {.name = "it\\was\nhunter3"}));
+  }
+  Put("code", "after");
+  const Outcome named = Must(world.Rollback("it\\was\nhunter3"));
+  ASSERT_TRUE(named.safety);
+  Must(world.Undo());
+  // To the safety checkpoint, whose description is the label of this one.
+  {
+    auto opened = Must(world.Open());
+    const auto base = Must(world.Named(opened, "base"));
+    for (const Checkpoint& target : {base, *named.safety, base, *named.safety})
+      Must(Rollback(*opened.store, world.RequestFor(opened.root), target));
+  }
+  for (const char* name : {"hunter2", "hunter3"})
+    ASSERT_THAT(Find(name), Not(IsEmpty())) << name;
+  const PurgeReport report = Must(EraseSession("s1"));
+  EXPECT_GE(report.plan.retitled, 4u);
+  for (const char* name : {"hunter2", "hunter3"}) EXPECT_THAT(Find(name), IsEmpty());
+  ExpectWhole();
+  const std::vector<std::string> described = Described();
+  EXPECT_THAT(described,
+              Contains("before rollback to a checkpoint that was purged").Times(1));
+  EXPECT_THAT(described, Contains("before rollback to 'base'"));
+  // The history is what it was: the last two can still be undone.
+  Must(world.Undo());
+  EXPECT_EQ(Read("code"), "before");
+  EXPECT_EQ(Must(EraseSession("s1")).plan.retitled, 0u) << "once is enough";
+}
+
+// Without a name it is its description that is quoted, which others may have too.
+TEST_F(PurgeSessionTest, WhatACheckpointWithoutANameIsQuotedByGoesWhereItIsMeant) {
+  auto capture = [&](const std::string& description, const std::string& session) {
+    auto opened = Must(world.Open());
+    CaptureRequest request = CaptureRequestIn(world, opened.root);
+    request.description = description;
+    request.kind = CheckpointKind::kAuto;
+    if (!session.empty()) request.session = session;
+    return Must(CaptureCheckpoint(*opened.store, request)).checkpoint;
+  };
+  auto rollback = [&](const Checkpoint& target) {
+    auto opened = Must(world.Open());
+    Must(Rollback(*opened.store, world.RequestFor(opened.root), target));
+  };
+  Put("code", "1");
+  const Checkpoint mine = capture("after Bash", "");
+  Put("code", "2");
+  const Checkpoint told = capture("after curl -u me:hunter2", "s1");
+  Put("code", "3");
+  const Checkpoint alike = capture("after Bash", "s1");
+  Put("code", "4");
+  rollback(mine);
+  Put("code", "5");
+  rollback(told);
+  Put("code", "6");
+  rollback(alike);
+  ASSERT_THAT(Find("hunter2"), Not(IsEmpty()));
+  Must(EraseSession("s1"));
+  EXPECT_THAT(Find("hunter2"), IsEmpty());
+  const std::vector<std::string> described = Described();
+  EXPECT_THAT(described, ElementsAre("before rollback to a checkpoint that was purged",
+                                     "before rollback to a checkpoint that was purged",
+                                     "before rollback to 'after Bash'", "after Bash"));
+}
+
+TEST_F(PurgeSessionTest, WhatOthersHaveStays) {
+  Put("code", "first");
+  Capture("one", "s1", "p");
+  Capture("two", "s2", "q");
+  Must(EraseSession("s1"));
+  EXPECT_EQ(Has("two", "code"), "first");
+  EXPECT_TRUE(Must(EraseSession("nobody")).plan.empty());
+  ExpectWhole();
+}
+
+}  // namespace
+}  // namespace belay::test
