@@ -136,7 +136,8 @@ struct Catalog::Impl {
   Status MoveIntoPlace();
   void MoveLongWal();
   void GiveUp();
-  std::vector<RememberedRecord> OldRecords(CatalogDb& old, uint64_t generation);
+  std::vector<RememberedRecord> OldRecords(CatalogDb& old, uint64_t generation,
+                                           std::optional<Error>& unread);
 
   // The file opened so that nothing can be changed; kNotFound when there is none.
   struct Frozen {
@@ -167,6 +168,8 @@ struct Catalog::Impl {
   bool asked = false;                 // ReadFile() got as far as the question
   std::unique_ptr<CatalogDb> memory;  // instead of db, when there is trouble
   std::optional<Error> trouble;
+  // A repair has asked the old file for what it knows, as often as is worth it.
+  bool old_was_asked = false;
 };
 
 Status Catalog::Impl::Prepare() {
@@ -298,8 +301,14 @@ Status Catalog::Impl::WriteNew() {
       // The old file may be the last to know what cannot be read any more.
       BELAY_TRY(auto now, fresh->Stored());
       auto old = CatalogDb::Open(*vfs, kDbFile);
+      std::optional<Error> unread;
       if (old.ok())
-        BELAY_OK(fresh->KeepLost(OldRecords(**old, now->position.generation)));
+        BELAY_OK(fresh->KeepLost(OldRecords(**old, now->position.generation, unread)));
+      else if (!IsWorthless(old.error().code))
+        unread = std::move(old).error();
+      // It may be read another time, unless it is replaced now.
+      if (unread && !old_was_asked && !BELAY_MUTANT("catalogue-forgets-unread"))
+        return std::move(*unread);
     }
     BELAY_OK(fresh->Finish());
   }
@@ -309,11 +318,12 @@ Status Catalog::Impl::WriteNew() {
 }
 
 std::vector<RememberedRecord> Catalog::Impl::OldRecords(CatalogDb& old,
-                                                        uint64_t generation) {
+                                                        uint64_t generation,
+                                                        std::optional<Error>& unread) {
   auto stored = old.Stored();
   const bool same =
       stored.ok() && *stored && (*stored)->position.generation == generation;
-  std::vector<RememberedRecord> records = old.AllRecords();
+  std::vector<RememberedRecord> records = old.AllRecords(unread);
   if (!same)
     for (RememberedRecord& r : records) r.sure = false;
   return records;
@@ -473,6 +483,7 @@ Result<std::vector<std::string>> Catalog::ClearTheWay() {
   std::vector<std::string> done;
   BELAY_TRY(HeldLock lock,
             my.place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
+  my.old_was_asked = true;
   my.db.reset();
   my.vfs.reset();
   my.changes = Fd();
@@ -498,6 +509,9 @@ Result<std::vector<std::string>> Catalog::ClearTheWay() {
     BELAY_OK(clear(*dir, Name::Literal(file), FileType::kRegular,
                    "catalog/" + std::string(file)));
   auto changes = ReadSmallFile(my.place.fs, *dir, ChangesName(), 4096);
+  // Once more: only what stays unreadable is given up.
+  if (!changes.ok() && IsUnreadable(changes.error()))
+    changes = ReadSmallFile(my.place.fs, *dir, ChangesName(), 4096);
   if (!changes.ok() && IsUnreadable(changes.error())) {
     BELAY_OK(Remove(my.place.fs, *dir, ChangesName()));
     done.push_back("removed catalog/changes, which could not be read");
@@ -561,9 +575,18 @@ Result<std::vector<std::string>> Catalog::Check() {
 }
 
 std::vector<RememberedRecord> Catalog::Remembered(uint64_t generation) {
-  auto frozen = impl_->Freeze();
-  if (!frozen.ok()) return {};
-  return impl_->OldRecords(*frozen->db, generation);
+  std::vector<RememberedRecord> records;
+  // Twice: a disk that says no once may give it the next time, and after a repair
+  // nobody can ask again.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    std::optional<Error> unread;
+    auto frozen = impl_->Freeze();
+    if (!frozen.ok() && IsWorthless(frozen.error().code)) break;
+    if (!frozen.ok()) continue;
+    records = impl_->OldRecords(*frozen->db, generation, unread);
+    if (!unread) break;
+  }
+  return records;
 }
 
 Result<std::vector<CatalogEntry>> Catalog::ListCheckpoints(

@@ -23,8 +23,10 @@
 //
 // What is built anew without asking: a missing, damaged or unknown file, one of another
 // generation, and one whose log lost what had been read of it (a batch that was written
-// and never flushed, before a power cut). A new one is written beside the old one and
-// renamed over it.
+// and never flushed, before a power cut), and one that was built while a part of the
+// log could not be read, once more of it can be. A new one is written beside the old
+// one and renamed over it; not when the log is damaged and the old one, which may be
+// the last to know, cannot be read at the moment.
 //
 // Layout: docs/format.md, "catalog/"; the schema is in catalog_db.cc. Rows are dropped
 // with secure_delete on, but FTS5 forgets words only when it merges: purge calls
@@ -174,7 +176,8 @@ class Catalog {
   // Builds the file anew from the packs, whatever it holds.
   Status Rebuild();
   // Moves aside what is no file under the name of one of ours, and what is no directory
-  // under the name of catalog/; what was done, in words.
+  // under the name of catalog/; what was done, in words. Rebuild() then asks no more of
+  // an old file that cannot be read: for a repair, which asked Remembered() before.
   Result<std::vector<std::string>> ClearTheWay();
   // Everything that is wrong with the file, in words; empty when nothing is. Changes
   // nothing: it works on a copy in memory. A file that is not there yet is not wrong,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "store/catalog_internal.h"
 
 namespace belay {
@@ -361,15 +362,22 @@ Result<std::unique_ptr<CatalogDb>> CatalogDb::CopyToMemory() {
 // --- what was lost
 // -------------------------------------------------------------------------
 
-std::vector<RememberedRecord> CatalogDb::AllRecords() {
+std::vector<RememberedRecord> CatalogDb::AllRecords(std::optional<Error>& unread) {
   std::vector<RememberedRecord> out;
+  auto stopped = [&unread](Error error) {
+    if (error.code != Errc::kCorrupt && !unread) unread = std::move(error);
+  };
   for (const char* sql :
        {"SELECT seq, id, payload, row_check, 1 FROM records ORDER BY seq",
         "SELECT seq, id, payload, row_check, sure FROM lost ORDER BY seq"}) {
     auto rows = Prepare(sql);
-    if (!rows.ok()) continue;
+    if (!rows.ok()) {
+      stopped(std::move(rows).error());
+      continue;
+    }
     for (;;) {
       auto row = (*rows)->Step();
+      if (!row.ok()) stopped(std::move(row).error());
       if (!row.ok() || !*row) break;  // damaged: as far as it can be read
       if ((*rows)->Blob(1).size() != 16) continue;
       const uint64_t seq = Unsigned((*rows)->Int(0));
@@ -483,6 +491,8 @@ Status CatalogDb::StorePlace(const Place& place) {
 Result<CatalogDb::Freshness> CatalogDb::Compare(LogSource& log) {
   BELAY_TRY(auto stored, Stored());
   if (!stored) return Freshness::kBehind;
+  BELAY_TRY(bool lacks, LacksWhatIsBack(log));
+  if (lacks) return Freshness::kForeign;
   bool more = false;
   auto end = log.Read(stored->position, [&more](const LogRecord&) -> Status {
     more = true;
@@ -493,6 +503,42 @@ Result<CatalogDb::Freshness> CatalogDb::Compare(LogSource& log) {
   if (end->generation != stored->position.generation) return Freshness::kForeign;
   BELAY_TRY(auto mark, log.Mark(stored->position));
   return mark == stored->mark ? Freshness::kCurrent : Freshness::kForeign;
+}
+
+// A log that is damaged is read to its end by whoever asks first, until it is repaired:
+// what could not be read when this was built (one EIO is enough) would be missing until
+// then otherwise, without a word.
+Result<bool> CatalogDb::LacksWhatIsBack(LogSource& log) {
+  if (lacks_) return *lacks_;
+  BELAY_TRY(bool whole, LogIsWhole());
+  if (whole || BELAY_MUTANT("doubt-for-ever") ||
+      BELAY_MUTANT("catalogue-lacks-what-is-back")) {
+    lacks_ = false;
+    return false;
+  }
+  bool lacks = false;
+  BELAY_TRY(LogPosition end,
+            log.Read(std::nullopt, [&](const LogRecord& record) -> Status {
+              if (lacks) return Ok();
+              BELAY_TRY(bool known, Knows(record));
+              lacks = !known;
+              return Ok();
+            }));
+  lacks_ = lacks || end.whole;  // all of it is back: built anew, there is no doubt
+  return *lacks_;
+}
+
+Result<bool> CatalogDb::Knows(const LogRecord& record) {
+  if (record.seq == 0 || record.seq > kMaxSeq) return true;
+  BELAY_TRY(bool dropped, IsDropped(record));
+  if (dropped) return true;
+  BELAY_TRY(Statement * get, Prepare("SELECT payload FROM records WHERE seq=?"));
+  get->Bind(Signed(record.seq));
+  BELAY_TRY(bool there, get->Step());
+  const bool known = there && !std::ranges::lexicographical_compare(
+                                  get->Blob(0), EncodeLogRecord(record));
+  get->Start();
+  return known;
 }
 
 Result<bool> CatalogDb::LogIsWhole() {
@@ -510,6 +556,7 @@ Status CatalogDb::CatchUp(LogSource& log) {
     BELAY_TRY(LogPosition end,
               log.Read(after, [this](const LogRecord& r) { return Apply(r); }));
     log_was_whole_ = end.whole;
+    if (!end.whole) lacks_.reset();
     // Looked at after reading: what had been read before may have been cut off while we
     // read on.
     if (stored) {

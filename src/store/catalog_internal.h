@@ -81,7 +81,8 @@ class CatalogDb {
   ~CatalogDb();
 
   enum class Freshness { kCurrent, kBehind, kForeign };
-  // Compares with the log; kForeign: not built from this log as it is now.
+  // Compares with the log; kForeign: not built from this log as it is now, or without
+  // what could not be read then and can be now.
   Result<Freshness> Compare(LogSource& log);
   // Applies what is new, in one transaction. kConflict when it would be kForeign. On
   // any failure nothing is changed, and the object should be given up.
@@ -96,7 +97,8 @@ class CatalogDb {
   // The same content in memory, for trying things on it.
   Result<std::unique_ptr<CatalogDb>> CopyToMemory();
   // Every record that can be read and matches its row's check, those in `lost` too.
-  std::vector<RememberedRecord> AllRecords();
+  // Damage is passed over; what may be read another time is told by `unread`.
+  std::vector<RememberedRecord> AllRecords(std::optional<Error>& unread);
   // Puts into `lost` what of this is neither here nor dropped.
   Status KeepLost(const std::vector<RememberedRecord>& remembered);
   // Applies the records of another one.
@@ -155,6 +157,11 @@ class CatalogDb {
   Status UnindexCheckpoint(uint64_t seq);
   Status Reindex(const RecordId& id);
   Status StorePlace(const Place& place);
+  // A part of the log could not be read when this was built, and more of it can be now.
+  // Looked for once a connection: it takes reading the log.
+  Result<bool> LacksWhatIsBack(LogSource& log);
+  // Apply() would change nothing.
+  Result<bool> Knows(const LogRecord& record);
   Result<std::vector<CatalogEntry>> LoadEntriesNow(const std::vector<uint64_t>& seqs);
 
   // A record by sequence number, checked; kCorrupt when it is not there.
@@ -172,6 +179,7 @@ class CatalogDb {
   sqlite3* db_;
   SqliteFs* vfs_;  // null in memory
   bool log_was_whole_ = true;
+  std::optional<bool> lacks_;
   std::optional<std::vector<RootEntry>> roots_;  // until a record is applied
   std::map<std::string, Statement, std::less<>> statements_;
 };

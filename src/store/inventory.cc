@@ -36,6 +36,7 @@ Result<Inventory> TakeInventory(Store& store) {
       if (code != Errc::kCorrupt && code != Errc::kNotFound)
         return std::move(file).error();
       pack.readable = false;
+      pack.unread = true;
       inventory.packs.push_back(std::move(pack));
       continue;
     }
@@ -48,6 +49,7 @@ Result<Inventory> TakeInventory(Store& store) {
     BELAY_TRY(auto records, file->ReadableRecords(kPackHeaderSize, pack.end));
     for (const RecordAt& r : records)
       pack.items.push_back({r.header.key(), r.offset, r.header.stored_length, r.base});
+    pack.unread = file->has_unreadable();
     inventory.packs.push_back(std::move(pack));
   }
   for (uint32_t p = 0; p < inventory.packs.size(); ++p)
@@ -68,9 +70,12 @@ Result<std::vector<PackId>> UnlistedPacks(Store& store) {
     auto id = Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
     if (!id || manifest.Find(PackId(*id))) continue;
     auto stat = store.fs().StatAt(store.packs_dir(), Name::Literal(e.name));
-    if (stat.ok() && stat->type == FileType::kRegular &&
-        stat->size > kPackHeaderSize + kBatchHeaderSize)
-      unlisted.emplace_back(*id);
+    // One that cannot be looked at may hold anything.
+    const bool holds = stat.ok() ? stat->type == FileType::kRegular &&
+                                       stat->size > kPackHeaderSize + kBatchHeaderSize
+                                 : stat.error().code != Errc::kNotFound &&
+                                       !BELAY_MUTANT("unlisted-is-absent");
+    if (holds) unlisted.emplace_back(*id);
   }
   return unlisted;
 }

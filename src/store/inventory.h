@@ -32,6 +32,7 @@ struct PackInventory {
   uint64_t end = 0;      // as far as it was walked
   uint64_t flushed = 0;  // what lies beyond this may still be cut off
   bool readable = true;  // it could be opened; otherwise nothing of it is known
+  bool unread = false;   // the disk did not give back all of it this time
   std::vector<InventoryItem> items;
 
   // The item whose record begins at `offset`; null when there is none.

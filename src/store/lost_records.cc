@@ -36,7 +36,13 @@ std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
   for (const auto& [record, sure] : remembered) {
     if (!all.IsWanted(record) || numbered.contains({record.seq, record.id})) continue;
     if (!there.insert(ContentOf(record)).second) continue;
-    if (!sure && !record.refs.empty() && !store.Get(record.refs[0]).ok()) continue;
+    // A collection may have taken it away: then what it needs is not there either.
+    if (!sure && !record.refs.empty()) {
+      auto state = store.Get(record.refs[0]);
+      if (!state.ok() && (state.error().code == Errc::kNotFound ||
+                          state.error().code == Errc::kPurged))
+        continue;
+    }
     lost.push_back(record);
   }
   std::sort(lost.begin(), lost.end(),

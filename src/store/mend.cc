@@ -71,7 +71,10 @@ class Mender {
     if (BELAY_MUTANT("repair-trusts-caches")) return Ok();
     auto cache =
         store_.fs().Open(store_.dir(), Name::Literal("cache"), OpenMode::Directory());
-    if (!cache.ok()) return Ok();
+    if (!cache.ok()) {
+      if (cache.error().code == Errc::kNotFound) return Ok();
+      return std::move(cache).error();
+    }
     BELAY_TRY(auto entries, store_.fs().List(*cache));
     for (const DirEntry& e : entries)
       if (e.name.ends_with(".scan"))

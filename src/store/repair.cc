@@ -187,6 +187,8 @@ class Repairer {
     const Name& name = TailName();
     BELAY_OK(ClearTheWayTo(home_, name));
     auto bytes = ReadSmallFile(fs_, home_, name, 4096);
+    if (!bytes.ok() && IsUnreadable(bytes.error()))  // as with the manifest
+      bytes = ReadSmallFile(fs_, home_, name, 4096);
     if (bytes.ok() || !IsUnreadable(bytes.error())) return Ok();
     BELAY_OK(fs_.Unlink(home_, name));
     Done(

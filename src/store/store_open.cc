@@ -158,6 +158,8 @@ Status Store::OpenExisting() {
     auto manifest = fs_.StatAt(dir_, ManifestName());
     // Somebody may have made the store between the two looks: the manifest comes last.
     if (manifest.ok()) packs = fs_.Open(dir_, PacksName(), OpenMode::Directory());
+    if (!manifest.ok() && manifest.error().code != Errc::kNotFound)
+      return std::move(manifest).error();
     if (manifest.ok() && !packs.ok())
       return Error(Errc::kCorrupt, "the store's packs directory is gone")
           .WithHint("bring back " + path_.bytes() +
@@ -198,9 +200,14 @@ Status Store::OpenExisting() {
 bool Store::HasRemains(const std::vector<DirEntry>& packs) {
   for (const DirEntry& e : packs)
     if (e.name.ends_with(".idx")) return true;
-  if (fs_.StatAt(dir_, TailName()).ok()) return true;
+  // What cannot be looked at is there: no store is made over it.
+  auto is_there = [](const auto& found) {
+    return found.ok() || found.error().code != Errc::kNotFound;
+  };
+  if (is_there(fs_.StatAt(dir_, TailName()))) return true;
   auto catalog = fs_.Open(dir_, Name::Literal("catalog"), OpenMode::Directory());
-  return catalog.ok() && fs_.StatAt(*catalog, Name::Literal("catalog.db")).ok();
+  if (!catalog.ok()) return is_there(catalog);
+  return is_there(fs_.StatAt(*catalog, Name::Literal("catalog.db")));
 }
 
 Status Store::Create() {

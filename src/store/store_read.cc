@@ -42,7 +42,11 @@ Result<std::shared_ptr<const Store::AllRecords>> Store::Survey() {
   std::vector<std::shared_ptr<const OpenPack>> packs;
   for (const Manifest::Pack& listed : Listed()->packs) {
     auto pack = Pack(listed.id);
-    if (!pack.ok()) continue;
+    if (!pack.ok()) {
+      Errc code = pack.error().code;
+      if (code == Errc::kCorrupt || code == Errc::kNotFound) continue;
+      return std::move(pack).error();
+    }
     BELAY_TRY(uint64_t end, EndOf(listed, *(*pack)->file));
     survey->ends.emplace_back(listed.id, end);
     packs.push_back(std::move(*pack));

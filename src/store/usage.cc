@@ -29,7 +29,10 @@ class FileCount {
       if (e.name == "packs") continue;
       BELAY_TRY(Name name, Name::Parse(e.name));
       auto stat = fs_.StatAt(store_.dir(), name);
-      if (!stat.ok()) continue;
+      if (!stat.ok()) {
+        if (stat.error().code == Errc::kNotFound) continue;
+        return std::move(stat).error();
+      }
       uint64_t* part = e.name == "catalog" ? &usage_.catalog : &usage_.other;
       if (IsAside(e.name)) {
         part = &usage_.aside;

@@ -351,6 +351,40 @@ TEST_F(PurgeTest, AnUnlinkThatFailedIsNoticed) {
   }
 }
 
+// Once packs are gone, the next one cannot be opened for a moment.
+class MoodyFs final : public PassFs {
+ public:
+  using PassFs::PassFs;
+  Status Unlink(const Fd& dir, const Name& name) override {
+    moody_ |= name.bytes().ends_with(".pack");
+    return PassFs::Unlink(dir, name);
+  }
+  Result<Fd> Open(const Fd& dir, NameRef name, const OpenMode& mode) override {
+    if (moody_ && left > 0 && name.bytes().ends_with(".pack")) {
+      --left;
+      return SysError(EIO, "open");
+    }
+    return PassFs::Open(dir, name, mode);
+  }
+  int left = 1;
+
+ private:
+  bool moody_ = false;
+};
+
+TEST_F(PurgeTest, WhatCannotBeReadIsNotCalledErased) {
+  Put(".env", "TOKEN=x");
+  Must(world.Capture("one"));
+  MoodyFs fs(disk);
+  RestoreWorld mine(fs, AbsPath::Literal("/m"), 7);
+  auto opened = Must(mine.Open());
+  auto report = Purge(*opened.store, Of(opened, ".env"));
+  EXPECT_EQ(fs.left, 0);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.error().hint, HasSubstr("not erased yet"));
+  Must(Purge(*opened.store, Of(opened, ".env")));
+}
+
 TEST_F(PurgeTest, WhatRepairKeptIsNamed) {
   Put(".env", "TOKEN=x");
   Must(world.Capture("one"));
