@@ -63,6 +63,10 @@ class CappedSink final : public ScanSink {
   Result<ObjectId> PutChangedTree(const Tree& tree, const Tree& before) override {
     return Checked(inner_.PutChangedTree(tree, before));
   }
+  Result<ObjectId> PutEncodedTree(Bytes encoding,
+                                  const std::function<Bytes()>& before) override {
+    return Checked(inner_.PutEncodedTree(std::move(encoding), before));
+  }
   Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
   // `more`: what will come besides what was put.
   Status Check(uint64_t more = 0) {
@@ -91,7 +95,8 @@ class CappedSink final : public ScanSink {
   std::optional<Space> space_;  // guarded by mutex_, but for whether there is one
 };
 
-// Trees that may not be in the store yet, for whoever wants to read them.
+// Trees that may not be in the store yet, for whoever wants to read them. Encoded: that
+// takes a third.
 class RememberingSink final : public ScanSink {
  public:
   explicit RememberingSink(ScanSink& inner) : inner_(inner) {}
@@ -102,13 +107,20 @@ class RememberingSink final : public ScanSink {
     return inner_.PutStream(source);
   }
   Result<ObjectId> PutTree(const Tree& tree) override {
-    BELAY_TRY(ObjectId id, inner_.PutTree(tree));
+    BELAY_TRY(Bytes encoding, EncodeTree(tree));
+    return PutEncodedTree(std::move(encoding), [] { return Bytes(); });
+  }
+  Result<ObjectId> PutEncodedTree(Bytes encoding,
+                                  const std::function<Bytes()>& before) override {
+    Bytes kept = encoding;
+    BELAY_TRY(ObjectId id, inner_.PutEncodedTree(std::move(encoding), before));
     std::lock_guard guard(mutex_);
-    trees_.emplace(id, tree);
+    trees_.emplace(id, std::move(kept));
     return id;
   }
   Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
-  const Tree* Find(const ObjectId& id) {
+  // Null when it was not put. They stay where they are.
+  const Bytes* Find(const ObjectId& id) {
     std::lock_guard guard(mutex_);
     auto found = trees_.find(id);
     return found == trees_.end() ? nullptr : &found->second;
@@ -117,7 +129,7 @@ class RememberingSink final : public ScanSink {
  private:
   ScanSink& inner_;
   std::mutex mutex_;
-  std::unordered_map<ObjectId, Tree> trees_;
+  std::unordered_map<ObjectId, Bytes> trees_;
 };
 
 // The first of the paths that changed, by name: what a checkpoint is found by later.
@@ -365,7 +377,8 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
                 .sink = sink,
                 .scan = summary,
                 .trees = [&](const ObjectId& id) -> Result<Tree> {
-                  if (const Tree* tree = remembering.Find(id)) return *tree;
+                  if (const Bytes* tree = remembering.Find(id))
+                    return DecodeTree(*tree);
                   return store.GetTree(id);
                 },
                 .tree = summary.tree,

@@ -8,6 +8,17 @@
 
 namespace belay {
 
+namespace {
+Result<Bytes> EncodeTree(const DirView& view) {
+  size_t count = 0;
+  for (const CacheEntry& e : view.entries) count += InTree(e) ? 1 : 0;
+  TreeEncoder encoder(count);
+  for (const CacheEntry& e : view.entries)
+    if (auto entry = EntryInTree(view, e)) BELAY_OK(encoder.Add(*entry));
+  return encoder.Take();
+}
+}  // namespace
+
 Scan::Scan(Fs& fs, Clock& clock, Random& random, const ScanRequest& request,
            ScanSink& sink)
     : fs_(fs),
@@ -232,27 +243,23 @@ Status Scan::BuildNode(Node& node) {
   }
   if (!node.draft) return Ok();
   DirDraft& draft = *node.draft;
-  Tree tree;
   draft.head.files = draft.head.bytes = 0;
   draft.head.flags &= ~(BlockHead::kHasSkipped | BlockHead::kHasRuleFiles);
   for (const CacheEntry& e : draft.entries) {
     if (e.has(CacheEntry::kRuleFile)) draft.head.flags |= BlockHead::kHasRuleFiles;
     if (IsSaid(e)) draft.head.flags |= BlockHead::kHasSkipped;
-    std::optional<TreeEntry> entry = EntryInTree(draft.view(), e);
-    if (!entry) continue;
-    if (e.kind != CacheKind::kDirectory) {
-      ++draft.head.files;
-      draft.head.bytes += entry->size;
-    }
-    tree.entries.push_back(std::move(*entry));
+    if (e.kind != CacheKind::kFile && e.kind != CacheKind::kSymlink) continue;
+    ++draft.head.files;
+    if (e.kind == CacheKind::kFile) draft.head.bytes += e.size;
   }
+  auto encoding = EncodeTree(draft.view());
+  if (!encoding.ok()) return Context(std::move(encoding).error(), node.path());
   // What it was, as far as the cache knows: most of it is the same.
-  Tree before;
-  if (node.known.head != nullptr)
-    for (const CacheEntry& e : node.known.entries)
-      if (auto entry = EntryInTree(node.known, e))
-        before.entries.push_back(std::move(*entry));
-  auto put = sink_.PutChangedTree(tree, before);
+  auto put = sink_.PutEncodedTree(std::move(*encoding), [&node] {
+    if (node.known.head == nullptr) return Bytes();
+    auto before = EncodeTree(node.known);
+    return before.ok() ? std::move(*before) : Bytes();
+  });
   if (!put.ok()) return Context(std::move(put).error(), node.path());
   draft.head.tree = *put;
   return Ok();

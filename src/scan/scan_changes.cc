@@ -19,19 +19,20 @@ class TreeCounter {
   }
   // A directory counts by what is in it, an empty one by itself. `gone`: it is known
   // not to be there; else it may only be covered no longer.
-  Status Deleted(std::string path, const TreeEntry& entry, bool gone) {
+  Status Deleted(std::string path, const TreeEntryView& entry, bool gone) {
     struct Old {
       std::string path;
-      TreeEntry entry;
+      EntryKind kind;
+      ObjectId id;
       bool gone;
     };
     std::vector<Old> stack;
-    stack.push_back(
-        {std::move(path), entry, gone || BELAY_MUTANT("ignored-is-deleted")});
+    stack.push_back({std::move(path), entry.kind, entry.id,
+                     gone || BELAY_MUTANT("ignored-is-deleted")});
     while (!stack.empty()) {
       Old at = std::move(stack.back());
       stack.pop_back();
-      const bool was_dir = at.entry.kind == EntryKind::kDirectory;
+      const bool was_dir = at.kind == EntryKind::kDirectory;
       if (!at.gone) {
         at.gone = !disk_(at.path, was_dir);
         if (!at.gone && !was_dir) continue;
@@ -40,12 +41,10 @@ class TreeCounter {
         Count(at.path, Change::kDeleted);
         continue;
       }
-      BELAY_TRY(Tree tree, read_(at.entry.id));
+      BELAY_TRY(Tree tree, read_(at.id));
       if (tree.entries.empty() && at.gone) Count(at.path, Change::kDeleted);
-      for (TreeEntry& e : tree.entries) {
-        std::string below = Joined(at.path, e.name);
-        stack.push_back({std::move(below), std::move(e), at.gone});
-      }
+      for (const TreeEntry& e : tree.entries)
+        stack.push_back({Joined(at.path, e.name), e.kind, e.id, at.gone});
     }
     return Ok();
   }
@@ -57,7 +56,35 @@ class TreeCounter {
   ChangeCounts& counts_;
 };
 
-bool SameAttributes(const CacheEntry& e, std::string_view aux, const TreeEntry& base) {
+// The entries of the tree that a directory was, one after the other: from the cache, or
+// as they were read.
+class OldEntries {
+ public:
+  OldEntries() = default;
+  OldEntries(OldEntries&&) = default;  // entries stay where they are
+  OldEntries& operator=(OldEntries&&) = default;
+  explicit OldEntries(const DirView& known) : known_(known) { Next(); }
+  explicit OldEntries(Tree tree) : tree_(std::move(tree)) { Next(); }
+
+  // Null at the end.
+  const TreeEntryView* now() const { return now_ ? &*now_ : nullptr; }
+  void Next() {
+    now_.reset();
+    while (!now_ && next_ < known_.entries.size())
+      now_ = EntryInTree(known_, known_.entries[next_++]);
+    if (known_.head == nullptr && next_ < tree_.entries.size())
+      now_ = TreeEntryView::Of(tree_.entries[next_++]);
+  }
+
+ private:
+  DirView known_;
+  Tree tree_;
+  size_t next_ = 0;
+  std::optional<TreeEntryView> now_;
+};
+
+bool SameAttributes(const CacheEntry& e, std::string_view aux,
+                    const TreeEntryView& base) {
   if (e.mode != base.mode || e.uid != base.uid || e.gid != base.gid) return false;
   if (e.kind == CacheKind::kSymlink) return aux == base.target;
   return base.xattrs.is_zero() ? aux.empty() : aux == IdText(base.xattrs);
@@ -97,19 +124,16 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
   while (!stack.empty()) {
     auto [node, base_id] = stack.back();
     stack.pop_back();
-    Tree tree;
+    OldEntries old;
     if (base_id && node->known.head != nullptr &&
         (node->known.head->tree == *base_id || BELAY_MUTANT("cache-for-any-tree"))) {
-      // What the cache knew is that very tree.
-      for (const CacheEntry& e : node->known.entries)
-        if (auto entry = EntryInTree(node->known, e))
-          tree.entries.push_back(std::move(*entry));
+      old = OldEntries(node->known);  // what the cache knew is that very tree
     } else if (base_id) {
-      BELAY_TRY(tree, read(*base_id));
+      BELAY_TRY(Tree tree, read(*base_id));
+      old = OldEntries(std::move(tree));
     }
     const DirView view = node->view();
     const std::string path = node->path();
-    auto old = tree.entries.begin();
     size_t child = 0;
     bool any = false;
     for (size_t i = 0; i < view.entries.size(); ++i) {
@@ -117,33 +141,36 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
       if (!InTree(e)) continue;
       any = true;
       const std::string_view name = view.NameOf(e);
-      for (; old != tree.entries.end() && old->name < name; ++old)
-        BELAY_OK(counter.Deleted(Joined(path, old->name), *old, false));
-      const TreeEntry* before = nullptr;
-      if (old != tree.entries.end() && old->name == name) before = &*old++;
-      if (before != nullptr && before->kind != ToEntryKind(e.kind)) {
+      for (; old.now() != nullptr && old.now()->name < name; old.Next())
+        BELAY_OK(counter.Deleted(Joined(path, old.now()->name), *old.now(), false));
+      std::optional<TreeEntryView> before;
+      if (old.now() != nullptr && old.now()->name == name) {
+        before = *old.now();
+        old.Next();
+      }
+      if (before && before->kind != ToEntryKind(e.kind)) {
         BELAY_OK(counter.Deleted(Joined(path, name), *before, true));
-        before = nullptr;
+        before.reset();
       }
       if (e.kind != CacheKind::kDirectory) {
         const std::string_view aux = view.AuxOf(e);
-        if (before == nullptr)
+        if (!before)
           counter.Count(Joined(path, name), Change::kAdded);
         else if (!SameAttributes(e, aux, *before) ||
                  (e.kind == CacheKind::kFile && e.id != before->id))
           counter.Count(Joined(path, name), Change::kModified);
         continue;
       }
-      if (before != nullptr && !SameAttributes(e, view.AuxOf(e), *before))
+      if (before && !SameAttributes(e, view.AuxOf(e), *before))
         counter.Count(Joined(path, name), Change::kModified);
-      if (before != nullptr && before->id == e.id) continue;
+      if (before && before->id == e.id) continue;
       while (child < node->children.size() && node->children[child]->entry < i) ++child;
       BELAY_CHECK(child < node->children.size() && node->children[child]->entry == i);
-      stack.push_back({node->children[child],
-                       before != nullptr ? std::optional(before->id) : std::nullopt});
+      stack.push_back(
+          {node->children[child], before ? std::optional(before->id) : std::nullopt});
     }
-    for (; old != tree.entries.end(); ++old)
-      BELAY_OK(counter.Deleted(Joined(path, old->name), *old, false));
+    for (; old.now() != nullptr; old.Next())
+      BELAY_OK(counter.Deleted(Joined(path, old.now()->name), *old.now(), false));
     if (!any && !base_id && node != root_) counter.Count(path, Change::kAdded);
   }
   return counts;

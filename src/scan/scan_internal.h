@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "scan/scan.h"
+#include "store/tree_encoder.h"
 
 namespace belay {
 
@@ -89,10 +90,11 @@ inline bool IsSaid(const CacheEntry& e) {
 }
 
 // As it stands in the tree, where it does.
-inline std::optional<TreeEntry> EntryInTree(const DirView& view, const CacheEntry& e) {
+inline std::optional<TreeEntryView> EntryInTree(const DirView& view,
+                                                const CacheEntry& e) {
   if (!InTree(e)) return std::nullopt;
   const std::string_view aux = view.AuxOf(e);
-  TreeEntry entry;
+  TreeEntryView entry;
   entry.name = view.NameOf(e);
   entry.mode = e.mode;
   entry.uid = e.uid;

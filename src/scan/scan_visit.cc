@@ -242,6 +242,10 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
   size_t length = names.size();
   for (const DirEntry& entry : names) length += entry.name.size();
   draft.strings.reserve(length);
+  // Growing by doubling would hold many of them twice for a moment.
+  constexpr size_t kMany = 10'000;
+  if (names.size() >= kMany && node.known.head == nullptr)
+    worker.captures.reserve(worker.captures.size() + names.size());
 
   // 2. Everything, in order.
   uint64_t seen = 0;

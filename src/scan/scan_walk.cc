@@ -37,6 +37,10 @@ Status Scan::Walk() {
     order_.insert(order_.end(), order_[i]->children.begin(), order_[i]->children.end());
   size_t captures = 0;
   for (const auto& worker : workers_) captures += worker->captures.size();
+  // Mostly one has nearly all: then they are not copied.
+  for (const auto& worker : workers_)
+    if (worker->captures.capacity() >= captures && captures_.empty())
+      captures_ = std::move(worker->captures);
   captures_.reserve(captures);
   for (const auto& worker : workers_) {
     captures_.insert(captures_.end(), std::make_move_iterator(worker->captures.begin()),

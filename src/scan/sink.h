@@ -30,6 +30,14 @@ class ScanSink {
     (void)before;
     return PutTree(tree);
   }
+  // The same with encodings; `before` is asked when it is of use, and gives nothing
+  // when that is not known. Of a large directory there is then no Tree in memory.
+  virtual Result<ObjectId> PutEncodedTree(Bytes encoding,
+                                          const std::function<Bytes()>& before) {
+    (void)before;
+    BELAY_TRY(Tree tree, DecodeTree(encoding));
+    return PutTree(tree);
+  }
   // Content with this id need not be put again.
   virtual Result<bool> HasContent(const ObjectId& id) = 0;
 };
@@ -50,6 +58,10 @@ class BatchSink final : public ScanSink {
   Result<ObjectId> PutChangedTree(const Tree& tree, const Tree& before) override {
     return writer_.PutTree(tree, before);
   }
+  Result<ObjectId> PutEncodedTree(Bytes encoding,
+                                  const std::function<Bytes()>& before) override {
+    return writer_.PutEncodedTree(std::move(encoding), before);
+  }
   Result<bool> HasContent(const ObjectId& id) override {
     return writer_.HasContent(id);
   }
@@ -64,6 +76,10 @@ class HashSink final : public ScanSink {
   Result<ObjectId> PutContent(ByteSpan content) override;
   Result<ObjectId> PutStream(const BatchWriter::Source& source) override;
   Result<ObjectId> PutTree(const Tree& tree) override;
+  Result<ObjectId> PutEncodedTree(Bytes encoding,
+                                  const std::function<Bytes()>&) override {
+    return PutContent(encoding);
+  }
   Result<bool> HasContent(const ObjectId&) override { return true; }
 };
 

@@ -31,6 +31,9 @@ void Append(std::vector<std::byte>& out, std::span<const T> items) {
 void EncodeBlock(const DirView& dir, uint64_t generation, uint64_t key, uint64_t offset,
                  size_t room, Bytes& out) {
   const size_t start = out.size();
+  // Of a large one exactly: growing by doubling would hold it three times for a moment.
+  constexpr size_t kLarge = size_t{1} << 20;
+  if (room > kLarge) out.reserve(start + room);
   BlockHead head = *dir.head;
   head.magic = BlockHead::kMagic;
   head.room = static_cast<uint32_t>(room);

@@ -1,5 +1,6 @@
 #include "store/appender.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/mutant.h"
@@ -11,7 +12,8 @@ void PreparedBatch::AddRecord(const RecordHeader& header, ByteSpan stored) {
   // moment, and what is not written to takes no memory.
   constexpr size_t kLarge = size_t{1} << 20, kRoom = size_t{10} << 20;
   const size_t need = bytes.size() + kRecordHeaderSize + stored.size();
-  if (need > bytes.capacity() && need > kLarge && need < kRoom) bytes.reserve(kRoom);
+  if (need > bytes.capacity() && need > kLarge)
+    bytes.reserve(std::max(kRoom, need + kLarge));  // a little more is still to come
   auto encoded = Encode(header);
   bytes.insert(bytes.end(), encoded.begin(), encoded.end());
   bytes.insert(bytes.end(), stored.begin(), stored.end());

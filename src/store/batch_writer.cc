@@ -120,8 +120,8 @@ BatchWriter::Encoded BatchWriter::Encode(const ObjectKey& key, ByteSpan raw,
   return out;
 }
 
-Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw,
-                                  const Base& base) {
+Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw, const Base& base,
+                                  Bytes* owned) {
   BELAY_TRY(bool known, Known(key));
   if (known) {
     std::lock_guard guard(mutex_);
@@ -130,6 +130,8 @@ Result<ObjectId> BatchWriter::Put(const ObjectKey& key, ByteSpan raw,
   }
   const bool whole = IsAnew();  // what it would be a delta of may be what is damaged
   Encoded encoded = Encode(key, raw, whole ? Base() : base);
+  // Only a delta may have to be encoded again.
+  if (owned != nullptr && encoded.base_pack.is_zero()) *owned = Bytes();
   std::optional<PreparedBatch> full;
   for (bool added = false; !added;) {
     {
@@ -177,14 +179,24 @@ Result<ObjectId> BatchWriter::PutObject(ObjectType type, ByteSpan encoding,
 
 Result<ObjectId> BatchWriter::PutTree(const Tree& tree, const Tree& before) {
   BELAY_TRY(Bytes encoding, EncodeTree(tree));
+  return PutEncodedTree(std::move(encoding), [&before] {
+    auto old = EncodeTree(before);
+    return !before.entries.empty() && old.ok() ? std::move(*old) : Bytes();
+  });
+}
+
+Result<ObjectId> BatchWriter::PutEncodedTree(Bytes encoding,
+                                             const std::function<Bytes()>& before) {
   if (encoding.size() > kMaxObject)
     return Error(Errc::kInvalid, "tree is too large to be stored");
   Base base;
-  if (auto old = EncodeTree(before); !before.entries.empty() && old.ok()) {
-    base.id = Sha256::Of(*old);
-    base.bytes = std::move(*old);
+  if (encoding.size() >= kMinDelta && encoding.size() <= kMaxDelta) {
+    if (Bytes old = before(); !old.empty()) {
+      base.id = Sha256::Of(old);
+      base.bytes = std::move(old);
+    }
   }
-  return Put({ObjectType::kTree, Sha256::Of(encoding)}, encoding, base);
+  return Put({ObjectType::kTree, Sha256::Of(encoding)}, encoding, base, &encoding);
 }
 
 Result<ObjectId> BatchWriter::PutContent(ByteSpan content, const ObjectId& base) {

@@ -46,6 +46,8 @@ class BatchWriter {
                              const ObjectId& base = {});
   // `before`: what the directory was, empty = nothing known.
   Result<ObjectId> PutTree(const Tree& tree, const Tree& before = {});
+  // The same, encoded. `before` is asked when it is of use, and may give nothing.
+  Result<ObjectId> PutEncodedTree(Bytes encoding, const std::function<Bytes()>& before);
 
   // Content that need not be put again: flushed already, or put by this writer.
   Result<bool> HasContent(const ObjectId& id);
@@ -83,7 +85,9 @@ class BatchWriter {
     ObjectId id = {};
     std::optional<Bytes> bytes = {};
   };
-  Result<ObjectId> Put(const ObjectKey& key, ByteSpan raw, const Base& base);
+  // `owned` holds `raw`, and is let go as soon as that is encoded.
+  Result<ObjectId> Put(const ObjectKey& key, ByteSpan raw, const Base& base,
+                       Bytes* owned = nullptr);
   Result<bool> Known(const ObjectKey& key);
   struct Encoded {
     RecordHeader header;

@@ -20,6 +20,29 @@ constexpr int kMinWindowLog = 10;  // zstd's own
 constexpr int kMinHashLog = 8;
 constexpr int kMaxHashLog = 21;
 static_assert(kMaxDelta <= size_t{8} << kMaxHashLog);
+// Longer than any content: the tree of a directory with some ten thousand files. Its
+// frame is made piece by piece, so that only what it takes is written to.
+constexpr size_t kLong = size_t{4} << 20;
+constexpr size_t kPiece = size_t{1} << 20;
+
+// Behind what is in `out`, where there is room for all of it. As of zstd: a length, or
+// an error.
+size_t CompressLong(ZSTD_CCtx* context, ByteSpan input, Bytes& out) {
+  const size_t start = out.size();
+  ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setPledgedSrcSize(context, input.size());
+  ZSTD_inBuffer in = {input.data(), input.size(), 0};
+  for (size_t done = start;;) {
+    out.resize(std::min(done + kPiece, out.capacity()));
+    ZSTD_outBuffer piece = {out.data() + done, out.size() - done, 0};
+    const size_t left = ZSTD_compressStream2(context, &piece, &in, ZSTD_e_end);
+    if (ZSTD_isError(left)) return left;
+    done += piece.pos;
+    if (left == 0) return done - start;
+    if (done == out.capacity()) return static_cast<size_t>(-1);  // no: it has room
+  }
+}
 }  // namespace
 
 struct Codec::Impl {
@@ -50,6 +73,11 @@ CodecId Codec::Encode(ByteSpan raw, Bytes& out) {
   // Worth it only when at least 1/32 is saved; a long input is judged by a sample
   // first.
   auto try_compress = [&](ByteSpan input) {
+    if (input.size() >= kLong) {
+      out.resize(start);
+      out.reserve(start + ZSTD_compressBound(input.size()));
+      return CompressLong(impl_->compress, input, out);
+    }
     out.resize(start + ZSTD_compressBound(input.size()));
     return ZSTD_compressCCtx(impl_->compress, out.data() + start, out.size() - start,
                              input.data(), input.size(), kLevel);

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "store/chunker.h"
+#include "store/tree_encoder.h"
 
 namespace belay {
 
@@ -20,7 +21,7 @@ Error Bad(std::string_view what, std::string_view why) {
 }
 
 // Why this entry may not be in a tree; empty when it may.
-std::string_view EntryProblem(const TreeEntry& e) {
+std::string_view EntryProblem(const TreeEntryView& e) {
   if (!IsValidName(e.name)) return "a name that is no name";
   if (IsGitAlias(e.name)) return "a name that stands for .git";
   if (e.mode > 07777) return "mode out of range";
@@ -93,42 +94,55 @@ bool IsGitAlias(std::string_view name) {
   return core == ".git" || core == "git~1";
 }
 
-Result<Bytes> EncodeTree(const Tree& tree) {
-  Bytes out;
-  out.reserve(tree.entries.size() * 64 + 8);
-  ByteWriter w(out);
+TreeEncoder::TreeEncoder(size_t count) : left_(count) {
+  out_.reserve(count * 64 + 8);
+  ByteWriter w(out_);
   w.U8(kVersion);
-  w.Varint(tree.entries.size());
-  const TreeEntry* previous = nullptr;
-  for (const TreeEntry& e : tree.entries) {
-    std::string_view problem = EntryProblem(e);
-    if (problem.empty() && previous && previous->name >= e.name)
-      problem = "names that do not rise";
-    if (!problem.empty())
-      return Error(Errc::kInvalid, "tree: " + std::string(problem) + " '" +
-                                       EscapeForDisplay(e.name) + "'");
-    previous = &e;
-    w.Sized(e.name);
-    w.U8(static_cast<uint8_t>(e.kind));
-    w.U8(e.xattrs.is_zero() ? 0 : 1);
-    w.Varint(e.mode);
-    w.Varint(e.uid);
-    w.Varint(e.gid);
-    switch (e.kind) {
-      case EntryKind::kFile:
-        w.Varint(e.size);
-        w.Raw(e.id.span());
-        break;
-      case EntryKind::kSymlink:
-        w.Sized(e.target);
-        break;
-      case EntryKind::kDirectory:
-        w.Raw(e.id.span());
-        break;
-    }
-    if (!e.xattrs.is_zero()) w.Raw(e.xattrs.span());
+  w.Varint(count);
+}
+
+Status TreeEncoder::Add(const TreeEntryView& e) {
+  BELAY_CHECK(left_ > 0);
+  --left_;
+  std::string_view problem = EntryProblem(e);
+  // No name is empty.
+  if (problem.empty() && previous_ >= e.name) problem = "names that do not rise";
+  if (!problem.empty())
+    return Error(Errc::kInvalid, "tree: " + std::string(problem) + " '" +
+                                     EscapeForDisplay(e.name) + "'");
+  previous_ = e.name;
+  ByteWriter w(out_);
+  w.Sized(e.name);
+  w.U8(static_cast<uint8_t>(e.kind));
+  w.U8(e.xattrs.is_zero() ? 0 : 1);
+  w.Varint(e.mode);
+  w.Varint(e.uid);
+  w.Varint(e.gid);
+  switch (e.kind) {
+    case EntryKind::kFile:
+      w.Varint(e.size);
+      w.Raw(e.id.span());
+      break;
+    case EntryKind::kSymlink:
+      w.Sized(e.target);
+      break;
+    case EntryKind::kDirectory:
+      w.Raw(e.id.span());
+      break;
   }
-  return out;
+  if (!e.xattrs.is_zero()) w.Raw(e.xattrs.span());
+  return Ok();
+}
+
+Bytes TreeEncoder::Take() {
+  BELAY_CHECK(left_ == 0);
+  return std::move(out_);
+}
+
+Result<Bytes> EncodeTree(const Tree& tree) {
+  TreeEncoder encoder(tree.entries.size());
+  for (const TreeEntry& e : tree.entries) BELAY_OK(encoder.Add(TreeEntryView::Of(e)));
+  return encoder.Take();
 }
 
 namespace {
@@ -181,7 +195,8 @@ Result<Tree> DecodeTree(ByteSpan bytes) {
       if (e.xattrs.is_zero()) return Bad("tree", "attributes without content");
     }
     if (r.failed()) return Bad("tree", "cut short");
-    if (auto problem = EntryProblem(e); !problem.empty()) return Bad("tree", problem);
+    if (auto problem = EntryProblem(TreeEntryView::Of(e)); !problem.empty())
+      return Bad("tree", problem);
     if (!tree.entries.empty() && tree.entries.back().name >= e.name)
       return Bad("tree", "names that do not rise");
     tree.entries.push_back(std::move(e));

@@ -16,8 +16,8 @@ Bytes Stored(Codec& codec, std::string_view raw, CodecId expected) {
 
 TEST(Codec, GivesBackWhatWasPutIn) {
   Codec codec;
-  for (size_t length :
-       {0u, 1u, 1023u, 1024u, 1025u, 65536u, 262143u, 262144u, 1048576u}) {
+  for (size_t length : {0u, 1u, 1023u, 1024u, 1025u, 65536u, 262143u, 262144u, 1048576u,
+                        4194303u, 4194304u, 9'000'001u}) {
     for (const std::string& raw : {SourceText(length, length), Noise(length, length)}) {
       Bytes out = ToBytes("before");  // appended to, not replaced
       CodecId id = codec.Encode(AsBytes(raw), out);
@@ -31,7 +31,7 @@ TEST(Codec, GivesBackWhatWasPutIn) {
 
 TEST(Codec, KeepsWhatDoesNotCompressAsItIs) {
   Codec codec;
-  for (size_t length : {100u, 4096u, 300000u, 1048576u}) {
+  for (size_t length : {100u, 4096u, 300000u, 1048576u, 5'000'000u}) {
     std::string noise = Noise(length, length);
     Bytes out = Stored(codec, noise, CodecId::kRaw);
     EXPECT_TRUE(AsText(out) == noise);
