@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "commits/anchors.h"
 #include "core/annotate.h"
+#include "store/search_fold.h"
 
 namespace belay {
 
@@ -16,19 +17,21 @@ namespace {
 constexpr uint64_t kDefaultLimit = 20;
 constexpr size_t kColumns = 80, kPathsShown = 3;
 
-// The plain words of what was asked for, in lower case, to show where they are. What
-// full text finds besides (accents, other alphabets' capitals) is found, not shown.
+bool IsWordByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
+// The plain words of what was asked for, as full text takes them, to show where they
+// are.
 std::vector<std::string> PlainWords(std::string_view text) {
   std::vector<std::string> out;
   std::string word;
   auto end = [&] {
     if (!word.empty()) out.push_back(std::exchange(word, {}));
   };
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c >= 'A' && c <= 'Z')
-      word += static_cast<char>(c - 'A' + 'a');
-    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || byte >= 0x80)
+  for (char c : FoldForSearch(text)) {
+    if (IsWordByte(c))
       word += c;
     else
       end();
@@ -37,21 +40,14 @@ std::vector<std::string> PlainWords(std::string_view text) {
   return out;
 }
 
-bool IsWordByte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-
 // How many of the words begin one in `text`.
 size_t Hits(const std::vector<std::string>& words, std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string folded = FoldForSearch(text);
   return static_cast<size_t>(
       std::count_if(words.begin(), words.end(), [&](const std::string& word) {
-        for (size_t at = lower.find(word); at != std::string::npos;
-             at = lower.find(word, at + 1))
-          if (at == 0 || !IsWordByte(lower[at - 1])) return true;
+        for (size_t at = folded.find(word); at != std::string::npos;
+             at = folded.find(word, at + 1))
+          if (at == 0 || !IsWordByte(folded[at - 1])) return true;
         return false;
       }));
 }

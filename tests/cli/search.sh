@@ -70,3 +70,14 @@ run undo; expect_rc 0
 run list --graph; expect_in_out "| ~ 1-2 (2 checkpoints) taken back by the undo"
 run list --graph -n 1; expect_rc 0
 finish
+
+# --- what is found without its accents, or in other capitals, is shown as found
+mkdir menu; echo 1 >menu/café.txt
+run checkpoint -m 'Crème brûlée' --note 'ЁЛКА, ΆΝΟΙΞΗ'; expect_rc 0
+run search cafe --json; expect_py "d['checkpoints'][0]['matched']['paths'] == ['menu/café.txt']"
+run search CAFÉ; expect_in_out "menu/café.txt"
+run search brulee --json; expect_py "d['checkpoints'][0]['matched']['fields'] == ['name']"
+run search 'CREME BRULEE' --json; expect_py "d['checkpoints'][0]['matched']['fields'] == ['name']"
+for words in ёлка ανοιξη; do
+  run search "$words" --json; expect_py "d['checkpoints'][0]['matched']['fields'] == ['note']"
+done
