@@ -66,6 +66,7 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
     json.EndArray();
   }
   json.Key("on_disk").Bool(plan.on_disk);
+  json.Key("git_copies").Bool(plan.git_copies);
   auto list = [&](std::string_view key, const std::vector<std::string>& names) {
     json.Key(key).BeginArray();
     for (const std::string& name : names) json.PathValue(name);
@@ -95,6 +96,11 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
   for (size_t i = 0; i < plan.paths.size() && i < kShown; ++i)
     term.Say(StrCat("  ", EscapeForDisplay(plan.paths[i])));
   more(plan.paths.size(), "paths");
+  if (plan.git_copies)
+    term.Say(
+        "  the copies of .git that git.protect keeps go too, since they may hold it; "
+        "none "
+        "are made here from then on");
   for (size_t i = 0; i < plan.shared.size() && i < kShown; ++i) {
     const SharedContent& shared = plan.shared[i];
     term.Say(StrCat(

@@ -275,6 +275,7 @@ Result<ScanRequest> ScanRequestFor(Store& store, std::span<const RootEntry> root
   scan.store_dir = store_dir.ok() ? *store_dir : store.path();
   scan.max_file_size =
       settings.max_file_size.bytes == 0 ? UINT64_MAX : settings.max_file_size.bytes;
+  scan.protect_git = settings.git_protect;
   scan.max_files =
       settings.max_files == 0 ? UINT64_MAX : static_cast<uint64_t>(settings.max_files);
   return scan;
@@ -483,7 +484,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
   //    is slower, not wrong.
   (void)scan->SaveCache(published.place);
-  git.SaveCache();
+  git.SaveCache(published.place);
   // Without this it is known by what it was, and the next one tries again.
   for (const RootEntry& entry : heads.roots())
     if (entry.root.id == request.root.id && entry.root.path == request.root.path &&
@@ -519,6 +520,12 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
           "the state of git" +
           (repo.path.empty() ? "" : " in " + EscapeForDisplay(repo.path)) +
           " is not kept: " + repo.trouble);
+  for (const GitRepoRecord& repo : captured.git.repositories)
+    if (!repo.whole.trouble.empty())
+      captured.warnings.push_back(
+          "git.protect does not cover all of git" +
+          (repo.path.empty() ? "" : " in " + EscapeForDisplay(repo.path)) + ": " +
+          repo.whole.trouble);
   return captured;
 }
 

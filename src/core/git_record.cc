@@ -22,8 +22,9 @@ constexpr uint64_t kRepository = 1;
 constexpr uint64_t kPath = 1, kFlags = 2, kHeadRef = 3, kHead = 4, kInProgress = 5,
                    kOwn = 6, kIndex = 7, kIndexTime = 8, kIndexDigest = 9,
                    kStashLog = 10, kRefs = 11, kObjects = 12, kTrouble = 13,
-                   kDetached = 14;
-constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4;
+                   kDetached = 14, kWhole = 15, kGitFile = 16, kWholeMode = 17,
+                   kWholeUid = 18, kWholeGid = 19, kWholeTrouble = 20;
+constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4, kAbsentFlag = 8;
 // Of a file.
 constexpr uint64_t kName = 1, kId = 2, kSize = 3, kMode = 4;
 
@@ -83,6 +84,7 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
   out.hash = (flags & kSha256Flag) != 0 ? GitHash::kSha256 : GitHash::kSha1;
   out.linked = (flags & kLinkedFlag) != 0;
   out.above = (flags & kAboveFlag) != 0;
+  out.absent = (flags & kAbsentFlag) != 0;
   out.head_ref = f.Text(kHeadRef).value_or("");
   if (!out.head_ref.empty() && !IsGitRefName(out.head_ref)) return Bad();
   out.head = f.Text(kHead).value_or("");
@@ -114,6 +116,17 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
   out.trouble = f.Text(kTrouble).value_or("");
   out.detached = f.Text(kDetached).value_or("");
   if (out.detached.find_first_of("\n\r") != std::string::npos) return Bad();
+  BELAY_TRY(auto whole, OneId(f, kWhole));
+  out.whole.tree = whole.value_or(ObjectId());
+  out.whole.git_file = f.Text(kGitFile).value_or("");
+  const uint64_t mode = f.Number(kWholeMode).value_or(0),
+                 uid = f.Number(kWholeUid).value_or(0),
+                 gid = f.Number(kWholeGid).value_or(0);
+  if (mode > 07777 || uid >= UINT32_MAX || gid >= UINT32_MAX) return Bad();
+  out.whole.mode = static_cast<uint32_t>(mode);
+  out.whole.uid = static_cast<uint32_t>(uid);
+  out.whole.gid = static_cast<uint32_t>(gid);
+  out.whole.trouble = f.Text(kWholeTrouble).value_or("");
   return out;
 }
 
@@ -135,7 +148,8 @@ Node EncodeGitRecord(const GitRecord& record) {
     f.Add(kPath, repo.path);
     f.AddNumber(kFlags, (repo.hash == GitHash::kSha256 ? kSha256Flag : 0) |
                             (repo.linked ? kLinkedFlag : 0) |
-                            (repo.above ? kAboveFlag : 0));
+                            (repo.above ? kAboveFlag : 0) |
+                            (repo.absent ? kAbsentFlag : 0));
     if (!repo.head_ref.empty()) f.Add(kHeadRef, repo.head_ref);
     if (!repo.head.empty()) f.Add(kHead, repo.head);
     if (!repo.in_progress.empty()) f.Add(kInProgress, repo.in_progress);
@@ -159,6 +173,16 @@ Node EncodeGitRecord(const GitRecord& record) {
     refer(repo.objects, ObjectType::kTree);
     if (!repo.trouble.empty()) f.Add(kTrouble, repo.trouble);
     if (!repo.detached.empty()) f.Add(kDetached, repo.detached);
+    const GitWhole& whole = repo.whole;
+    if (!whole.tree.is_zero()) f.Add(kWhole, whole.tree.span());
+    refer(whole.tree, ObjectType::kTree);
+    if (!whole.git_file.empty()) f.Add(kGitFile, whole.git_file);
+    if (!whole.empty()) {
+      f.AddNumber(kWholeMode, whole.mode);
+      f.AddNumber(kWholeUid, whole.uid);
+      f.AddNumber(kWholeGid, whole.gid);
+    }
+    if (!whole.trouble.empty()) f.Add(kWholeTrouble, whole.trouble);
     node.fields.AddNested(kRepository, f);
   }
   std::ranges::sort(refs);
@@ -363,7 +387,7 @@ Hash256 GitCapture::RulesPrint() const {
   Bytes bytes;
   ByteWriter write(bytes);
   write.U64(request_.max_file_size);
-  write.U64(lists.skip_secrets ? 1 : 0);
+  write.U64((lists.skip_secrets ? 1 : 0) | (request_.protect_git ? 2 : 0));
   write.U64(request_.purged.size());
   for (const std::string& path : request_.purged) write.Sized(path);
   for (const std::string& pattern : lists.secret_patterns) write.Sized(pattern);
@@ -556,7 +580,36 @@ std::optional<GitCapture::Cached> GitCapture::LoadCache() {
   return out;
 }
 
-void GitCapture::SaveCache() {
+Status GitCapture::TakeWhole(const GitRepository& repository,
+                             const GitRepoRecord* before, BatchWriter& writer,
+                             ScanSink& sink, GitRepoRecord& repo) {
+  // Objects of what was purged are in there, too.
+  if (!request_.purged.empty()) {
+    repo.whole.trouble = "something was purged here, and may be in it";
+    return Ok();
+  }
+  if (before != nullptr && !before->whole.empty() &&
+      !BELAY_MUTANT("git-whole-always-anew")) {
+    repo.whole = before->whole;
+    bool same = repo == *before;
+    if (same && !repo.whole.tree.is_zero()) {
+      BELAY_TRY(same, writer.Has({ObjectType::kTree, repo.whole.tree}));
+    }
+    if (same) return Ok();
+    repo.whole = {};
+  }
+  auto taken = wholes_.Take(repository, repo.path, sink);
+  if (taken.ok()) {
+    repo.whole = std::move(*taken);
+    return Ok();
+  }
+  if (taken.error().code == Errc::kNoSpace) return std::move(taken).error();
+  repo.whole.trouble = taken.error().what;
+  return Ok();
+}
+
+void GitCapture::SaveCache(const BatchPlace& place) {
+  wholes_.SaveCaches(place);
   if (!fresh_ || request_.cache_dir == nullptr) return;
   Bytes bytes;
   ByteWriter out(bytes);
@@ -645,6 +698,11 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
     for (int tries = 1; one.failed.empty(); ++tries) {
       auto captured = Capture(one.path, *one.repository, one.look, above,
                               before.Find(one.path), sink);
+      // After it: whatever it names is in there by then.
+      if (captured.ok()) captured->above = above;
+      if (captured.ok() && request_.protect_git && !above && writer != nullptr)
+        BELAY_OK(TakeWhole(*one.repository, before.Find(one.path), *writer, sink,
+                           *captured));
       // Git replaces its files as a whole; between two of them it may be half-way.
       auto again = look(*one.repository);
       const bool same = again.ok() && again->print == one.look.print;

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "core/git_whole.h"
 #include "git/index_entries.h"
 #include "git/state_files.h"
 #include "scan/scan.h"
@@ -60,6 +61,10 @@ struct GitRepoRecord {
   ObjectId refs;     // content: RefsText(); zero: none
   ObjectId objects;  // a tree whose names are git's objects, in hex; zero: none
   std::string trouble;
+  // Of an operation's record: there was no repository, and `whole` is what was at its
+  // place.
+  bool absent = false;
+  GitWhole whole;  // with git.protect
   bool operator==(const GitRepoRecord&) const = default;
 };
 
@@ -91,7 +96,9 @@ class GitCapture {
   // `request`: of the scan; what it leaves out (purged paths, secrets that are skipped,
   // what is too large) is not kept from the index either. Everything must outlive it.
   GitCapture(Store& store, const ScanRequest& request)
-      : store_(store), request_(request) {}
+      : store_(store),
+        request_(request),
+        wholes_(store.fs(), store.clock(), store.random(), request) {}
 
   // The record's id, its bytes and all it refers to being in `writer` or stored; zero
   // when there is no repository. `last`: the checkpoint before, whose record is built
@@ -99,7 +106,7 @@ class GitCapture {
   Result<ObjectId> Run(const ScanSummary& scan, BatchWriter* writer, ScanSink& sink,
                        const std::optional<Heads::Last>& last, int64_t released_ns);
   // After the batch was acknowledged. Failing costs the next one time only.
-  void SaveCache();
+  void SaveCache(const BatchPlace& place);
 
   const GitRecord& record() const { return record_; }
 
@@ -124,7 +131,12 @@ class GitCapture {
                                ScanSink& sink);
 
   Store& store_;
+  // Leaves it as `before` has it when nothing else changed: what is named is there.
+  Status TakeWhole(const GitRepository& repository, const GitRepoRecord* before,
+                   BatchWriter& writer, ScanSink& sink, GitRepoRecord& repo);
+
   const ScanRequest& request_;
+  GitWholeCapture wholes_;
   GitRecord record_;
   std::optional<Cached> fresh_;  // to be saved
 };

@@ -68,6 +68,8 @@ ProcessOptions GitRunner::Options(const std::vector<std::string>& command,
   // A bare one has none, and git refuses to make one with it.
   if (repository_->work_tree != repository_->git_dir)
     process.environment.push_back("GIT_WORK_TREE=" + repository_->work_tree.bytes());
+  if (!objects_.empty())
+    process.environment.push_back("GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects_);
   process.environment.insert(process.environment.end(), variables.begin(),
                              variables.end());
   if (BELAY_MUTANT("git-ask-fetches")) {

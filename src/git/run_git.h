@@ -39,6 +39,8 @@ class GitRunner {
   Result<std::unique_ptr<RunningProcess>> Start(
       const std::vector<std::string>& command,
       const std::vector<std::string>& variables = {});
+  // All later runs look for objects there, too.
+  void AlsoLookIn(std::string objects) { objects_ = std::move(objects); }
   // Git's own words in an error, unless it ended well.
   Status Judge(const std::vector<std::string>& command,
                const ProcessResult& result) const;
@@ -58,6 +60,7 @@ class GitRunner {
   const GitRepository* repository_;
   const AskGitOptions* options_;
   std::chrono::steady_clock::time_point deadline_;
+  std::string objects_;
 };
 
 }  // namespace belay

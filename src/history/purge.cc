@@ -209,6 +209,7 @@ class Purger {
     plan.links = survey_->links();
     plan.was_purged = was_purged_;
     plan.on_disk = IsStillThere(store_.fs(), request_.root, *request_.path);
+    plan.git_copies = survey_->git_copies();
     std::set<ObjectKey> objects;
     auto add = [&](const ObjectId& content) {
       // Whoever asks for content asks for a blob first: both names mean it.
@@ -467,7 +468,7 @@ class Purger {
   std::map<RootId, std::vector<std::string>> ToLeaveOut() {
     std::map<RootId, std::vector<std::string>> out;
     if (!request_.path) return out;
-    if (plan_.on_disk && roots_.contains(request_.root.id) &&
+    if ((plan_.on_disk || plan_.git_copies) && roots_.contains(request_.root.id) &&
         !BELAY_MUTANT("purge-goes-on-storing"))
       out[request_.root.id].push_back(*request_.path);
     if (!request_.everywhere) return out;

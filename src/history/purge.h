@@ -83,7 +83,9 @@ struct PurgePlan {
   // Of a session: checkpoints and operations that quote the name of one of its
   // checkpoints, and will no longer.
   uint64_t retitled = 0;
-  bool on_disk = false;     // the path is there: it will be left out
+  bool on_disk = false;  // the path is there: it will be left out
+  // Copies of git directories (git.protect) go, too; and none are made from then on.
+  bool git_copies = false;
   bool was_purged = false;  // it, or a directory above it, was purged before
   bool links = false;  // a symlink was there: its target stays in its directory's tree
   bool empty() const { return objects.empty() && records.empty(); }

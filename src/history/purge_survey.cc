@@ -45,6 +45,7 @@ Status PurgeSurvey::Run() {
   for (auto at = records.rbegin(); at != records.rend(); ++at)
     if (log_.Holds(*at) && roots_.contains(at->root)) BELAY_OK(FindMine(*at));
   if (mine_.empty()) return Ok();
+  BELAY_OK(MineInGitDirs());
   for (auto at = records.rbegin(); at != records.rend(); ++at)
     if (log_.Holds(*at)) BELAY_OK(OthersInRecord(*at));
   return Ok();
@@ -187,6 +188,9 @@ Status PurgeSurvey::MineInGit(const ObjectId& id) {
   auto record = DecodeGitRecord(*node);
   if (!record.ok()) return Ok();  // not a git record
   for (const GitRepoRecord& repo : record->repositories) {
+    if (!repo.whole.tree.is_zero() &&
+        (IsAtOrBelow(path_, repo.path) || IsAtOrBelow(repo.path, path_)))
+      git_dirs_.emplace(repo.whole.tree, Joined(repo.path, ".git"));
     if (repo.objects.is_zero()) continue;
     BELAY_TRY(auto objects, IfReadable(LoadGitObjects(store_, repo)));
     BELAY_TRY(auto entries, IfReadable(LoadGitIndex(store_, repo)));
@@ -198,6 +202,37 @@ Status PurgeSurvey::MineInGit(const ObjectId& id) {
                                              &TreeEntry::name);
       if (object != objects->entries.end() && object->name == entry.object)
         BELAY_OK(AddMine(object->id, path, object->size));
+    }
+  }
+  return Ok();
+}
+
+Status PurgeSurvey::MineInGitDirs() {
+  if (BELAY_MUTANT("purge-spares-git-copies")) return Ok();
+  for (const auto& [top, path] : git_dirs_) {
+    BELAY_TRY(auto tree, IfReadable(store_.GetTree(top)));
+    if (!tree) continue;
+    for (const TreeEntry& entry : tree->entries) {
+      // `modules`: git directories of submodules.
+      if (entry.kind != EntryKind::kDirectory ||
+          (entry.name != "objects" && entry.name != "modules"))
+        continue;
+      std::vector<std::pair<ObjectId, std::string>> waiting{
+          {entry.id, Joined(path, entry.name)}};
+      while (!waiting.empty()) {
+        auto [id, at] = std::move(waiting.back());
+        waiting.pop_back();
+        if (!walked_mine_.emplace(id, at).second) continue;
+        BELAY_TRY(auto below, IfReadable(store_.GetTree(id)));
+        if (!below) continue;
+        for (const TreeEntry& one : below->entries) {
+          const std::string name = Joined(at, one.name);
+          if (one.kind == EntryKind::kDirectory) waiting.emplace_back(one.id, name);
+          if (one.kind != EntryKind::kFile) continue;
+          git_mine_.insert(one.id);
+          BELAY_OK(AddMine(one.id, name, one.size));
+        }
+      }
     }
   }
   return Ok();
@@ -365,6 +400,9 @@ Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
     }
     for (const ObjectKey& key : node->refs) {
       if (key.type == ObjectType::kNode) waiting.push_back(key.id);
+      // Of git's state elsewhere: what is staged there, and whole git directories.
+      if (key.type == ObjectType::kTree && !roots_.contains(root))
+        BELAY_OK(OthersInTree(root, key.id));
       if (key.type != ObjectType::kBlob || told.contains(key.id)) continue;
       BELAY_TRY(auto common, Common(key.id, 0));
       for (const ObjectId& one : common) AddOther(one, root, "");

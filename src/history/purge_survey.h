@@ -62,6 +62,9 @@ class PurgeSurvey {
   // Of all roots: that have any of these contents, which are ours or made of ours.
   Result<uint64_t> CountCheckpoints(const std::unordered_set<ObjectId>& contents);
   bool links() const { return links_; }
+  // Git directories that are covered whole (git.protect) may hold it, in objects that
+  // cannot be told apart: all of them are ours.
+  bool git_copies() const { return !git_mine_.empty(); }
 
  private:
   // The record that is looked at no longer has it: it was purged since.
@@ -76,6 +79,7 @@ class PurgeSurvey {
   Status MineInChanges(const ObjectId& node);
   Status MineInRules(const ObjectId& node);
   Status MineInGit(const ObjectId& node);
+  Status MineInGitDirs();
 
   Result<std::vector<ObjectId>> ChunksOf(const ObjectId& id);
   // The contents and chunks of ours that a file with this content has.
@@ -92,6 +96,7 @@ class PurgeSurvey {
                        const std::string& path);
   Status OthersInNode(const RootId& root, const ObjectId& node);
   void AddOther(const ObjectId& id, const RootId& root, const std::string& path) {
+    if (roots_.contains(root) && git_mine_.contains(id)) return;
     if (!IsGone(id)) others_[id].insert({root, path, WasPurged(root, path)});
   }
 
@@ -110,6 +115,9 @@ class PurgeSurvey {
 
   std::unordered_set<ObjectId> states_looked_at_;
   std::unordered_set<ObjectId> git_looked_at_;
+  // Trees of git directories, with their paths; and the objects in them.
+  std::set<std::pair<ObjectId, std::string>> git_dirs_;
+  std::unordered_set<ObjectId> git_mine_;
   std::set<std::pair<ObjectId, std::string>> walked_mine_;
   Memo has_any_;
   std::unordered_map<ObjectId, std::vector<ObjectId>> common_;

@@ -148,9 +148,15 @@ Status DecodeSides(ByteReader& in, PathChange& change) {
   return in.done() ? Ok() : Bad("bytes left over");
 }
 
-}  // namespace
+Status CheckGitDirPath(const std::string& bytes) {
+  constexpr std::string_view kGit = ".git";
+  if (bytes == kGit) return Ok();
+  if (!bytes.starts_with(".git/")) return Bad("a path outside of .git");
+  return CheckPath(bytes.substr(kGit.size() + 1));
+}
 
-Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
+Result<std::vector<PathChange>> DecodeList(const Node& node,
+                                           Status (*check)(const std::string& path)) {
   std::vector<PathChange> out;
   const auto roots = node.fields.All(kRootItself);
   if (roots.size() > 1) return Bad("two roots");
@@ -168,12 +174,23 @@ Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
     ByteReader in(raw);
     PathChange change;
     change.path = AsText(in.Sized());
-    BELAY_OK(CheckPath(change.path));
+    BELAY_OK(check(change.path));
     BELAY_OK(DecodeSides(in, change));
     if (!out.empty() && !(out.back().path < change.path)) return Bad("not in order");
     out.push_back(std::move(change));
   }
   return out;
+}
+
+}  // namespace
+
+Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
+  return DecodeList(node, CheckPath);
+}
+
+Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node) {
+  if (node.fields.has(kRootItself)) return Bad("a root");
+  return DecodeList(node, CheckGitDirPath);
 }
 
 std::vector<PathChange> Reversed(std::vector<PathChange> changes) {

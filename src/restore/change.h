@@ -54,6 +54,8 @@ bool SameState(const std::optional<PathState>& a, const std::optional<PathState>
 // The node refers to all content, so that whoever refers to it keeps the content too.
 Node EncodeChanges(const std::vector<PathChange>& sorted);
 Result<std::vector<PathChange>> DecodeChanges(const Node& node);
+// Of a git directory that comes or goes as a whole: `.git`, and what is below it.
+Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node);
 
 // Before and after change places.
 std::vector<PathChange> Reversed(std::vector<PathChange> changes);

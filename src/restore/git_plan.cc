@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "restore/git_planner_internal.h"
+#include "restore/git_whole_plan.h"
 
 namespace belay {
 
@@ -43,6 +44,29 @@ Result<GitPlans> PlanGit(const GitPlanInput& input, const GitChoice& choice) {
     GitChoice mine = choice;
     if (!want.path.empty() && !choice.nested && input.expected == nullptr)
       mine.action = GitAction::kKeep;
+    if (want.absent) {
+      if (is != nullptr) BELAY_OK(PlanGitDirAway(input, want, *is, out));
+      continue;
+    }
+    if (is != nullptr && input.expected != nullptr) {
+      const GitRepoRecord* left = input.expected->Find(want.path);
+      if (left != nullptr && left->absent) {
+        out.conflicts.push_back(
+            {want.path.empty() ? ".git" : want.path + "/.git", "is there again"});
+        continue;
+      }
+    }
+    if ((is == nullptr || repository == nullptr) && !want.whole.empty() &&
+        want.trouble.empty()) {
+      if (mine.action != GitAction::kKeep) {
+        BELAY_OK(PlanGitDirBack(input, want, out));
+      } else if (!want.path.empty() && choice.action != GitAction::kKeep) {
+        out.warnings.push_back("git in " + EscapeForDisplay(want.path) +
+                               " is gone and stays so (to bring it back too: "
+                               "--git-nested)");
+      }
+      continue;
+    }
     if (is == nullptr || repository == nullptr) {
       if (choice.action != GitAction::kKeep && want.path.empty() && !want.above)
         out.warnings.push_back(LostText(want));
@@ -81,7 +105,7 @@ std::vector<std::string> GitPlanText(const std::vector<GitPlan>& plans) {
     auto commit = [](const std::string& id) {
       return id.empty() ? std::string("no commit") : id.substr(0, 7);
     };
-    if (plan.from != plan.to || plan.commit_count > 0)
+    if (!plan.move.whole && (plan.from != plan.to || plan.commit_count > 0))
       out.push_back(
           "git" + where + ": " + name +
           (plan.action == GitAction::kRevert

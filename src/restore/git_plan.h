@@ -12,6 +12,8 @@
 //   * No ref is moved but the branch that HEAD stood on; refs that are gone come back;
 //     refs that are new stay. Where HEAD stands on another branch now, it is refused
 //     unless somebody asked for it.
+//   * A git directory that is gone comes back whole when the target covers it
+//     (git.protect); an undo takes it away again, unless git was used since.
 //   * What cannot be put back exactly is left exactly as it is, and said.
 //
 // The changes are files beneath the common git directory, moved like any others
@@ -41,6 +43,9 @@ struct GitMove {
     ObjectId content;
   };
   std::vector<Object> objects;  // that must be there first
+  // `.git` itself comes or goes: `dir` is the work tree, and every path `.git` or
+  // below.
+  bool whole = false;
   GitHash hash = GitHash::kSha1;
 };
 
@@ -68,6 +73,7 @@ struct GitChoice {
 
 struct GitPlanInput {
   Store& store;
+  const AbsPath& root;
   const ScanSummary& now;  // which repositories there are
   const GitRecord& is;
   const GitRecord& target;

@@ -161,6 +161,29 @@ Result<std::string> GitPlanner::LostOfIndex(const std::set<std::string>& lost) {
   return text + " is not in the repository any more";
 }
 
+Status GitPlanner::AskForMissing(const std::vector<std::string>& asked) {
+  std::string input;
+  for (const std::string& hex : asked) input += hex + "\n";
+  BELAY_TRY(std::string output, git_->Run({"cat-file", "--batch-check"}, input));
+  missing_.clear();
+  for (const std::string& line : GitLines(output))
+    if (line.ends_with(" missing")) missing_.insert(line.substr(0, line.find(' ')));
+  return Ok();
+}
+
+// Where the target covers objects (git.protect), those that are gone come back. False:
+// there are none.
+Result<bool> GitPlanner::ShowLostObjects() {
+  if (want_.whole.tree.is_zero() || BELAY_MUTANT("git-lost-objects-stay-lost"))
+    return false;
+  auto lost = GitLostObjects::Find(input_.store, want_, repository_);
+  if (!lost.ok() || lost->files().empty()) return false;
+  lost_.emplace(std::move(*lost));
+  BELAY_TRY(std::string where, lost_->Show());
+  git_->AlsoLookIn(std::move(where));
+  return true;
+}
+
 // Asks git once what of all that is needed is still there. Says why nothing can be
 // done, or nothing.
 Result<std::string> GitPlanner::LookForMissing() {
@@ -184,11 +207,11 @@ Result<std::string> GitPlanner::LookForMissing() {
   std::erase_if(staged, [&](const std::string& hex) { return kept.contains(hex); });
   asked.insert(asked.end(), staged.begin(), staged.end());
   if (asked.empty()) return std::string();
-  std::string input;
-  for (const std::string& hex : asked) input += hex + "\n";
-  BELAY_TRY(std::string output, git_->Run({"cat-file", "--batch-check"}, input));
-  for (const std::string& line : GitLines(output))
-    if (line.ends_with(" missing")) missing_.insert(line.substr(0, line.find(' ')));
+  BELAY_OK(AskForMissing(asked));
+  if (!missing_.empty()) {
+    BELAY_TRY(bool shown, ShowLostObjects());
+    if (shown) BELAY_OK(AskForMissing(asked));
+  }
   if (missing_.contains(want_.head) && !BELAY_MUTANT("git-lost-commit-is-trusted"))
     return "the commit " + want_.head.substr(0, 7) +
            " that it was at is not in the repository any more";

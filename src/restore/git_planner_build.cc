@@ -19,6 +19,12 @@ Status GitPlanner::Build() {
   }
   files_.Lock(own_ + "HEAD");
   files_.Lock(own_ + "index");
+  if (lost_) {
+    for (const GitLostObjects::File& file : lost_->files())
+      BELAY_OK(files_.SetState(file.path, file.state));
+    plan.notes.push_back("objects that were gone come back: " +
+                         GitCount(lost_->files().size(), "file"));
+  }
   BELAY_OK(SetBranch(tip));
   BELAY_OK(SetOtherRefs());
   BELAY_OK(NoteInHeadLog(tip));

@@ -14,6 +14,7 @@
 
 #include "git/run_git.h"
 #include "restore/git_files_internal.h"
+#include "restore/git_lost_objects.h"
 #include "restore/git_plan.h"
 
 namespace belay {
@@ -66,6 +67,8 @@ class GitPlanner {
   Result<std::vector<std::string>> NewlyStaged();
   Result<std::string> LostOfIndex(const std::set<std::string>& lost);
   Result<std::string> LookForMissing();
+  Status AskForMissing(const std::vector<std::string>& asked);
+  Result<bool> ShowLostObjects();
   Result<bool> ChooseAction();
   Result<std::string> MakeReverts();
 
@@ -92,6 +95,7 @@ class GitPlanner {
   GitLook look_;
   GitRefs is_refs_, want_refs_, expected_refs_, after_refs_;
   std::string is_stash_, want_stash_;
+  std::optional<GitLostObjects> lost_;
   std::optional<GitRunner> git_;
   std::string own_;  // "worktrees/x/", or nothing
   std::set<std::string> missing_, stays_;

@@ -16,7 +16,7 @@ constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes
                    kRootIno = 6, kGit = 7;
 constexpr uint64_t kGitDir = 1, kGitIno = 2, kGitChanges = 3, kGitIndex = 4,
                    kGitBefore = 5, kGitAfter = 6, kGitLock = 7, kGitObject = 8,
-                   kGitSha256 = 9;
+                   kGitSha256 = 9, kGitWhole = 10;
 constexpr uint64_t kLockedPath = 1, kLockedMode = 2;
 constexpr size_t kLimit = size_t{1} << 30;
 
@@ -60,6 +60,7 @@ Fields EncodeGitMove(const GitMove& move) {
     f.Add(kGitObject, one);
   }
   if (move.hash == GitHash::kSha256) f.AddNumber(kGitSha256, 1);
+  if (move.whole) f.AddNumber(kGitWhole, 1);
   return f;
 }
 
@@ -73,7 +74,8 @@ Result<GitMove> DecodeGitMove(ByteSpan bytes) {
   auto changes = f.All(kGitChanges);
   if (changes.size() != 1) return Bad("no changes of git's");
   BELAY_TRY(Node node, DecodeNode(changes[0]));
-  BELAY_TRY(out.changes, DecodeChanges(node));
+  out.whole = f.has(kGitWhole);
+  BELAY_TRY(out.changes, out.whole ? DecodeGitDirChanges(node) : DecodeChanges(node));
   out.index = f.Text(kGitIndex).value_or("");
   out.index_before_ns = static_cast<int64_t>(f.Number(kGitBefore).value_or(0));
   out.index_after_ns = static_cast<int64_t>(f.Number(kGitAfter).value_or(0));
@@ -98,6 +100,12 @@ Result<GitMove> DecodeGitMove(ByteSpan bytes) {
 
 std::string StageName(const RecordId& operation) {
   return std::string(kStagePrefix) + operation.text();
+}
+
+std::string SecondStageName(const RecordId& operation) {
+  RecordId other = operation;
+  other.bytes.back() ^= std::byte{1};
+  return StageName(other);
 }
 
 bool IsStageName(std::string_view name) {

@@ -45,6 +45,8 @@ Result<Journal> DecodeJournal(ByteSpan bytes);
 // Names of staging directories: ".belay-stage-" and an id.
 std::string StageName(const RecordId& operation);
 bool IsStageName(std::string_view name);
+// Of the same operation another, where two may be in one directory.
+std::string SecondStageName(const RecordId& operation);
 
 class JournalFile {
  public:

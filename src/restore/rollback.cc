@@ -225,6 +225,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
     if (!looked.ok()) return std::move(looked).error();
     BELAY_TRY(GitRecord wanted, LoadGitRecord(store, view.state.git));
     const GitPlanInput of_git{.store = store,
+                              .root = scan.root,
                               .now = now.summary,
                               .is = git.record(),
                               .target = wanted,
@@ -282,6 +283,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     if (GitGoesAlong(request, target)) {
       const GitPlanInput of_git{.store = store,
+                                .root = root_path,
                                 .now = draft.scan,
                                 .is = draft.git,
                                 .target = wanted,

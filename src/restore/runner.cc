@@ -169,7 +169,7 @@ Status Runner::OpenGit() {
     auto dir = store_.fs().OpenDir(path);
     bool there = dir.ok() && ours;
     if (!dir.ok() && dir.error().code != Errc::kNotFound) return std::move(dir).error();
-    if (there) {
+    if (there && !move.whole) {
       BELAY_TRY(there, IsGitDirectory(store_.fs(), *dir));
     }
     if (there) {
@@ -186,7 +186,9 @@ Status Runner::OpenGit() {
     part->move = &move;
     part->dir = std::move(*dir);
     part->view.operation = journal_.operation;
-    part->view.stage = journal_.stage;
+    // The work tree may be the root, which has a staging directory of its own.
+    part->view.stage =
+        move.whole ? SecondStageName(journal_.operation.id) : journal_.stage;
     part->view.changes = move.changes;
     part->view.is_git = &move;
     part->locks =
@@ -243,7 +245,7 @@ Status Runner::VerifyGit(Way way, Outcome& out) {
     BELAY_TRY(auto verified, part->mover->FlushAndVerify(way));
     if (way == Way::kBack) continue;
     for (const std::string& path : verified.changed)
-      out.changed_by_others.push_back(".git/" + path);
+      out.changed_by_others.push_back(part->move->whole ? path : ".git/" + path);
   }
   return Ok();
 }

@@ -58,6 +58,7 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     kept.push_back({change.path, "purged"});
     return true;
   });
+  BELAY_TRY(const AbsPath root_path, AbsPath::Parse(request.root.path));
   const std::string what = "before " + InADescription(operation);
   std::vector<Conflict> conflicts;
   operation.id = RecordId(store.random().NewId());
@@ -79,6 +80,7 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     plan.kept.insert(plan.kept.end(), kept.begin(), kept.end());
     if (!git.wanted.is_zero()) {
       const GitPlanInput input{.store = store,
+                               .root = root_path,
                                .now = draft.scan,
                                .is = draft.git,
                                .target = wanted,

@@ -69,6 +69,10 @@ struct ScanRequest {
   // are looked up.
   uint64_t generation = 0;
   const Fd* cache_dir = nullptr;  // none: no cache
+  // The root is a git directory, and covered with those that lie in it.
+  bool gits_own = false;
+  // Of capturing git's state, not of the scan: git directories are covered whole.
+  bool protect_git = false;
   // Attributes of a directory that cannot be read are an error, not none: what a
   // rollback takes away must be known.
   bool strict = false;

@@ -359,7 +359,8 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
 // project about git) is the project's. Costs nothing where the three names are not.
 Result<bool> Scan::IsGitsOwn(Node& node, const Fd& dir,
                              const std::vector<DirEntry>& names) {
-  if (&node == root_ || BELAY_MUTANT("capture-git-directories")) return false;
+  if (&node == root_ || request_.gits_own || BELAY_MUTANT("capture-git-directories"))
+    return false;
   for (const std::string_view name : {"HEAD", "objects", "refs"}) {
     auto at = std::lower_bound(
         names.begin(), names.end(), name,

@@ -52,25 +52,40 @@ constexpr std::string_view kAgent =
     "more\n"
     "echo late >late; git add late\n";
 
+// Covered by git.protect, and gone.
+constexpr std::string_view kGone = "rm -rf .git; echo more >>b; rm d/c; echo x >e\n";
+
+// What git says; where there is no repository, the files and what is left in `.git`.
+Result<std::string> SeeAll(const AbsPath& project) {
+  if (Shell(project, "test -e .git/HEAD -a -d .git/objects -a -d .git/refs").ok())
+    return See(project);
+  return RunProgram(AbsPath::Literal("/bin/sh"), project,
+                    {"-c",
+                     "echo no git; find . | sort; find . -type f -print0 | sort -z | "
+                     "xargs -0 sha256sum"});
+}
+
 class Scene {
  public:
-  Scene(std::string op, Template& made) : op_(std::move(op)), template_(made) {}
+  Scene(std::string op, Template& made, bool gone = false)
+      : op_(std::move(op)), template_(made), gone_(gone) {}
 
   RestoreWorld World(Fs& fs, const AbsPath& dir) {
     RestoreWorld world(fs, dir, 1, getuid());
+    world.settings.git_protect = gone_;
     return world;
   }
   Status Setup(Fs& fs, const AbsPath& dir) {
     BELAY_OK(template_.Copy(dir.Join(RelPath::Literal("project"))));
     RestoreWorld world = World(fs, dir);
     BELAY_TRY(auto made, world.Capture("start"));
-    BELAY_OK(Shell(world.project, std::string(kAgent)));
+    BELAY_OK(Shell(world.project, std::string(gone_ ? kGone : kAgent)));
     if (op_ == "rollback") return Ok();
     BELAY_TRY(auto back, world.Rollback("start"));
-    BELAY_OK(Shell(world.project, std::string(kPrune)));
+    if (!gone_) BELAY_OK(Shell(world.project, std::string(kPrune)));
     if (op_ == "undo") return Ok();
     BELAY_TRY(auto undone, world.Undo());
-    BELAY_OK(Shell(world.project, std::string(kPrune)));
+    if (!gone_) BELAY_OK(Shell(world.project, std::string(kPrune)));
     (void)made, (void)back, (void)undone;
     return Ok();
   }
@@ -93,45 +108,46 @@ class Scene {
     TempDir temp;
     BELAY_OK(Setup(fs, temp.path()));
     const AbsPath project = temp / "project";
-    BELAY_TRY(before_, See(project));
+    BELAY_TRY(before_, SeeAll(project));
     BELAY_OK(Operate(fs, temp.path()));
-    BELAY_TRY(after_, See(project));
+    BELAY_TRY(after_, SeeAll(project));
     return before_ == after_ ? Error(Errc::kInvalid, "the operation changes nothing")
                              : Ok();
   }
   Status Check(Fs& fs, const AbsPath& dir, const SweepRun& run) {
     const AbsPath project = dir.Join(RelPath::Literal("project"));
     BELAY_OK(Recover(fs, dir));
-    BELAY_TRY(std::string now, See(project));
+    BELAY_TRY(std::string now, SeeAll(project));
     if (now != before_ && now != after_)
       return Error(Errc::kInvalid, "neither before nor after:\n" + now);
     if (run.done && now != after_)
       return Error(Errc::kInvalid, "acknowledged, not done");
-    BELAY_OK(Git(project, {"fsck", "--no-dangling"}));
+    if (!now.starts_with("no git")) BELAY_OK(Git(project, {"fsck", "--no-dangling"}));
     return Shell(project,
-                 "left=$(find .git -name '*.lock' -o -name '.belay-*'); "
+                 "left=$(find . -name '*.lock' -o -name '.belay-*'); "
                  "test -z \"$left\" || { echo \"left: $left\" >&2; exit 1; }");
   }
 
  private:
   std::string op_;
   Template& template_;
+  bool gone_;
   std::string before_, after_;
 };
 
-TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) {
+void SweepOperations(bool gone, uint64_t stride) {
   if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
   Template made;
   uint64_t points = 0;
   for (const std::string op : {"rollback", "undo", "redo"}) {
-    Scene scene(op, made);
+    Scene scene(op, made, gone);
     Status learned = scene.Learn();
     ASSERT_TRUE(learned.ok()) << learned.error().what;
-    SweepOptions options{.name = "kill in git, " + op};
+    SweepOptions options{.name = "kill in git, " + op + (gone ? " of .git" : "")};
     options.fault = op == "undo" ? Fault::KillAfter(0) : Fault::Kill(0);
     // What reads and plans comes first and is long; the moves are at the end.
     options.first = 11;
-    options.stride = RunEverything() ? 1 : 37;
+    options.stride = RunEverything() ? 1 : stride;
     SweepResult result = SweepKills(
         options, [&](Fs& fs, const AbsPath& dir) { return scene.Setup(fs, dir); },
         [&](Fs& fs, const AbsPath& dir, Acks&) { return scene.Operate(fs, dir); },
@@ -143,6 +159,11 @@ TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) {
     points += result.points;
   }
   EXPECT_GE(points, 20u);
+}
+
+TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) { SweepOperations(false, 37); }
+TEST(GitKillSweep, AGitDirectoryComesAndGoesWithTheFilesOrNotAtAll) {
+  SweepOperations(true, 97);
 }
 
 TEST(GitKillSweep, RecoveryMayBeKilledToo) {

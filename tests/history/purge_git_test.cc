@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/real_fs.h"
+#include "core/git_record.h"
 #include "history/purge.h"
 #include "store/verify.h"
 #include "support/git_shell.h"
@@ -59,6 +60,71 @@ TEST(PurgeGit, WhatWasOnlyStagedIsErasedToo) {
     ASSERT_TRUE(world.Capture("later").ok());
     EXPECT_TRUE(find().empty()) << then;
   }
+}
+
+TEST(PurgeGit, CopiesOfGitDirectoriesGoWithWhatTheyMayHold) {
+  RealFs fs;
+  TempDir temp;
+  RestoreWorld world(fs, temp.path(), 1, getuid());
+  world.settings.git_protect = true;
+  ASSERT_TRUE(MakeDirs(fs, world.project, 0755).ok());
+  Status made =
+      Shell(world.project,
+            "git init -q -b main .; echo x >x; echo sk-live-committed >key\n"
+            "git add .; git commit -qm first; git rm -q key; git commit -qm 2");
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  ASSERT_TRUE(world.Capture("before").ok());
+  made = Shell(world.project, "git checkout -q HEAD~1 -- key");
+  ASSERT_TRUE(world.Capture("start").ok());
+  made = Shell(world.project, "git rm -qf key");
+  auto opened = world.Open();
+  ASSERT_TRUE(opened.ok());
+  auto objects = [&](const std::string& name) {
+    auto found = opened->catalog->Find(opened->root.id, name);
+    EXPECT_TRUE(found.ok());
+    auto state = opened->store->GetState(found->entry.checkpoint.state);
+    auto record = LoadGitRecord(*opened->store, state->git);
+    EXPECT_TRUE(record.ok());
+    std::vector<ObjectId> out;
+    const GitRepoRecord* repo = record->Find("");
+    if (repo == nullptr || repo->whole.tree.is_zero()) return out;
+    std::vector<ObjectId> left;
+    auto top = opened->store->GetTree(repo->whole.tree);
+    for (const TreeEntry& entry : top->entries)
+      if (entry.name == "objects") left.push_back(entry.id);
+    while (!left.empty()) {
+      auto tree = opened->store->GetTree(left.back());
+      left.pop_back();
+      EXPECT_TRUE(tree.ok());
+      for (const TreeEntry& entry : tree->entries)
+        (entry.kind == EntryKind::kDirectory ? left : out).push_back(entry.id);
+    }
+    return out;
+  };
+  const std::vector<ObjectId> all = objects("before");
+  ASSERT_FALSE(all.empty());
+  PurgeRequest request;
+  request.path = "key";
+  request.root = opened->root;
+  request.lock_wait_ms = 200;
+  auto purged = Purge(*opened->store, request);
+  ASSERT_TRUE(purged.ok()) << purged.error().what;
+  EXPECT_TRUE(purged->plan.git_copies);
+  opened->store.reset();
+  opened = world.Open();
+  ASSERT_TRUE(opened.ok());
+  for (const ObjectId& id : all)
+    EXPECT_FALSE(opened->store->ReadContentBytes(id, 1 << 20).ok());
+  auto report = VerifyStore(*opened->store, {.read_data = true});
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->clean());
+  opened->store.reset();
+  // And are not made again.
+  made = Shell(world.project, "git commit -qm 3 --allow-empty");
+  auto later = world.Capture("later");
+  ASSERT_TRUE(later.ok());
+  EXPECT_TRUE(later->git.Find("")->whole.tree.is_zero());
+  EXPECT_FALSE(later->warnings.empty());
 }
 
 TEST(PurgeGit, WhatIsInTheIndexAloneIsLeftOutFromThenOn) {

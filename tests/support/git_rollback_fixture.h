@@ -47,6 +47,7 @@ class GitRollbackTest : public GitProjectTest {
     HashSink sink;
     const GitPlaces places;
     const GitPlanInput input{.store = *opened.store,
+                             .root = world_.project,
                              .now = now.scan,
                              .is = now.git,
                              .target = start.git,

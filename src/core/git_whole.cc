@@ -1,0 +1,82 @@
+#include "core/git_whole.h"
+
+#include "base/escape.h"
+#include "base/sha256.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kMaxGitFile = 8192;
+
+// Of a root that nobody registered: the cache of a git directory.
+RootId CacheIdOf(const RootId& root, const std::string& path) {
+  Sha256 sha;
+  sha.Update(AsBytes("belay git directory"));
+  sha.Update(root.span());
+  sha.Update(AsBytes(path));
+  const Hash256 hash = sha.Finish();
+  return RootId(Id128::FromSpan(hash.span().first(16)));
+}
+
+std::shared_ptr<const RuleConfig> Everything() {
+  RuleLists lists;
+  // Locks are somebody's who is at work; no file of rules in there counts.
+  lists.protect = {"*", "!*.lock", "!.belay-*"};
+  lists.exclude = {"*.lock", ".belay-*"};
+  lists.default_excludes = false;
+  return std::make_shared<const RuleConfig>(std::move(lists));
+}
+
+}  // namespace
+
+Result<GitWhole> GitWholeCapture::Take(const GitRepository& repository,
+                                       const std::string& path, ScanSink& sink) {
+  GitWhole out;
+  BELAY_TRY(Fd work_tree, fs_.OpenDir(repository.work_tree));
+  const Name name = Name::Literal(".git");
+  BELAY_TRY(FileStat stat, fs_.StatAt(work_tree, name));
+  out.mode = stat.mode;
+  out.uid = stat.uid;
+  out.gid = stat.gid;
+  if (stat.type == FileType::kRegular) {
+    BELAY_TRY(Bytes bytes, ReadSmallFile(fs_, work_tree, name, kMaxGitFile));
+    out.git_file = AsText(bytes);
+    return out;
+  }
+  if (stat.type != FileType::kDirectory) {
+    out.trouble = ".git is " + std::string(FileTypeName(stat.type));
+    return out;
+  }
+  std::unique_ptr<One> one(
+      new One{ScanRequest{.root = repository.work_tree.Join(name),
+                          .root_id = CacheIdOf(around_.root_id, path),
+                          .rules = Everything(),
+                          .git = around_.git,
+                          .store_dir = around_.store_dir,
+                          .max_file_size = UINT64_MAX,
+                          .max_files = around_.max_files,
+                          .threads = around_.threads,
+                          .generation = around_.generation,
+                          .cache_dir = around_.cache_dir,
+                          .gits_own = true,
+                          .still_has = around_.still_has},
+              nullptr});
+  BELAY_TRY(one->scan, Scan::Run(fs_, clock_, random_, one->request, sink));
+  const ScanSummary& summary = one->scan->summary();
+  out.tree = summary.tree;
+  for (const SkippedPath& skipped : summary.skipped) {
+    if (IsHeld(skipped.why)) continue;
+    out.trouble = ".git/" + EscapeForDisplay(skipped.path) + " is left out (" +
+                  std::string(SkipName(skipped.why)) + ")";
+    break;
+  }
+  taken_.push_back(std::move(one));
+  return out;
+}
+
+void GitWholeCapture::SaveCaches(const BatchPlace& place) {
+  for (const auto& one : taken_) (void)one->scan->SaveCache(place);
+}
+
+}  // namespace belay

@@ -1,0 +1,291 @@
+#include "restore/git_whole_plan.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "restore/git_planner_internal.h"
+#include "restore/look.h"
+
+namespace belay {
+
+namespace {
+
+constexpr std::string_view kGit = ".git";
+constexpr std::string_view kIndexPath = ".git/index";
+constexpr std::string_view kObjectsPath = ".git/objects/";
+
+struct Place {
+  AbsPath path;  // of the work tree
+  Fd dir;
+  FileStat stat;
+};
+
+Result<Place> OpenPlace(const GitPlanInput& input, const std::string& path) {
+  AbsPath at = input.root;
+  if (!path.empty()) {
+    BELAY_TRY(RelPath below, RelPath::Parse(path));
+    at = at.Join(below);
+  }
+  BELAY_TRY(Fd dir, input.store.fs().OpenDir(at));
+  BELAY_TRY(FileStat stat, input.store.fs().Stat(dir));
+  return Place{std::move(at), std::move(dir), stat};
+}
+
+// Everything that is at `.git` now; its content goes to the sink.
+Result<GitDirMap> ReadGitDir(Fs& fs, const Fd& work_tree, ScanSink& sink) {
+  GitDirMap out;
+  Looker looker(fs, work_tree);
+  std::vector<std::string> left = {std::string(kGit)};
+  while (!left.empty()) {
+    const std::string path = std::move(left.back());
+    left.pop_back();
+    BELAY_TRY(auto looked, looker.Look(path, sink));
+    if (!looked) continue;
+    if (looked->special)
+      return Error(Errc::kConflict, EscapeForDisplay(path) + " is no file");
+    const PathState state = StateOf(looked->state);
+    const bool is_dir = state.kind == EntryKind::kDirectory;
+    out.emplace(path, state);
+    if (!is_dir) continue;
+    BELAY_TRY(RelPath rel, RelPath::Parse(path));
+    BELAY_TRY(Fd dir, fs.OpenBeneath(work_tree, rel, OpenMode::Directory()));
+    BELAY_TRY(auto names, fs.List(dir));
+    for (const DirEntry& entry : names) left.push_back(path + "/" + entry.name);
+  }
+  return out;
+}
+
+// The tree of what is beneath `top` in the map.
+Result<ObjectId> PutMap(const GitDirMap& map, const std::string& top, ScanSink& sink) {
+  Tree tree;
+  const std::string below = top + "/";
+  for (auto at = map.lower_bound(below); at != map.end(); ++at) {
+    if (!at->first.starts_with(below)) break;
+    const std::string_view name = std::string_view(at->first).substr(below.size());
+    if (name.find('/') != std::string_view::npos) continue;
+    TreeEntry entry = at->second;
+    entry.name = name;
+    if (entry.kind == EntryKind::kDirectory) {
+      BELAY_TRY(entry.id, PutMap(map, at->first, sink));
+    }
+    tree.entries.push_back(std::move(entry));
+  }
+  std::ranges::sort(tree.entries, {}, &TreeEntry::name);
+  return sink.PutTree(tree);
+}
+
+// What an operation has of a place without a repository.
+Result<GitRepoRecord> AbsentAt(const std::string& path, const GitDirMap& now,
+                               ScanSink& sink) {
+  GitRepoRecord out;
+  out.path = path;
+  out.absent = true;
+  auto top = now.find(std::string(kGit));
+  if (top == now.end() || top->second.kind != EntryKind::kDirectory) return out;
+  out.whole.mode = top->second.mode;
+  out.whole.uid = top->second.uid;
+  out.whole.gid = top->second.gid;
+  BELAY_TRY(out.whole.tree, PutMap(now, std::string(kGit), sink));
+  return out;
+}
+
+// From `now` to `then`; without `all` what `then` does not have stays.
+std::vector<PathChange> ChangesBetween(const GitDirMap& now, const GitDirMap& then,
+                                       bool all) {
+  std::map<std::string, PathChange> changes;
+  for (const auto& [path, state] : then) {
+    PathChange& change = changes[path];
+    change.path = path;
+    change.after = state;
+    if (auto is = now.find(path); is != now.end()) change.before = is->second;
+  }
+  for (const auto& [path, state] : now) {
+    if (then.contains(path)) continue;
+    // Beneath what becomes a file, nothing can stay.
+    bool hidden = all;
+    for (size_t slash = path.find('/'); !hidden && slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      auto above = then.find(path.substr(0, slash));
+      hidden = above != then.end() && above->second.kind != EntryKind::kDirectory;
+    }
+    if (hidden) changes[path] = {path, state, std::nullopt};
+  }
+  std::vector<PathChange> out;
+  for (auto& [path, change] : changes)
+    if (!SameState(change.before, change.after)) out.push_back(std::move(change));
+  return out;
+}
+
+GitPlan PlanAt(const Place& place, const std::string& path,
+               std::vector<PathChange> changes) {
+  GitPlan plan;
+  plan.path = path;
+  plan.action = GitAction::kReset;
+  plan.none = changes.empty();
+  plan.move.dir = place.path.bytes();
+  plan.move.ino = place.stat.ino;
+  plan.move.whole = true;
+  plan.move.changes = std::move(changes);
+  return plan;
+}
+
+std::string In(const std::string& path) {
+  return path.empty() ? "" : " in " + EscapeForDisplay(path);
+}
+
+size_t CountFiles(const std::vector<PathChange>& changes) {
+  return static_cast<size_t>(
+      std::ranges::count_if(changes, [](const PathChange& change) {
+        const auto& side = change.after ? change.after : change.before;
+        return side->kind != EntryKind::kDirectory;
+      }));
+}
+
+}  // namespace
+
+Result<GitDirMap> LoadGitDir(Store& store, const GitRepoRecord& record) {
+  GitDirMap out;
+  const GitWhole& whole = record.whole;
+  PathState top;
+  top.mode = whole.mode;
+  top.uid = whole.uid;
+  top.gid = whole.gid;
+  if (!whole.git_file.empty()) {
+    top.kind = EntryKind::kFile;
+    top.id = Sha256::Of(AsBytes(whole.git_file));
+    top.size = whole.git_file.size();
+    out.emplace(kGit, std::move(top));
+    return out;
+  }
+  if (whole.tree.is_zero()) return out;
+  top.kind = EntryKind::kDirectory;
+  out.emplace(kGit, std::move(top));
+  std::vector<std::pair<std::string, ObjectId>> left = {
+      {std::string(kGit), whole.tree}};
+  while (!left.empty()) {
+    const auto [path, id] = std::move(left.back());
+    left.pop_back();
+    BELAY_TRY(Tree tree, store.GetTree(id));
+    for (const TreeEntry& entry : tree.entries) {
+      const std::string at = path + "/" + entry.name;
+      if (entry.kind == EntryKind::kDirectory) left.emplace_back(at, entry.id);
+      out.emplace(at, StateOf(entry));
+    }
+  }
+  // As it was recorded, should the two not be of one moment.
+  if (auto index = out.find(std::string(kIndexPath));
+      index != out.end() && record.index) {
+    index->second.id = record.index->id;
+    index->second.size = record.index->size;
+  }
+  return out;
+}
+
+Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
+                      GitPlans& out) {
+  Fs& fs = input.store.fs();
+  auto place = OpenPlace(input, want.path);
+  if (!place.ok()) {
+    if (!IsAbsence(place.error())) return std::move(place).error();
+    out.warnings.push_back("git" + In(want.path) +
+                           " does not come back yet: its directory is not there; roll "
+                           "back once more when it is");
+    return Ok();
+  }
+  auto now = ReadGitDir(fs, place->dir, input.sink);
+  if (!now.ok()) {
+    if (now.error().code != Errc::kConflict) return std::move(now).error();
+    out.warnings.push_back("git" + In(want.path) +
+                           " does not come back: " + now.error().what);
+    return Ok();
+  }
+  auto then = LoadGitDir(input.store, want);
+  if (!then.ok()) {
+    out.warnings.push_back("git" + In(want.path) +
+                           " does not come back: " + then.error().what);
+    return Ok();
+  }
+  for (const auto& [path, state] : *then) {
+    if (state.kind != EntryKind::kFile || state.size == 0) continue;
+    if (path == kGit) continue;  // is put below
+    BELAY_TRY(auto blob, input.store.Find({ObjectType::kBlob, state.id}));
+    if (blob) continue;
+    BELAY_TRY(auto chunks, input.store.Find({ObjectType::kChunks, state.id}));
+    if (chunks) continue;
+    out.warnings.push_back("git" + In(want.path) +
+                           " does not come back: the store has " +
+                           EscapeForDisplay(path) + " no more");
+    return Ok();
+  }
+  if (!want.whole.git_file.empty()) {
+    BELAY_TRY([[maybe_unused]] ObjectId put,
+              input.sink.PutContent(AsBytes(want.whole.git_file)));
+  }
+  GitPlan plan = PlanAt(*place, want.path, ChangesBetween(*now, *then, false));
+  plan.to = want.head;
+  plan.branch = want.head_ref.empty() ? "" : GitBranchName(want.head_ref);
+  if (plan.none) return Ok();
+  plan.notes.push_back(
+      want.whole.git_file.empty()
+          ? ".git comes back whole: " +
+                GitCount(CountFiles(plan.move.changes), "file") +
+                (want.head.empty() ? "" : ", at " + want.head.substr(0, 7)) +
+                (plan.branch.empty() ? "" : " on " + plan.branch)
+          : ".git, which leads to the repository, comes back");
+  if (plan.move.changes.end() !=
+      std::ranges::find(plan.move.changes, kIndexPath, &PathChange::path)) {
+    plan.move.index = kIndexPath;
+    plan.move.index_after_ns = want.index_mtime_ns;
+    Looker looker(fs, place->dir);
+    BELAY_TRY(auto stat, looker.Stat(std::string(kIndexPath)));
+    plan.move.index_before_ns = stat ? stat->mtime_ns : 0;
+  }
+  BELAY_TRY(GitRepoRecord before, AbsentAt(want.path, *now, input.sink));
+  out.before.repositories.push_back(std::move(before));
+  out.after.repositories.push_back(want);
+  out.plans.push_back(std::move(plan));
+  return Ok();
+}
+
+Status PlanGitDirAway(const GitPlanInput& input, const GitRepoRecord& want,
+                      const GitRepoRecord& is, GitPlans& out) {
+  const GitRepoRecord* expected =
+      input.expected == nullptr ? nullptr : input.expected->Find(want.path);
+  if (expected == nullptr) return Ok();
+  BELAY_TRY(Place place, OpenPlace(input, want.path));
+  BELAY_TRY(GitDirMap now, ReadGitDir(input.store.fs(), place.dir, input.sink));
+  BELAY_TRY(GitDirMap then, LoadGitDir(input.store, want));
+  if (!input.exact && !BELAY_MUTANT("git-goes-with-its-new-commits")) {
+    BELAY_TRY(GitDirMap ours, LoadGitDir(input.store, *expected));
+    const std::string top = want.path.empty() ? "" : want.path + "/";
+    for (const auto& [path, state] : now) {
+      // Looking is enough to have it written anew.
+      if (path == kIndexPath && is.index_digest == expected->index_digest) continue;
+      // An object alone is nothing that somebody did: what names it would be new, too.
+      if (path.starts_with(kObjectsPath)) continue;
+      auto same_in = [&](const GitDirMap& map) {
+        auto found = map.find(path);
+        return found != map.end() && SameContent(found->second, state);
+      };
+      // What we brought, or what was there before and was left.
+      if (same_in(ours) || same_in(then)) continue;
+      out.conflicts.push_back({top + path, "changed since"});
+      if (out.conflicts.size() >= 3) break;
+    }
+    if (!out.conflicts.empty()) return Ok();
+  }
+  GitPlan plan = PlanAt(place, want.path, ChangesBetween(now, then, true));
+  if (plan.none) return Ok();
+  plan.from = is.head;
+  plan.notes.push_back(".git goes again: " +
+                       GitCount(CountFiles(plan.move.changes), "file"));
+  GitRepoRecord before = is;
+  before.whole = expected->whole;
+  out.before.repositories.push_back(std::move(before));
+  out.after.repositories.push_back(want);
+  out.plans.push_back(std::move(plan));
+  return Ok();
+}
+
+}  // namespace belay
