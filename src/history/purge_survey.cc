@@ -189,7 +189,8 @@ Status PurgeSurvey::MineInGit(const ObjectId& id) {
   if (!record.ok()) return Ok();  // not a git record
   for (const GitRepoRecord& repo : record->repositories) {
     if (!repo.whole.tree.is_zero() &&
-        (IsAtOrBelow(path_, repo.path) || IsAtOrBelow(repo.path, path_)))
+        (repo.path.empty() || IsAtOrBelow(path_, repo.path) ||
+         IsAtOrBelow(repo.path, path_)))
       git_dirs_.emplace(repo.whole.tree, Joined(repo.path, ".git"));
     if (repo.objects.is_zero()) continue;
     BELAY_TRY(auto objects, IfReadable(LoadGitObjects(store_, repo)));

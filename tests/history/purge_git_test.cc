@@ -75,8 +75,10 @@ TEST(PurgeGit, CopiesOfGitDirectoriesGoWithWhatTheyMayHold) {
   ASSERT_TRUE(made.ok()) << made.error().what;
   ASSERT_TRUE(world.Capture("before").ok());
   made = Shell(world.project, "git checkout -q HEAD~1 -- key");
+  ASSERT_TRUE(made.ok()) << made.error().what;
   ASSERT_TRUE(world.Capture("start").ok());
   made = Shell(world.project, "git rm -qf key");
+  ASSERT_TRUE(made.ok()) << made.error().what;
   auto opened = world.Open();
   ASSERT_TRUE(opened.ok());
   auto objects = [&](const std::string& name) {
