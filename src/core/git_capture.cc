@@ -1,0 +1,477 @@
+// Reading what repositories are like now: GitCapture of core/git_record.h.
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_set>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "core/git_record.h"
+#include "core/purged.h"
+#include "core/state_rules.h"
+#include "git/index_entries.h"
+#include "git/run_git.h"
+#include "scan/stat_cache.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+
+constexpr std::string_view kCacheMagic = "BELAYGC1";
+constexpr size_t kMaxCache = size_t{16} << 20;
+constexpr size_t kMaxOwnFile = size_t{64} << 20;
+constexpr size_t kMaxIndex = size_t{1} << 30;
+constexpr size_t kMaxBlobRead = size_t{256} << 20;
+constexpr int kLooks = 4;  // at a repository that git is at work in
+
+Name CacheName(const RootId& root) { return Name::Literal(root.text() + ".git"); }
+
+// The last line of HEAD's log that says where it was moved to.
+std::string DetachedBy(Fs& fs, const GitRepository& repository) {
+  constexpr std::string_view kMoving = "\tcheckout: moving from ", kTo = " to ";
+  auto log = ReadGitFile(fs, repository.git_dir, "logs/HEAD", kMaxOwnFile);
+  if (!log.ok()) return "";
+  const std::string_view text = AsText(*log);
+  const size_t at = text.rfind(kMoving);
+  if (at == std::string_view::npos) return "";
+  const size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
+  const size_t end = std::min(text.find('\n', at), text.size());
+  const size_t length = 2 * GitHashSize(repository.hash);
+  const std::string_view commit = text.substr(begin + length + 1, length);
+  const std::string_view moved =
+      text.substr(at + kMoving.size(), end - at - kMoving.size());
+  const size_t to = moved.rfind(kTo);
+  if (to == std::string_view::npos || !IsGitHex(commit, repository.hash)) return "";
+  return std::string(commit) + " " + std::string(moved.substr(to + kTo.size()));
+}
+
+struct Kept {
+  GitKept kept;
+  Bytes bytes;
+};
+
+Result<Kept> Keep(Fs& fs, const AbsPath& dir, const GitFile& file, size_t limit,
+                  const ObjectId& before, ScanSink& sink) {
+  Kept out;
+  BELAY_TRY(out.bytes, ReadGitFile(fs, dir, file.name, limit));
+  out.kept.name = file.name;
+  out.kept.size = out.bytes.size();
+  out.kept.mode = file.stat.mode;
+  BELAY_TRY(out.kept.id, sink.PutChanged(out.bytes, before));
+  return out;
+}
+
+ObjectId IdOf(const GitRepoRecord* before, std::string_view name) {
+  if (before == nullptr) return {};
+  auto found = std::ranges::find(before->own, name, &GitKept::name);
+  return found == before->own.end() ? ObjectId() : found->id;
+}
+
+// Of the objects that are in no file of their own those that HEAD's commit does not
+// name, with their content. Nothing when git cannot be asked: they are rarely lost.
+std::vector<std::pair<std::string, Bytes>> AskForPacked(
+    Store& store, const GitRepository& repository, const AskGitOptions& ask,
+    const std::vector<std::string>& sorted, const std::string& head) {
+  std::vector<std::pair<std::string, Bytes>> out;
+  auto git = GitRunner::Find(store.fs(), repository, ask);
+  if (sorted.empty() || !git.ok()) return out;
+  std::vector<std::string> wanted = sorted;
+  if (!head.empty()) {
+    auto said =
+        git->Run({"diff-index", "--cached", "--raw", "-z", "--no-renames", head});
+    if (!said.ok()) return out;
+    wanted.clear();
+    // ":mode mode object object status", NUL, path, NUL.
+    for (std::string_view rest = *said; rest.starts_with(':');) {
+      std::string_view line = rest.substr(0, rest.find('\0'));
+      for (int field = 0; field < 3; ++field)
+        line.remove_prefix(std::min(line.size(), line.find(' ') + 1));
+      std::string object(line.substr(0, line.find(' ')));
+      if (std::ranges::binary_search(sorted, object)) wanted.push_back(object);
+      for (int field = 0; field < 2; ++field)
+        rest.remove_prefix(std::min(rest.size(), rest.find('\0') + 1));
+    }
+    // Two paths may stage the same.
+    std::ranges::sort(wanted);
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  }
+  if (wanted.empty()) return out;
+  std::string input;
+  for (const std::string& hex : wanted) input += hex + "\n";
+  auto said = git->Run({"cat-file", "--batch", "--buffer"}, std::move(input));
+  if (!said.ok()) return out;
+  std::string_view rest = *said;
+  for (const std::string& hex : wanted) {
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return out;
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    const std::string start = hex + " blob ";
+    if (!line.starts_with(start)) {
+      if (line.ends_with(" missing")) continue;
+      return out;
+    }
+    size_t size = 0;
+    std::from_chars(line.data() + start.size(), line.data() + line.size(), size);
+    if (rest.size() < size + 1) return out;
+    out.emplace_back(hex, ToBytes(rest.substr(0, size)));
+    rest.remove_prefix(size + 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+Hash256 GitCapture::RulesPrint() const {
+  const RuleLists& lists = request_.rules->lists();
+  Bytes bytes;
+  ByteWriter write(bytes);
+  write.U64(request_.max_file_size);
+  write.U64((lists.skip_secrets ? 1 : 0) | (request_.protect_git ? 2 : 0));
+  write.U64(request_.purged.size());
+  for (const std::string& path : request_.purged) write.Sized(path);
+  for (const std::string& pattern : lists.secret_patterns) write.Sized(pattern);
+  return Sha256::Of(bytes);
+}
+
+std::vector<std::string> GitCapture::WantedObjects(
+    const std::string& path, std::vector<NamedEntry> entries) const {
+  const std::vector<std::string>& purged = request_.purged;
+  std::optional<SecretRules> secrets;
+  if (request_.rules->lists().skip_secrets &&
+      !BELAY_MUTANT("git-keeps-skipped-secrets"))
+    secrets.emplace(request_.rules->lists());
+  std::vector<std::string> out;
+  out.reserve(entries.size());
+  for (NamedEntry& entry : entries) {
+    if (!entry.is_blob()) continue;
+    if (!purged.empty() || secrets) {
+      const std::string whole = path.empty() ? entry.path : path + "/" + entry.path;
+      if (std::ranges::any_of(
+              purged, [&](const auto& top) { return IsAtOrBelow(whole, top); }) &&
+          !BELAY_MUTANT("git-keeps-what-was-purged"))
+        continue;
+      if (secrets && secrets->IsSecret(whole)) continue;
+    }
+    out.push_back(std::move(entry.object));
+  }
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
+                                         const std::vector<std::string>& blobs,
+                                         const std::string& head,
+                                         const GitRepoRecord* before, ScanSink& sink) {
+  if (blobs.empty() || BELAY_MUTANT("git-index-objects-not-kept")) return ObjectId();
+  Store& store = store_;
+  const size_t limit =
+      static_cast<size_t>(std::min<uint64_t>(kMaxBlobRead, request_.max_file_size));
+  Tree known, out;
+  if (before != nullptr) {
+    auto loaded = LoadGitObjects(store, *before);
+    if (loaded.ok()) known = std::move(*loaded);
+  }
+  BELAY_TRY(auto loose, ListLooseObjects(store.fs(), repository));
+  auto keep = [&](const std::string& hex, ByteSpan content) -> Status {
+    TreeEntry entry;
+    entry.name = hex;
+    entry.mode = 0444;
+    entry.size = content.size();
+    BELAY_TRY(entry.id, sink.PutContent(content));
+    out.entries.push_back(std::move(entry));
+    return Ok();
+  };
+  // Not asked about again, and not when HEAD moved, which is where new ones come from.
+  std::unordered_set<std::string> had_before;
+  const bool asks = before == nullptr || before->head == head;
+  if (before != nullptr && asks) {
+    auto entries = LoadGitIndex(store, *before);
+    if (entries.ok())
+      for (NamedEntry& entry : *entries) had_before.insert(std::move(entry.object));
+  }
+  std::vector<std::string> packed;
+  for (const std::string& hex : blobs) {
+    auto had = std::ranges::lower_bound(known.entries, hex, {}, &TreeEntry::name);
+    if (had != known.entries.end() && had->name == hex) {
+      if (had->size > limit) continue;
+      BELAY_TRY(bool there, sink.HasContent(had->id));
+      if (there) {
+        out.entries.push_back(*had);
+        continue;
+      }
+    }
+    if (!loose.contains(hex)) {
+      if (asks && !had_before.contains(hex)) packed.push_back(hex);
+      continue;
+    }
+    BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, limit));
+    if (content) BELAY_OK(keep(hex, *content));
+  }
+  for (const auto& [hex, content] :
+       AskForPacked(store, repository, request_.git.ask, packed, head))
+    if (content.size() <= limit) BELAY_OK(keep(hex, content));
+  std::ranges::sort(out.entries, {}, &TreeEntry::name);
+  if (out.entries.empty()) return ObjectId();
+  return sink.PutChangedTree(out, known);
+}
+
+Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
+                                          const GitRepository& repository,
+                                          const GitLook& look, bool above,
+                                          const GitRepoRecord* before, ScanSink& sink) {
+  Fs& fs = store_.fs();
+  GitRepoRecord out;
+  out.path = path;
+  out.hash = repository.hash;
+  out.linked = repository.git_dir != repository.common_dir;
+  out.above = above;
+  out.trouble = look.trouble;
+  // The index first: git writes it last of all, as a rule.
+  std::string shared;
+  std::vector<NamedEntry> named;
+  // Of one that reaches above the root nothing is put back: the rest of it is not here.
+  if (look.index && !above) {
+    const ObjectId known =
+        before != nullptr && before->index ? before->index->id : ObjectId();
+    BELAY_TRY(Bytes bytes,
+              ReadGitFile(fs, repository.git_dir, look.index->name, kMaxIndex));
+    auto entries = ReadIndexEntries(bytes, repository.hash, &named);
+    if (!entries.ok()) {
+      named.clear();
+      out.trouble = "its index " + entries.error().what;
+    } else {
+      out.index_digest = entries->digest;
+      shared = entries->shared;
+    }
+    bool same = before != nullptr && before->index && entries.ok() &&
+                before->index_digest == out.index_digest &&
+                !BELAY_MUTANT("git-index-always-anew");
+    if (same) {
+      BELAY_TRY(same, sink.HasContent(known));
+    }
+    if (same) {
+      // Refreshed at most: what was kept says the same, and says it of older files.
+      out.index = before->index;
+      out.index_mtime_ns = before->index_mtime_ns;
+    } else {
+      out.index = GitKept{.name = "index",
+                          .id = {},
+                          .size = bytes.size(),
+                          .mode = look.index->stat.mode};
+      BELAY_TRY(out.index->id, sink.PutChanged(bytes, known));
+      out.index_mtime_ns = look.index->stat.mtime_ns;
+    }
+  }
+  std::vector<std::string> names;
+  for (const GitFile& file : look.own) {
+    if (file.name.starts_with("sharedindex.") && file.name != shared) continue;
+    BELAY_TRY(Kept kept, Keep(fs, repository.git_dir, file, kMaxOwnFile,
+                              IdOf(before, file.name), sink));
+    if (file.name == "HEAD") {
+      BELAY_TRY(GitHead head, ParseGitHead(AsText(kept.bytes), repository.hash));
+      out.head_ref = head.ref;
+      out.head = head.commit;
+    } else if (file.name == shared) {
+      // Of a damaged one what it has up to there is better than nothing.
+      (void)ReadIndexEntries(kept.bytes, repository.hash, &named);
+    }
+    names.push_back(file.name);
+    out.own.push_back(std::move(kept.kept));
+  }
+  out.in_progress = GitInProgress(names);
+  if (out.head_ref.empty()) out.detached = DetachedBy(fs, repository);
+  BELAY_TRY(GitRefs refs, ReadGitRefs(fs, repository, look));
+  if (!out.head_ref.empty())
+    if (auto found = refs.find(out.head_ref);
+        found != refs.end() && IsGitHex(found->second, repository.hash))
+      out.head = found->second;
+  if (!refs.empty()) {
+    const std::string text = RefsText(refs);
+    BELAY_TRY(out.refs, sink.PutChanged(AsBytes(text),
+                                        before != nullptr ? before->refs : ObjectId()));
+  }
+  if (look.stash_log && refs.contains("refs/stash")) {
+    BELAY_TRY(Kept kept,
+              Keep(fs, repository.common_dir, *look.stash_log, kMaxOwnFile,
+                   before != nullptr && before->stash_log ? before->stash_log->id
+                                                          : ObjectId(),
+                   sink));
+    out.stash_log = std::move(kept.kept);
+  }
+  BELAY_TRY(out.objects, KeepObjects(repository, WantedObjects(path, std::move(named)),
+                                     out.head, before, sink));
+  return out;
+}
+
+std::optional<GitCapture::Cached> GitCapture::LoadCache() {
+  if (request_.cache_dir == nullptr) return std::nullopt;
+  auto bytes = ReadSmallFile(store_.fs(), *request_.cache_dir,
+                             CacheName(request_.root_id), kMaxCache);
+  if (!bytes.ok() || bytes->size() < kCacheMagic.size() + 40) return std::nullopt;
+  const ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
+  if (LoadU64(bytes->data() + body.size()) != Check64(body)) return std::nullopt;
+  if (AsText(body.first(kCacheMagic.size())) != kCacheMagic) return std::nullopt;
+  Cached out;
+  out.print = Hash256::FromSpan(body.subspan(kCacheMagic.size(), 32));
+  const ByteSpan node = body.subspan(kCacheMagic.size() + 32);
+  out.node.assign(node.begin(), node.end());
+  return out;
+}
+
+Status GitCapture::TakeWhole(const GitRepository& repository,
+                             const GitRepoRecord* before, BatchWriter& writer,
+                             ScanSink& sink, GitRepoRecord& repo) {
+  // Objects of what was purged are in there, too.
+  if (!request_.purged.empty()) {
+    repo.whole.trouble = "something was purged here, and may be in it";
+    return Ok();
+  }
+  if (before != nullptr && !before->whole.empty() &&
+      !BELAY_MUTANT("git-whole-always-anew")) {
+    repo.whole = before->whole;
+    bool same = repo == *before;
+    if (same && !repo.whole.tree.is_zero()) {
+      BELAY_TRY(same, writer.Has({ObjectType::kTree, repo.whole.tree}));
+    }
+    if (same) return Ok();
+    repo.whole = {};
+  }
+  auto taken = wholes_.Take(repository, repo.path, sink);
+  if (taken.ok()) {
+    repo.whole = std::move(*taken);
+    return Ok();
+  }
+  if (taken.error().code == Errc::kNoSpace) return std::move(taken).error();
+  repo.whole.trouble = taken.error().what;
+  return Ok();
+}
+
+void GitCapture::SaveCache(const BatchPlace& place) {
+  wholes_.SaveCaches(place);
+  if (!fresh_ || request_.cache_dir == nullptr) return;
+  Bytes bytes;
+  ByteWriter out(bytes);
+  out.Raw(kCacheMagic);
+  out.Raw(fresh_->print.span());
+  out.Raw(fresh_->node);
+  out.U64(Check64(bytes));
+  OpenMode mode = OpenMode::OpenOrCreate();
+  mode.truncate = true;
+  auto file = store_.fs().Open(*request_.cache_dir, CacheName(request_.root_id), mode);
+  // One that is torn does not count.
+  if (file.ok()) (void)WriteFull(store_.fs(), *file, 0, bytes);
+}
+
+Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
+                                 ScanSink& sink, const std::optional<Heads::Last>& last,
+                                 int64_t released_ns) {
+  struct Seen {
+    std::string path;
+    const GitRepository* repository;
+    GitLook look;
+    std::string failed;
+  };
+  std::vector<Seen> seen;
+  Sha256 prints;
+  bool trusted = true;
+  auto look = [&](const GitRepository& repository) {
+    return LookAtGit(store_.fs(), repository, IsRacy,
+                     store_.clock().WallMillis() * 1'000'000);
+  };
+  for (const ScanSummary::AtPath& at : scan.work_trees) {
+    if (!at.facts.repository) continue;
+    Seen one{at.path, &*at.facts.repository, {}, {}};
+    auto looked = look(*one.repository);
+    if (looked.ok()) {
+      one.look = std::move(*looked);
+    } else {
+      one.failed = looked.error().what;
+      trusted = false;
+    }
+    trusted = trusted && !one.look.racy;
+    prints.Update(AsBytes(one.path));
+    prints.Update(one.look.print.span());
+    seen.push_back(std::move(one));
+  }
+  if (seen.empty()) return ObjectId();
+  prints.Update(RulesPrint().span());
+  const Hash256 print = prints.Finish();
+
+  std::optional<Cached> cached = LoadCache();
+  GitRecord before;
+  if (cached) {
+    auto node = DecodeNode(cached->node);
+    auto record =
+        node.ok() ? DecodeGitRecord(*node) : Result<GitRecord>(std::move(node).error());
+    if (!record.ok()) {
+      cached.reset();
+    } else {
+      before = std::move(*record);
+      bool same = cached->print == print && trusted && released_ns == 0;
+      for (size_t i = 0; same && i < node->refs.size(); ++i) {
+        if (writer == nullptr) break;
+        if (node->refs[i].type == ObjectType::kBlob) {
+          BELAY_TRY(same, writer->HasContent(node->refs[i].id));
+        } else {
+          BELAY_TRY(same, writer->Has(node->refs[i]));
+        }
+      }
+      if (same) {
+        record_ = std::move(before);
+        if (writer == nullptr) return Sha256::Of(cached->node);
+        return writer->PutObject(ObjectType::kNode, cached->node);
+      }
+    }
+  }
+  if (!cached && last) {
+    auto state = store_.GetState(last->state);
+    auto record = state.ok() ? LoadGitRecord(store_, state->git)
+                             : Result<GitRecord>(std::move(state).error());
+    if (record.ok()) before = std::move(*record);
+  }
+
+  bool still = true;
+  for (Seen& one : seen) {
+    GitRepoRecord repo;
+    const bool above = one.path.empty() && one.repository->work_tree != request_.root;
+    for (int tries = 1; one.failed.empty(); ++tries) {
+      auto captured = Capture(one.path, *one.repository, one.look, above,
+                              before.Find(one.path), sink);
+      // After it: whatever it names is in there by then.
+      if (captured.ok()) captured->above = above;
+      if (captured.ok() && request_.protect_git && !above && writer != nullptr)
+        BELAY_OK(TakeWhole(*one.repository, before.Find(one.path), *writer, sink,
+                           *captured));
+      // Git replaces its files as a whole; between two of them it may be half-way.
+      auto again = look(*one.repository);
+      const bool same = again.ok() && again->print == one.look.print;
+      if (captured.ok() && (same || BELAY_MUTANT("git-half-way"))) {
+        repo = std::move(*captured);
+        break;
+      }
+      still = false;
+      if (!captured.ok() && captured.error().code == Errc::kNoSpace)
+        return std::move(captured).error();
+      if (tries == kLooks)
+        one.failed = captured.ok() ? "it kept changing while it was looked at"
+                                   : captured.error().what;
+      if (again.ok()) one.look = std::move(*again);
+    }
+    repo.path = one.path;
+    repo.above = above;
+    if (!one.failed.empty()) repo.trouble = one.failed;
+    if (released_ns != 0 && one.look.newest_ns >= released_ns)
+      repo.trouble = "it changed after the checkpoint was no longer waited for";
+    record_.repositories.push_back(std::move(repo));
+  }
+  std::ranges::sort(record_.repositories, {}, &GitRepoRecord::path);
+  const Bytes node = EncodeNode(EncodeGitRecord(record_));
+  if (writer == nullptr) return Sha256::Of(node);
+  if (trusted && still) fresh_ = Cached{print, node};
+  return writer->PutObject(ObjectType::kNode, node);
+}
+
+}  // namespace belay
