@@ -147,6 +147,7 @@ std::vector<std::string> GitCapture::WantedObjects(
   for (NamedEntry& entry : entries) {
     if (!entry.is_blob()) continue;
     if (!purged.empty() || secrets) {
+      if (entry.path.empty()) continue;  // nobody knows
       const std::string whole = path.empty() ? entry.path : path + "/" + entry.path;
       if (std::ranges::any_of(
               purged, [&](const auto& top) { return IsAtOrBelow(whole, top); }) &&
@@ -230,6 +231,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
   out.above = above;
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
+  IndexEntries index;
   std::string shared;
   std::vector<NamedEntry> named;
   // Of one that reaches above the root nothing is put back: the rest of it is not here.
@@ -239,14 +241,16 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     BELAY_TRY(Bytes bytes,
               ReadGitFile(fs, repository.git_dir, look.index->name, kMaxIndex));
     auto entries = ReadIndexEntries(bytes, repository.hash, &named);
-    if (!entries.ok()) {
+    const bool readable = entries.ok();
+    if (!readable) {
       named.clear();
       out.trouble = "its index " + entries.error().what;
     } else {
       out.index_digest = entries->digest;
       shared = entries->shared;
+      index = std::move(*entries);
     }
-    bool same = before != nullptr && before->index && entries.ok() &&
+    bool same = before != nullptr && before->index && readable &&
                 before->index_digest == out.index_digest &&
                 !BELAY_MUTANT("git-index-always-anew");
     if (same) {
@@ -276,7 +280,9 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
       out.head = head.commit;
     } else if (file.name == shared) {
       // Of a damaged one what it has up to there is better than nothing.
-      (void)ReadIndexEntries(kept.bytes, repository.hash, &named);
+      std::vector<NamedEntry> base;
+      (void)ReadIndexEntries(kept.bytes, repository.hash, &base);
+      AddShared(index, std::move(base), named);
     }
     names.push_back(file.name);
     out.own.push_back(std::move(kept.kept));

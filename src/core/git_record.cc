@@ -220,10 +220,14 @@ Result<std::vector<NamedEntry>> LoadGitIndex(Store& store,
   BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndex));
   BELAY_TRY(IndexEntries entries, ReadIndexEntries(bytes, record.hash, &out));
   auto shared = std::ranges::find(record.own, entries.shared, &GitKept::name);
-  if (entries.shared.empty() || shared == record.own.end()) return out;
-  BELAY_TRY(Bytes base, store.ReadContentBytes(shared->id, kMaxIndex));
-  auto more = ReadIndexEntries(base, record.hash, &out);
-  if (!more.ok()) return std::move(more).error();
+  if (!entries.shared.empty() && shared != record.own.end()) {
+    std::vector<NamedEntry> named;
+    BELAY_TRY(Bytes base, store.ReadContentBytes(shared->id, kMaxIndex));
+    auto more = ReadIndexEntries(base, record.hash, &named);
+    if (!more.ok()) return std::move(more).error();
+    AddShared(entries, std::move(named), out);
+  }
+  std::erase_if(out, [](const NamedEntry& entry) { return entry.path.empty(); });
   return out;
 }
 

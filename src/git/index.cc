@@ -483,7 +483,7 @@ Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
         ((more & kSkipWorkTree) != 0 ? 8 : 0) | ((more & kIntentToAdd) != 0 ? 16 : 0)));
     sha.Update(one);
     ++out.count;
-    if (named != nullptr && !entry.name.empty())
+    if (named != nullptr)
       named->push_back({std::string(entry.name), ToHex(entry.object), entry.mode,
                         entry.stage, (more & kIntentToAdd) != 0});
     return Ok();
@@ -497,7 +497,21 @@ Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
                    : sha.Finish();
   if (extensions.link && !extensions.link->base.empty())
     out.shared = "sharedindex." + extensions.link->base;
+  if (extensions.link) out.replaced = std::move(extensions.link->replaced);
   return out;
+}
+
+void AddShared(const IndexEntries& own, std::vector<NamedEntry> base,
+               std::vector<NamedEntry>& named) {
+  auto next = named.begin();
+  for (const uint32_t position : own.replaced) {
+    next = std::find_if(next, named.end(),
+                        [](const NamedEntry& entry) { return entry.path.empty(); });
+    if (next == named.end() || position >= base.size()) break;
+    next->path = base[position].path;
+  }
+  named.insert(named.end(), std::make_move_iterator(base.begin()),
+               std::make_move_iterator(base.end()));
 }
 
 bool IsAsAdded(const IndexStat& remembered, const FileStat& stat) {

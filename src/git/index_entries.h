@@ -18,8 +18,10 @@ struct IndexEntries {
   // was remembered of the files on disk.
   Hash256 digest;
   size_t count = 0;
-  // Of a split index: the name of its shared part ("sharedindex.<hex>").
+  // Of a split index: the name of its shared part ("sharedindex.<hex>"), and which
+  // entries of that its own entries without a path stand for, in their order.
   std::string shared;
+  std::vector<uint32_t> replaced;
 };
 
 // One path of an index.
@@ -38,8 +40,13 @@ struct NamedEntry {
 // Of the bytes of an index file. A split or sparse index, and one with an extension
 // that we do not know, is told apart by all its bytes.
 // `named`: where the entries themselves go, if anybody wants them; of a split index
-// those that it has itself.
+// those that it has itself, some without a path (AddShared).
 Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
                                       std::vector<NamedEntry>* named = nullptr);
+
+// Adds the entries of the shared part `base`, replaced ones among them, to those of a
+// split index `own`, whose nameless ones get their paths.
+void AddShared(const IndexEntries& own, std::vector<NamedEntry> base,
+               std::vector<NamedEntry>& named);
 
 }  // namespace belay

@@ -28,15 +28,19 @@ bool IsStagedIn(Fs& fs, const AbsPath& dir, std::string_view below) {
   if (!repository.ok()) return true;
   if (!*repository) return false;
   const GitRepository& git = **repository;
-  std::vector<NamedEntry> named;
-  auto read = [&](std::string_view name) -> Result<std::string> {
+  std::vector<NamedEntry> named, base;
+  auto read = [&](std::string_view name,
+                  std::vector<NamedEntry>& into) -> Result<IndexEntries> {
     BELAY_TRY(Bytes bytes, ReadGitFile(fs, git.git_dir, name, kMaxIndex));
-    BELAY_TRY(IndexEntries entries, ReadIndexEntries(bytes, git.hash, &named));
-    return entries.shared;
+    return ReadIndexEntries(bytes, git.hash, &into);
   };
-  auto shared = read("index");
-  if (shared.ok() && !shared->empty()) shared = read(*shared);
-  if (!shared.ok() && IsPresence(shared.error())) return true;
+  auto index = read("index", named);
+  if (!index.ok()) return IsPresence(index.error());
+  if (!index->shared.empty()) {
+    auto shared = read(index->shared, base);
+    if (!shared.ok()) return IsPresence(shared.error());
+    AddShared(*index, std::move(base), named);
+  }
   return std::ranges::any_of(
       named, [&](const NamedEntry& entry) { return IsAtOrBelow(entry.path, below); });
 }

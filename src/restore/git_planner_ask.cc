@@ -109,8 +109,10 @@ Result<std::vector<std::string>> GitPlanner::NewlyStaged() {
       if (!base.ok() && base.error().code != Errc::kNotFound)
         return std::move(base).error();
       if (base.ok()) {
-        BELAY_TRY([[maybe_unused]] IndexEntries shared,
-                  ReadIndexEntries(*base, repository_.hash, &named));
+        std::vector<NamedEntry> shared;
+        BELAY_TRY([[maybe_unused]] IndexEntries of_base,
+                  ReadIndexEntries(*base, repository_.hash, &shared));
+        AddShared(index, std::move(shared), named);
       }
     }
     std::vector<std::string> found;

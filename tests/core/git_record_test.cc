@@ -255,6 +255,38 @@ TEST_F(GitRecordTest, ASha256RepositoryAndASplitIndexAreKept) {
   }));
 }
 
+// An entry of a split index that replaces one of the shared part has no path there.
+TEST_F(GitRecordTest, WhatASplitIndexReplacesIsKeptUnderItsPath) {
+  world_.Init("project", {});
+  world_.Write("project/.env", "TOKEN=1\n");
+  world_.Write("project/a", "one\n");
+  world_.Git("project", {"add", "-f", "."});
+  world_.Git("project", {"commit", "-qm", "first"});
+  world_.Git("project", {"update-index", "--split-index"});
+  world_.Write("project/.env", "TOKEN=2\n");
+  world_.Write("project/a", "two\n");
+  world_.Git("project", {"add", "-f", "."});
+  const std::string a = world_.Git("project", {"rev-parse", ":a"});
+  const std::string secret = world_.Git("project", {"rev-parse", ":.env"});
+  for (const bool skip : {false, true}) {
+    belay_.settings.secrets = skip ? Secrets::kSkip : Secrets::kLocal;
+    const Captured made = Take(skip ? "some" : "all");
+    auto opened = belay_.Open();
+    ASSERT_TRUE(opened.ok());
+    auto objects = LoadGitObjects(*opened->store, Top(made));
+    ASSERT_TRUE(objects.ok());
+    std::set<std::string> names;
+    for (const TreeEntry& entry : objects->entries) names.insert(entry.name + "\n");
+    EXPECT_TRUE(names.contains(a));
+    EXPECT_EQ(names.contains(secret), !skip);
+    auto entries = LoadGitIndex(*opened->store, Top(made));
+    ASSERT_TRUE(entries.ok());
+    EXPECT_TRUE(std::ranges::any_of(*entries, [&](const NamedEntry& entry) {
+      return entry.path == "a" && entry.object + "\n" == a;
+    }));
+  }
+}
+
 TEST_F(GitRecordTest, AFileThatIsNoneIsNamedAndNotTakenForNothing) {
   Begin();
   world_.MakeFifo("project/.git/MERGE_HEAD");
