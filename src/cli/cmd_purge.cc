@@ -67,6 +67,7 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
   }
   json.Key("on_disk").Bool(plan.on_disk);
   json.Key("git_copies").Bool(plan.git_copies);
+  json.Key("git_may_hold").Bool(plan.git_may_hold);
   auto list = [&](std::string_view key, const std::vector<std::string>& names) {
     json.Key(key).BeginArray();
     for (const std::string& name : names) json.PathValue(name);
@@ -201,8 +202,23 @@ void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& r
     term.Say("To erase it under the other paths too: --everywhere");
 }
 
+void TellGitMayHold(Terminal& term, const PurgePlan& plan) {
+  if (!plan.git_may_hold) return;
+  term.Warn(
+      "copies of .git are kept here (git.protect), and may hold it if it was ever "
+      "committed, staged or stashed");
+  term.Note("To erase these copies: belay purge .git");
+}
+
 // A typo must not look like a secret that is gone.
-ExitCode TellNothingFound(Terminal& term, const std::string& path) {
+ExitCode TellNothingFound(Terminal& term, const std::string& path,
+                          const PurgePlan& plan) {
+  if (plan.git_may_hold) {
+    term.Warn(StrCat("no checkpoint has ", EscapeForDisplay(path),
+                     ", and nothing is there under that name"));
+    TellGitMayHold(term, plan);
+    return ExitCode::kProblem;
+  }
   term.Warn(StrCat("nothing of ", EscapeForDisplay(path),
                    " is stored, and nothing is there under that name"));
   term.Note(path.find_first_of("*?[") == std::string::npos
@@ -274,10 +290,12 @@ ExitCode CmdPurge(CommandContext& ctx) {
       JsonWriter json;
       WriteJson(request, report, true, json);
       ctx.term.OutJson(json);
-      return report.plan.found_nothing() ? TellNothingFound(ctx.term, *request.path)
-                                         : ExitCode::kOk;
+      return report.plan.found_nothing()
+                 ? TellNothingFound(ctx.term, *request.path, report.plan)
+                 : ExitCode::kOk;
     }
-    if (report.plan.found_nothing()) return TellNothingFound(ctx.term, *request.path);
+    if (report.plan.found_nothing())
+      return TellNothingFound(ctx.term, *request.path, report.plan);
     ctx.term.Out(StrCat("would erase ", WhatGoes(request, report.plan), "\n"));
     ShowPlan(ctx.term, request, report.plan);
     if (report.plan.on_disk)
@@ -321,9 +339,14 @@ ExitCode CmdPurge(CommandContext& ctx) {
   if (report.again > 0)
     ctx.term.Warn(
         "somebody stored the same content while it was being erased, and has it now");
-  if (report.plan.found_nothing()) return TellNothingFound(ctx.term, *request.path);
+  if (report.plan.found_nothing())
+    return TellNothingFound(ctx.term, *request.path, report.plan);
   if (report.plan.keeps_all()) {
     TellAllStays(ctx.term, request, report.plan);
+    return ExitCode::kProblem;
+  }
+  if (report.plan.git_may_hold) {
+    TellGitMayHold(ctx.term, report.plan);
     return ExitCode::kProblem;
   }
   return report.stays.empty() && report.again == 0 && anchors_gone ? ExitCode::kOk

@@ -229,6 +229,8 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
   out.hash = repository.hash;
   out.linked = repository.git_dir != repository.common_dir;
   out.above = above;
+  if (!above && !repository.common_dir.IsWithin(request_.root))
+    out.elsewhere = repository.common_dir.bytes();
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
   IndexEntries index;
@@ -348,6 +350,10 @@ Status GitCapture::TakeWhole(const GitRepository& repository,
   auto taken = wholes_.Take(repository, repo.path, sink);
   if (taken.ok()) {
     repo.whole = std::move(*taken);
+    if (!repo.elsewhere.empty())
+      repo.whole.trouble = "the repository lies in " +
+                           EscapeForDisplay(repo.elsewhere) +
+                           ", outside of this directory";
     return Ok();
   }
   if (taken.error().code == Errc::kNoSpace) return std::move(taken).error();

@@ -17,7 +17,7 @@ constexpr uint64_t kPath = 1, kFlags = 2, kHeadRef = 3, kHead = 4, kInProgress =
                    kOwn = 6, kIndex = 7, kIndexTime = 8, kIndexDigest = 9,
                    kStashLog = 10, kRefs = 11, kObjects = 12, kTrouble = 13,
                    kDetached = 14, kWhole = 15, kGitFile = 16, kWholeMode = 17,
-                   kWholeUid = 18, kWholeGid = 19, kWholeTrouble = 20;
+                   kWholeUid = 18, kWholeGid = 19, kWholeTrouble = 20, kElsewhere = 21;
 constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4, kAbsentFlag = 8;
 // Of a file.
 constexpr uint64_t kName = 1, kId = 2, kSize = 3, kMode = 4;
@@ -116,6 +116,7 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
   out.whole.uid = static_cast<uint32_t>(uid);
   out.whole.gid = static_cast<uint32_t>(gid);
   out.whole.trouble = f.Text(kWholeTrouble).value_or("");
+  out.elsewhere = f.Text(kElsewhere).value_or("");
   return out;
 }
 
@@ -162,6 +163,7 @@ Node EncodeGitRecord(const GitRecord& record) {
     refer(repo.objects, ObjectType::kTree);
     if (!repo.trouble.empty()) f.Add(kTrouble, repo.trouble);
     if (!repo.detached.empty()) f.Add(kDetached, repo.detached);
+    if (!repo.elsewhere.empty()) f.Add(kElsewhere, repo.elsewhere);
     const GitWhole& whole = repo.whole;
     if (!whole.tree.is_zero()) f.Add(kWhole, whole.tree.span());
     refer(whole.tree, ObjectType::kTree);

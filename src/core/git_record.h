@@ -45,8 +45,10 @@ struct GitKept {
 struct GitRepoRecord {
   std::string path;  // of the work tree, from the root on; "": the root itself
   GitHash hash = GitHash::kSha1;
-  bool linked = false;      // a linked work tree: refs and stash are shared
-  bool above = false;       // the top of the work tree is above the root
+  bool linked = false;  // a linked work tree: refs and stash are shared
+  bool above = false;   // the top of the work tree is above the root
+  // The common git directory where it lies outside of the root; empty as a rule.
+  std::string elsewhere;
   std::string head_ref;     // "refs/heads/main"; empty: detached
   std::string head;         // commit, hex; empty: none yet
   std::string in_progress;  // "merge", "rebase", ...

@@ -210,6 +210,7 @@ class Purger {
     plan.was_purged = was_purged_;
     plan.on_disk = IsStillThere(store_.fs(), request_.root, *request_.path);
     plan.git_copies = survey_->git_copies();
+    plan.git_may_hold = survey_->git_may_hold();
     std::set<ObjectKey> objects;
     auto add = [&](const ObjectId& content) {
       // Whoever asks for content asks for a blob first: both names mean it.
@@ -468,9 +469,15 @@ class Purger {
   std::map<RootId, std::vector<std::string>> ToLeaveOut() {
     std::map<RootId, std::vector<std::string>> out;
     if (!request_.path) return out;
-    if ((plan_.on_disk || plan_.git_copies) && roots_.contains(request_.root.id) &&
-        !BELAY_MUTANT("purge-goes-on-storing"))
-      out[request_.root.id].push_back(*request_.path);
+    if (roots_.contains(request_.root.id) && !BELAY_MUTANT("purge-goes-on-storing")) {
+      std::vector<std::string>& paths = out[request_.root.id];
+      if (plan_.on_disk) paths.push_back(*request_.path);
+      // No more copies are made of these; what comes to be at the path is covered.
+      if (plan_.git_copies)
+        for (const std::string& git : survey_->git_paths())
+          if (!IsAtOrBelow(git, *request_.path)) paths.push_back(git);
+      if (paths.empty()) out.erase(request_.root.id);
+    }
     if (!request_.everywhere) return out;
     const std::set<ObjectKey> erased(plan_.objects.begin(), plan_.objects.end());
     for (const SharedContent& shared : plan_.shared) {

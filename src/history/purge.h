@@ -86,6 +86,8 @@ struct PurgePlan {
   bool on_disk = false;  // the path is there: it will be left out
   // Copies of git directories (git.protect) go, too; and none are made from then on.
   bool git_copies = false;
+  // They stay, and may hold it: nothing else is known of the path.
+  bool git_may_hold = false;
   bool was_purged = false;  // it, or a directory above it, was purged before
   bool links = false;  // a symlink was there: its target stays in its directory's tree
   bool empty() const { return objects.empty() && records.empty(); }

@@ -44,8 +44,8 @@ Status PurgeSurvey::Run() {
   const auto& records = log_.records;
   for (auto at = records.rbegin(); at != records.rend(); ++at)
     if (log_.Holds(*at) && roots_.contains(at->root)) BELAY_OK(FindMine(*at));
-  if (mine_.empty()) return Ok();
   BELAY_OK(MineInGitDirs());
+  if (mine_.empty()) return Ok();
   for (auto at = records.rbegin(); at != records.rend(); ++at)
     if (log_.Holds(*at)) BELAY_OK(OthersInRecord(*at));
   return Ok();
@@ -190,7 +190,8 @@ Status PurgeSurvey::MineInGit(const ObjectId& id) {
   for (const GitRepoRecord& repo : record->repositories) {
     if (!repo.whole.tree.is_zero() &&
         (repo.path.empty() || IsAtOrBelow(path_, repo.path) ||
-         IsAtOrBelow(repo.path, path_)))
+         IsAtOrBelow(repo.path, path_)) &&
+        !repo.absent)
       git_dirs_.emplace(repo.whole.tree, Joined(repo.path, ".git"));
     if (repo.objects.is_zero()) continue;
     BELAY_TRY(auto objects, IfReadable(LoadGitObjects(store_, repo)));
@@ -208,9 +209,19 @@ Status PurgeSurvey::MineInGit(const ObjectId& id) {
   return Ok();
 }
 
+std::set<std::string> PurgeSurvey::git_paths() const {
+  std::set<std::string> out;
+  for (const auto& [tree, path] : git_dirs_) out.insert(path);
+  return out;
+}
+
 Status PurgeSurvey::MineInGitDirs() {
   if (BELAY_MUTANT("purge-spares-git-copies")) return Ok();
+  // A path that nobody knows may be a slip of the hand: the copies stay then, unless
+  // it is them that are meant.
+  const bool known = !mine_.empty();
   for (const auto& [top, path] : git_dirs_) {
+    const bool meant = known || IsAtOrBelow(path, path_);
     BELAY_TRY(auto tree, IfReadable(store_.GetTree(top)));
     if (!tree) continue;
     for (const TreeEntry& entry : tree->entries) {
@@ -229,7 +240,9 @@ Status PurgeSurvey::MineInGitDirs() {
         for (const TreeEntry& one : below->entries) {
           const std::string name = Joined(at, one.name);
           if (one.kind == EntryKind::kDirectory) waiting.emplace_back(one.id, name);
-          if (one.kind != EntryKind::kFile) continue;
+          if (one.kind != EntryKind::kFile || IsGone(one.id)) continue;
+          git_may_hold_ |= !meant;
+          if (!meant) continue;
           git_mine_.insert(one.id);
           BELAY_OK(AddMine(one.id, name, one.size));
         }

@@ -65,6 +65,10 @@ class PurgeSurvey {
   // Git directories that are covered whole (git.protect) may hold it, in objects that
   // cannot be told apart: all of them are ours.
   bool git_copies() const { return !git_mine_.empty(); }
+  // The same, and they stay: nothing else is known of the path.
+  bool git_may_hold() const { return git_may_hold_; }
+  // Where these git directories are, from the root on.
+  std::set<std::string> git_paths() const;
 
  private:
   // The record that is looked at no longer has it: it was purged since.
@@ -118,6 +122,7 @@ class PurgeSurvey {
   // Trees of git directories, with their paths; and the objects in them.
   std::set<std::pair<ObjectId, std::string>> git_dirs_;
   std::unordered_set<ObjectId> git_mine_;
+  bool git_may_hold_ = false;
   std::set<std::pair<ObjectId, std::string>> walked_mine_;
   Memo has_any_;
   std::unordered_map<ObjectId, std::vector<ObjectId>> common_;

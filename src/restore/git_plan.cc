@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "restore/git_planner_internal.h"
 #include "restore/git_whole_plan.h"
 
@@ -41,6 +42,12 @@ Result<GitPlans> PlanGit(const GitPlanInput& input, const GitChoice& choice) {
   for (const GitRepoRecord& want : input.target.repositories) {
     const GitRepoRecord* is = input.is.Find(want.path);
     const GitRepository* repository = RepositoryAt(input.now, want.path);
+    // Its own is gone, and what git finds is the one around the root.
+    if (is != nullptr && is->above && !want.above &&
+        !BELAY_MUTANT("git-takes-the-outer-one")) {
+      is = nullptr;
+      repository = nullptr;
+    }
     GitChoice mine = choice;
     if (!want.path.empty() && !choice.nested && input.expected == nullptr)
       mine.action = GitAction::kKeep;

@@ -61,6 +61,10 @@ Result<bool> GitPlanner::Make() {
       return Keep("its branch is another name of a branch");
   if (is_.hash != want_.hash || is_.linked != want_.linked)
     return Keep("it is another repository now");
+  // A `.git` that leads to somebody else's repository now.
+  if (is_.elsewhere != want_.elsewhere && !BELAY_MUTANT("git-of-another-place"))
+    return Keep("its .git leads to another repository now" +
+                (is_.elsewhere.empty() ? "" : ": " + EscapeForDisplay(is_.elsewhere)));
   if (!repository_.git_dir.IsWithin(repository_.common_dir))
     return Keep("its git directory lies outside of the one it belongs to");
   if (expected_ != nullptr && FindConflicts()) return false;

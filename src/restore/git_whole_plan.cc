@@ -42,8 +42,8 @@ Result<GitDirMap> ReadGitDir(Fs& fs, const Fd& work_tree, ScanSink& sink) {
     left.pop_back();
     BELAY_TRY(auto looked, looker.Look(path, sink));
     if (!looked) continue;
-    if (looked->special)
-      return Error(Errc::kConflict, EscapeForDisplay(path) + " is no file");
+    // A socket of a daemon's; where a file must come, the move says so.
+    if (looked->special) continue;
     const PathState state = StateOf(looked->state);
     const bool is_dir = state.kind == EntryKind::kDirectory;
     out.emplace(path, state);
@@ -195,10 +195,7 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   }
   auto now = ReadGitDir(fs, place->dir, input.sink);
   if (!now.ok()) {
-    if (now.error().code != Errc::kConflict) return std::move(now).error();
-    out.warnings.push_back("git" + In(want.path) +
-                           " does not come back: " + now.error().what);
-    return Ok();
+    return std::move(now).error();
   }
   auto then = LoadGitDir(input.store, want);
   if (!then.ok()) {
@@ -221,6 +218,15 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   if (!want.whole.git_file.empty()) {
     BELAY_TRY([[maybe_unused]] ObjectId put,
               input.sink.PutContent(AsBytes(want.whole.git_file)));
+  }
+  constexpr std::string_view kLeads = "gitdir: ";
+  if (const std::string& text = want.whole.git_file; text.starts_with(kLeads)) {
+    const std::string to = text.substr(kLeads.size(), text.find('\n') - kLeads.size());
+    auto at = AbsPath::Parse(to.starts_with('/') ? to : place->path.bytes() + "/" + to);
+    if (to.starts_with('/') && at.ok() && !fs.OpenDir(*at).ok())
+      out.warnings.push_back("the git repository" + In(want.path) +
+                             " that .git leads to (" + EscapeForDisplay(to) +
+                             ") is gone: its history does not come back; the files do");
   }
   GitPlan plan = PlanAt(*place, want.path, ChangesBetween(*now, *then, false));
   plan.to = want.head;

@@ -134,6 +134,13 @@ Status Runner::TakeBack(Error why, Outcome& out) {
     why.hint = std::string(kOthersChanged) + EscapeForDisplay(mover_.theirs().front()) +
                (mover_.theirs().size() > 1 ? " and more" : "") +
                ", which is left so; how it was is in the newest checkpoint";
+  } else if (std::ranges::any_of(
+                 git_, [](const auto& part) { return part->left && part->moved; }) ||
+             (journal_.operation.recovered &&
+              std::ranges::any_of(git_, [](const auto& part) { return part->left; }))) {
+    why.hint =
+        "the files are as they were; git was used in .git meanwhile, which is left as "
+        "it is";
   } else if (why.hint.empty()) {
     why.hint = NothingChanged(journal_.operation.safety);
   }
@@ -231,8 +238,55 @@ Status Runner::CheckGitSides() {
   return Ok();
 }
 
+// Of a git directory that we were bringing or taking away: whether something is in it
+// that is of neither side. Nothing of it is written in place, so that it is not ours.
+Result<bool> Runner::IsUsedSince(const GitPart& part) {
+  if (BELAY_MUTANT("git-takes-back-over-others")) return false;
+  const auto& changes = part.move->changes;
+  auto find = [&](const std::string& path) {
+    return std::ranges::lower_bound(changes, path, {}, &PathChange::path);
+  };
+  auto top = find(".git");
+  // Whether all that is not in the list is new.
+  const bool all =
+      top != changes.end() && top->path == ".git" && (!top->before || !top->after);
+  Looker looker(store_.fs(), part.dir);
+  HashSink sink;
+  std::vector<std::string> left = {".git"};
+  while (!left.empty()) {
+    const std::string path = std::move(left.back());
+    left.pop_back();
+    BELAY_TRY(auto looked, looker.Look(path, sink));
+    if (!looked) continue;
+    auto change = find(path);
+    const bool known = change != changes.end() && change->path == path;
+    auto same = [&](const std::optional<PathState>& side) {
+      return side && !looked->special && SameContent(*side, StateOf(looked->state));
+    };
+    if (known ? !same(change->before) && !same(change->after) : all) return true;
+    if (looked->special || looked->state.kind != EntryKind::kDirectory) continue;
+    BELAY_TRY(RelPath rel, RelPath::Parse(path));
+    BELAY_TRY(Fd dir, store_.fs().OpenBeneath(part.dir, rel, OpenMode::Directory()));
+    BELAY_TRY(auto names, store_.fs().List(dir));
+    for (const DirEntry& entry : names) left.push_back(path + "/" + entry.name);
+  }
+  return false;
+}
+
 Status Runner::MoveGit(Way way) {
   for (auto& part : git_) {
+    if (way == Way::kBack) {
+      // What nobody moved needs no way back.
+      if (!part->moved && !journal_.operation.recovered) {
+        part->left = true;
+        continue;
+      }
+      if (part->move->whole) {
+        BELAY_TRY(part->left, IsUsedSince(*part));
+        if (part->left) continue;
+      }
+    }
+    part->moved = true;
     if (way == Way::kForward)
       BELAY_OK(WriteGitObjects(store_, part->dir, *part->move, journal_.operation.id));
     BELAY_OK(part->mover->Move(way));
@@ -242,6 +296,7 @@ Status Runner::MoveGit(Way way) {
 
 Status Runner::VerifyGit(Way way, Outcome& out) {
   for (auto& part : git_) {
+    if (way == Way::kBack && part->left) continue;
     BELAY_TRY(auto verified, part->mover->FlushAndVerify(way));
     if (way == Way::kBack) continue;
     for (const std::string& path : verified.changed)

@@ -71,12 +71,15 @@ class Runner {
     Journal view;  // of what is in it, for the mover
     std::unique_ptr<GitLocks> locks;
     std::unique_ptr<Mover> mover;
+    bool moved = false;  // this run began to
+    bool left = false;   // on the way back: somebody used it since, and it stays so
   };
   Result<bool> IsOfThisRoot(const AbsPath& git_dir);
   Status OpenGit();
   Status LockGit();
   Status CheckGitSides();
   Status MoveGit(Way way);
+  Result<bool> IsUsedSince(const GitPart& part);
   Status VerifyGit(Way way, Outcome& out);
   Status SettleGit(ScanSink& sink, Outcome& out);
   Status TidyGit();

@@ -127,6 +127,39 @@ TEST(PurgeGit, CopiesOfGitDirectoriesGoWithWhatTheyMayHold) {
   ASSERT_TRUE(later.ok());
   EXPECT_TRUE(later->git.Find("")->whole.tree.is_zero());
   EXPECT_FALSE(later->warnings.empty());
+  // A file that comes to be there is another one, and is covered.
+  made = Shell(world.project, "echo harmless >key");
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  auto again = world.Capture("again");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->checkpoint.files, later->checkpoint.files + 1);
+}
+
+TEST(PurgeGit, CopiesThatMayHoldAnUnknownPathAreNamedAndGoByTheirOwnName) {
+  RealFs fs;
+  TempDir temp;
+  RestoreWorld world(fs, temp.path(), 1, getuid());
+  world.settings.git_protect = true;
+  ASSERT_TRUE(MakeDirs(fs, world.project, 0755).ok());
+  Status made = Shell(world.project,
+                      "git init -q -b main .; echo x >x; echo sk-live >key; git add .\n"
+                      "git commit -qm first; git rm -q key; git commit -qm second");
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  ASSERT_TRUE(world.Capture("start").ok());
+  auto purge = [&](const std::string& path) {
+    auto opened = world.Open();
+    EXPECT_TRUE(opened.ok());
+    PurgeRequest request;
+    request.path = path;
+    request.root = opened->root;
+    request.lock_wait_ms = 200;
+    auto purged = Purge(*opened->store, request);
+    EXPECT_TRUE(purged.ok()) << purged.error().what;
+    return purged.ok() ? purged->plan : PurgePlan();
+  };
+  EXPECT_TRUE(purge("key").git_may_hold);
+  EXPECT_TRUE(purge(".git").git_copies);
+  EXPECT_FALSE(purge("key").git_may_hold);
 }
 
 TEST(PurgeGit, WhatIsInTheIndexAloneIsLeftOutFromThenOn) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/fault_fs.h"
 #include "restore/journal.h"
 #include "support/git_rollback_fixture.h"
 
@@ -73,6 +74,64 @@ TEST_F(GitProtectTest, AnUndoTakesNoCommitAway) {
   ASSERT_TRUE(undone.ok());
   EXPECT_FALSE(undone->conflicts.empty());
   EXPECT_EQ(Head(), head);
+}
+
+TEST_F(GitProtectTest, WhatSomebodyMadeMeanwhileIsNotTakenBack) {
+  Take("start");
+  uint64_t calls = 0;
+  {
+    Do("rm -rf .git");
+    FaultFs counting(fs_);
+    RestoreWorld counted(counting, temp_.path(), 1, getuid());
+    counted.settings.git_protect = true;
+    ASSERT_TRUE(counted.Rollback("start").ok());
+    calls = counting.calls();
+  }
+  size_t interrupted = 0;
+  for (uint64_t before_end = 30; before_end < calls / 2; before_end += calls / 17) {
+    Do("rm -rf .git");
+    FaultFs faults(fs_, Fault::PowerCut(calls - before_end));
+    RestoreWorld broken(faults, temp_.path(), 1, getuid());
+    broken.settings.git_protect = true;
+    if (broken.Rollback("start").ok()) continue;
+    Do("rm -rf .git; git init -q -b main .; echo p >precious; git add precious\n"
+       "git commit -qm mine");
+    const std::string head = Head();
+    auto recovered = world_.Recover();
+    interrupted += recovered.ok() && *recovered ? 1 : 0;
+    EXPECT_EQ(Head(), head) << before_end;
+    EXPECT_EQ(Said(world_.project, {"show", "HEAD:precious"}), "p");
+  }
+  EXPECT_GT(interrupted, 2u);
+}
+
+TEST_F(GitProtectTest, ARepositoryAroundTheRootIsNotTakenForItsOwn) {
+  Do("git init -q -b main ..; git -C .. commit -q --allow-empty -m outer");
+  Take("start");
+  const std::string start = Look();
+  Do("rm -rf .git; echo y >>b");
+  MustBack("start");
+  EXPECT_EQ(Look(), start);
+  // Without git.protect: the files.
+  world_.settings.git_protect = false;
+  Take("plain");
+  Do("rm -rf .git; echo z >>b");
+  const Outcome done = MustBack("plain");
+  EXPECT_FALSE(done.plan.warnings.empty());
+  EXPECT_FALSE(done.plan.changes.empty());
+}
+
+TEST_F(GitProtectTest, AGitDirectoryElsewhereIsNotMoved) {
+  Do("git init -q -b main ../un; git -C ../un commit -q --allow-empty -m theirs");
+  Take("start");
+  const std::string theirs = Said(temp_ / "un", {"rev-parse", "HEAD"});
+  for (const char* lead :
+       {"ln -s ../un/.git .git", "echo \"gitdir: ../un/.git\" >.git"}) {
+    Do(std::string("rm -rf .git; ") + lead);
+    const Outcome done = MustBack("start");
+    EXPECT_EQ(Said(temp_ / "un", {"rev-parse", "HEAD"}), theirs) << lead;
+    EXPECT_FALSE(done.plan.warnings.empty()) << lead;
+  }
 }
 
 TEST_F(GitProtectTest, ObjectsThatAreGoneComeBack) {
