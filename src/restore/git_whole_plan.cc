@@ -197,6 +197,14 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   if (!now.ok()) {
     return std::move(now).error();
   }
+  // None was there a moment ago.
+  GitUserConfig nobody;
+  nobody.no_system = true;
+  auto made = OpenRepositoryAt(fs, place->path, nobody);
+  if (made.ok() && *made)
+    return Error(Errc::kBusy,
+                 "git is at work here: a repository was made while it was looked at")
+        .WithHint("nothing was changed; try again when it is done");
   auto then = LoadGitDir(input.store, want);
   if (!then.ok()) {
     out.warnings.push_back("git" + In(want.path) +

@@ -57,7 +57,7 @@ rm "$file"
 
 # --- what does nothing yet says so; what does is silent ---
 run config max_files 9; expect_rc 0; expect_silent_err
-for words in "granularity turn" "git.protect true" "tools.Bash false" "strict true" \
+for words in "granularity turn" "tools.Bash false" "strict true" \
     "hooks.before_rollback /bin/false" "hooks.on_session_end /bin/true"; do
   run config $words; expect_rc 0; expect_in_err "${words% *} has no effect in this version yet"
   run config $words --json; expect_rc 0; expect_json
