@@ -42,6 +42,9 @@ ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
   else if (of_paths && !plan.kept.empty())
     ctx.term.Say(
         StrCat("Nothing was changed; not all of it is held by ", TargetText(target)));
+  else if (plan.git_stays)
+    ctx.term.Say(StrCat("Nothing was changed: the files are as in ", TargetText(target),
+                        ", and git is left as it is"));
   else
     ctx.term.Say(StrCat("Nothing to do: everything ",
                         plan.kept.empty()   ? ""

@@ -65,6 +65,8 @@ struct Plan {
   uint64_t bytes_needed = 0, inodes_needed = 0;
   // The repositories, where git is to come back too.
   std::vector<GitPlan> git;
+  // Git is not as the target has it, and a warning says why it is left so.
+  bool git_stays = false;
   ObjectId git_before, git_after;  // as Operation has them
   bool moves_nothing() const;
   // What CheckContent() read, as far as there was room.

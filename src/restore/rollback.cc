@@ -115,6 +115,7 @@ Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& 
   BELAY_TRY(mine.keeps_safety, KeepsSafety(store, request.root.id));
   BELAY_TRY(GitPlans git, PlanGit(mine, choice));
   plan.git = std::move(git.plans);
+  plan.git_stays = !git.warnings.empty();
   plan.warnings.insert(plan.warnings.end(), git.warnings.begin(), git.warnings.end());
   if (conflicts != nullptr)
     conflicts->insert(conflicts->end(), git.conflicts.begin(), git.conflicts.end());

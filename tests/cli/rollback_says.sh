@@ -74,6 +74,15 @@ if command -v strace >/dev/null; then
   done
 fi
 
+# The files are as they were, git is gone: that is not "everything".
+mkdir "$scratch/repo"
+(cd "$scratch/repo" && git init -q . && echo x >x && git add .)
+run on "$scratch/repo"; run checkpoint -m staged --root "$scratch/repo"; expect_rc 0
+rm -rf "$scratch/repo/.git"
+run rollback staged --yes --root "$scratch/repo"; expect_rc 0
+expect_in_err "is gone"; expect_in_out "the files are as in 'staged'"
+[[ $out == *everything* ]] && fail "git is gone, and it says: $out"
+
 # The program removes the directory it was run in: the way back is said.
 run run -- rm -rf "$PWD"; expect_rc 0
 expect_in_err "$PWD is gone; take it back with: belay rollback "; expect_in_err " --root $PWD"
