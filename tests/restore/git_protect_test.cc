@@ -83,7 +83,7 @@ TEST_F(GitProtectTest, WhatSomebodyMadeMeanwhileIsNotTakenBack) {
   {
     Do("rm -rf .git");
     FaultFs counting(fs_);
-    RestoreWorld counted(counting, temp_.path(), 1, getuid());
+    RestoreWorld counted(counting, temp_.path(), 2, getuid());
     counted.settings.git_protect = true;
     ASSERT_TRUE(counted.Rollback("start").ok());
     calls = counting.calls();
@@ -92,7 +92,7 @@ TEST_F(GitProtectTest, WhatSomebodyMadeMeanwhileIsNotTakenBack) {
   for (uint64_t before_end = 30; before_end < calls / 2; before_end += calls / 17) {
     Do("rm -rf .git");
     FaultFs faults(fs_, Fault::PowerCut(calls - before_end));
-    RestoreWorld broken(faults, temp_.path(), 1, getuid());
+    RestoreWorld broken(faults, temp_.path(), 100 + before_end, getuid());
     broken.settings.git_protect = true;
     if (broken.Rollback("start").ok()) continue;
     Do("rm -rf .git; git init -q -b main .; echo p >precious; git add precious\n"
