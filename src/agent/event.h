@@ -1,0 +1,108 @@
+#pragma once
+
+// HookEvent: what an agent tells by a hook, in one shape for all agents.
+//
+// An adapter (agent/dialects.h) reads an agent's own words into it. It says what was
+// said and no more: what is not in the payload stays empty, and nothing is guessed. All
+// of it comes from outside and is hostile: texts are bytes of any kind, of bounded
+// length (kMaxText), and paths may lead anywhere.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace belay {
+
+enum class AgentKind : uint8_t {
+  kClaude,
+  kCodex,
+  kOpencode,
+  kGemini,
+  kQwen,
+  kCopilot,
+  kReasonix,
+  kCline,
+  kCrush,
+  kGeneric,
+};
+inline constexpr AgentKind kAllAgents[] = {
+    AgentKind::kClaude, AgentKind::kCodex,   AgentKind::kOpencode, AgentKind::kGemini,
+    AgentKind::kQwen,   AgentKind::kCopilot, AgentKind::kReasonix, AgentKind::kCline,
+    AgentKind::kCrush,  AgentKind::kGeneric};
+// "claude": as the command line has it, and as checkpoints name it.
+std::string_view AgentName(AgentKind agent);
+std::optional<AgentKind> AgentNamed(std::string_view name);
+
+enum class EventKind : uint8_t {
+  kSessionStart,  // also of one that is resumed: `source`
+  kPrompt,        // somebody submitted one: a turn begins
+  kToolBegin,
+  kToolEnd,  // also of a call that failed: `failed`
+  kTurnEnd,  // the agent waits for its user
+  kSubagentEnd,
+  kCompact,  // the conversation is about to be shortened, or was
+  kSessionEnd,
+  kOther,  // known, and of no interest
+};
+
+// Whether a call may change files. What is not known to only read may write.
+enum class ToolReach : uint8_t {
+  kReads,   // on the agent's list of tools that never write
+  kPaths,   // an edit tool: it writes `paths` and nothing else
+  kWrites,  // anything: a shell, an unknown tool, one of an MCP server
+};
+
+struct ToolCall {
+  std::string name;  // as the agent calls it: "Bash"
+  std::optional<std::string> id = {};
+  std::string fingerprint = {};  // of name and input, to pair calls that have no id
+  ToolReach reach = ToolReach::kWrites;
+  // What an edit tool names, as it was written: absolute, or from `cwd` on.
+  std::vector<std::string> paths = {};
+  std::string what = {};    // for people: the command, the path, the pattern
+  bool background = false;  // goes on after its end was told
+  // Of one in the background, after its end: what its later messages call it.
+  std::optional<std::string> task = {};
+  bool failed = false;
+};
+
+struct HookEvent {
+  AgentKind agent = AgentKind::kGeneric;
+  EventKind kind = EventKind::kOther;
+  std::string host = {};     // of a generic event: what the agent calls itself
+  std::string session = {};  // the agent's own id; empty: not said
+  std::optional<std::string> parent_session = {};
+  std::string cwd = {};                      // absolute, or empty
+  std::vector<std::string> workspaces = {};  // where the agent says its project is
+  std::optional<std::string> transcript = {};
+  std::optional<std::string> subagent = {};       // its id
+  std::optional<std::string> subagent_type = {};  // "Explore"
+  // The agent's own stable id of the turn or the message that began it.
+  std::optional<std::string> anchor = {};
+  std::optional<uint64_t> message_index = {};
+
+  // kPrompt. One that no person wrote (a background task's result, an empty one that
+  // follows a tool's) is not `human`, and begins no turn.
+  std::string prompt = {};
+  bool human = true;
+  // Background tasks that the event says have ended (`ended_tasks`), or that alone are
+  // still running (`running_tasks`, when the event lists them).
+  std::vector<std::string> ended_tasks = {};
+  std::optional<std::vector<std::string>> running_tasks = {};
+
+  std::optional<ToolCall> tool = {};  // kToolBegin, kToolEnd
+  std::string source = {};            // kSessionStart: startup, resume, clear, compact
+  std::string reason = {};            // kSessionEnd
+  std::string last_answer = {};       // kTurnEnd: what the agent said last
+  std::vector<std::pair<std::string, std::string>> meta = {};  // of a generic event
+};
+
+// Longest of `prompt`, `last_answer` and `what` that an event holds; more is cut at a
+// character.
+inline constexpr size_t kMaxPrompt = 16 << 10, kMaxWhat = 200;
+// Longest payload that is read at all.
+inline constexpr size_t kMaxPayload = 64 << 20;
+
+}  // namespace belay
