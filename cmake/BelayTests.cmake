@@ -116,6 +116,10 @@ belay_script_test(tools.check_includes LABEL tools
 belay_script_test(tools.check_includes_can_fail LABEL tools
   COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/check_includes.py --self-test)
 
+# The scripted model that real agents are run against: tests/agents/README.md.
+belay_script_test(agents.model LABEL agents
+  COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/agents/model_test.py)
+
 # Only `ctest --preset all` (-C All) runs these: each takes minutes.
 foreach(preset IN ITEMS asan tsan)
   belay_script_test(preset.${preset} LABEL slow TIMEOUT 3600 CONFIGURATIONS All

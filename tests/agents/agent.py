@@ -1,0 +1,153 @@
+"""What the harness needs to know of an agent: how to start it, its tools, its hooks.
+
+One class per agent in agents_*.py. Facts here were seen in runs of the pinned versions; the
+README says which.
+"""
+import json
+import os
+import pathlib
+
+HOOK = pathlib.Path(__file__).resolve().parent / "hook"
+# What the events of all agents come down to.
+START, PROMPT, PRE, POST, FAILED, STOP, END, OTHER = (
+    "start", "prompt", "pre", "post", "failed", "stop", "end", "other")
+
+
+class World:
+    """Directories of one run: all of them scratch."""
+
+    def __init__(self, scratch, url):
+        self.scratch, self.url = pathlib.Path(scratch), url
+        self.home = self.scratch / "home"
+        self.project = self.home / "app"
+        self.bin = self.scratch / "bin"
+        self.tmp = self.scratch / "tmp"
+        self.notes = self.scratch / "notes"
+        for directory in (self.project, self.bin, self.tmp, self.notes):
+            directory.mkdir(parents=True)
+
+    def write(self, path, content):
+        """A settings file below HOME: text, or anything that becomes JSON."""
+        full = self.home / path
+        full.parent.mkdir(parents=True, exist_ok=True)
+        if not isinstance(content, str):
+            content = json.dumps(content, indent=2) + "\n"
+        full.write_text(content)
+        return full
+
+
+class Event:
+    """One call of a hook, in common terms."""
+
+    def __init__(self, kind, name, payload, note):
+        self.kind, self.name, self.payload, self.note = kind, name, payload, note
+        self.session = self.tool = self.call = self.prompt = None
+        self.arguments = None
+
+    @property
+    def tree(self):
+        return self.note["tree"]
+
+
+class Agent:
+    name = ""
+    has_subagents = False
+    side_words = []  # texts in requests that are not for the story
+    kinds = {}  # event name: kind
+    settings = ()  # files below HOME that `belay install` may change
+    pre_for_reads = True  # hooks are called for tools that only read
+    timeout = 240
+
+    def __init__(self, pin, node, world):
+        self.pin, self.node, self.world = pin, node, world
+        self.session = None
+
+    # --- to be said by each -------------------------------------------------------------
+
+    def prepare(self):
+        """Writes settings: the model's address, and the recording hook."""
+        raise NotImplementedError
+
+    def arguments(self, prompt):
+        """After the program: a new session, or `self.session` resumed."""
+        raise NotImplementedError
+
+    def call(self, action):
+        """The tool call that does an action of the story."""
+        return getattr(self, action["do"])(action)
+
+    def environment(self):
+        return {}
+
+    def read_event(self, note):
+        """The Event of a note that `hook` made."""
+        raise NotImplementedError
+
+    def concerns(self, event, action):
+        """Whether a hook event is about this action: its arguments say so."""
+        said = self.call(action).get("args") or {"input": self.call(action).get("input")}
+        return all((event.arguments or {}).get(key) == value for key, value in said.items())
+
+    def hook_tool(self, action):
+        """The tool's name as hooks say it."""
+        return self.call(action)["name"]
+
+    def is_subagent(self, event):
+        return False
+
+    # --- common -------------------------------------------------------------------------
+
+    def recorder(self, event=""):
+        """The command of the recording hook."""
+        words = [str(HOOK), str(self.world.notes), str(self.world.project), event]
+        return " ".join(filter(None, words))
+
+    def command(self, prompt):
+        program = [str(self.pin.program)]
+        if self.pin.node:
+            program = [str(self.node.program), *program]
+        return program + self.arguments(prompt)
+
+    def full_environment(self):
+        """Nothing of ours: every variable the agent gets is named here."""
+        world = self.world
+        made = {"HOME": str(world.home), "USER": "dev", "LANG": "C.UTF-8", "SHELL": "/bin/bash",
+                "TERM": "xterm-256color", "TMPDIR": str(world.tmp), "CI": "",
+                "PATH": f"{world.bin}:/usr/local/bin:/usr/bin:/bin", "DO_NOT_TRACK": "1",
+                "NO_PROXY": "127.0.0.1,localhost", "PWD": str(world.project),
+                "GIT_CONFIG_NOSYSTEM": "1"}
+        made.update(self.environment())
+        return made
+
+    def path(self, relative):
+        return os.path.join(self.world.project, relative)
+
+    def events(self):
+        """All that was recorded, in the order it began."""
+        notes = [json.loads(file.read_text()) for file in sorted(self.world.notes.glob("*.json"))]
+        return [event for event in map(self.read_event, notes) if event]
+
+    def make_event(self, note, name, payload):
+        return Event(self.kinds.get(name, OTHER), name, payload, note)
+
+
+class SnakeCaseAgent(Agent):
+    """Payloads as Claude Code writes them, which others took over."""
+
+    def read_event(self, note):
+        payload = json.loads(note["stdin"])
+        event = self.make_event(note, payload["hook_event_name"], payload)
+        event.session, event.prompt = payload.get("session_id"), payload.get("prompt")
+        event.tool, event.call = payload.get("tool_name"), payload.get("tool_use_id")
+        event.arguments = payload.get("tool_input")
+        return event
+
+
+def nested_hooks(events, command, timeout, matched=(), **more):
+    """`hooks` of settings in Claude Code's shape."""
+    made = {}
+    for event in events:
+        group = {"matcher": "*"} if event in matched else {}
+        group["hooks"] = [dict(more, type="command", command=command, timeout=timeout)]
+        made[event] = [group]
+    return made

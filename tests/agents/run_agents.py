@@ -1,0 +1,142 @@
+"""One agent, from an empty HOME to the end of the story."""
+import json
+import os
+import shutil
+import tempfile
+
+import model_script
+import model_server
+import run_install
+import run_sandbox
+import run_story
+import run_tree
+from agent import FAILED, POST, PRE, PROMPT, START, World
+from agents_claude import Claude
+
+ALL = {kind.name: kind for kind in (Claude,)}
+CANNOT = {
+    "crush": "its npm package fetches the program from another host than the registry",
+}
+
+
+class Run:
+    """What happened: requests and hook events with the trees they met."""
+
+    def __init__(self, agent, server, report):
+        self.agent, self.server, self.report = agent, server, report
+        self.trees = {}  # (rule, step): the tree when the model was asked for that step
+        self.start = run_tree.record(agent.world.project)
+        self.seconds = []
+
+    def on_request(self, entry):
+        if entry.get("rule"):
+            key = (entry["rule"], entry["step"])
+            self.trees.setdefault(key, run_tree.record(self.agent.world.project))
+
+    def check(self, what, problem):
+        return self.report.check(self.agent.name, what, problem)
+
+    def turn(self, turn):
+        """Runs one turn; whether the agent got through it."""
+        agent, name = self.agent, turn["name"]
+        seen = len(self.server.entries)
+        done = run_sandbox.run(agent.command(turn["prompt"]), agent.full_environment(),
+                               agent.world.project, agent.timeout)
+        self.seconds.append(done.seconds)
+        with open(agent.world.scratch / "output.txt", "a", encoding="utf-8") as file:
+            file.write(f"--- {name}: {done.status}\n{done.output}\n")
+        asked = [(e["rule"], e["step"]) for e in self.server.entries[seen:] if e.get("rule")]
+        steps = [(name, at) for at in range(len(run_story.steps_of(turn, agent)))]
+        problem = ""
+        if done.status != 0 or not set(steps) <= set(asked):
+            problem = (f"exit {done.status}, asked {asked}, not {steps}; its last words:\n"
+                       + done.output[-3000:])
+        if not agent.session:
+            agent.session = next((e.session for e in agent.events() if e.session), None)
+        return self.check(f"{name}: every step was asked for, exit 0", problem)
+
+    def check_trees(self, turn, before):
+        """That the agent did what it was told; the tree it should have left."""
+        expected = run_story.without_git(before)
+        for at, step in enumerate(run_story.steps_of(turn, self.agent)):
+            seen = run_story.without_git(self.trees.get((turn["name"], at), {}))
+            self.check(f"{turn['name']}: the tree before step {at}",
+                       run_tree.differences(seen, expected))
+            for action in step["actions"]:
+                expected = run_story.apply(expected, action)
+        return expected
+
+    def check_events(self, turn, events):
+        name = turn["name"]
+        kinds = [event.kind for event in events]
+        prompts = [e for e in events if e.kind == PROMPT and turn["prompt"] in (e.prompt or "")]
+        self.check(f"{name}: one prompt event says the prompt",
+                   "" if len(prompts) == 1 else f"{len(prompts)} do: {kinds}")
+        self.check(f"{name}: a start event came first",
+                   "" if kinds[:1] == [START] else f"events: {kinds}")
+        self.check(f"{name}: every event of one session is of the same session", [
+            f"{e.name}: {e.session}" for e in events
+            if e.kind in (PRE, PROMPT) and e.session != self.agent.session
+            and not self.agent.is_subagent(e)])
+        for step in run_story.steps_of(turn, self.agent):
+            for action in step["actions"]:
+                self._check_action(name, events, action)
+
+    def _check_action(self, name, events, action):
+        if action["do"] == "read" and not self.agent.pre_for_reads:
+            return
+        tool = self.agent.hook_tool(action)
+        for kinds, word in (((PRE,), "before"), ((POST, FAILED), "after")):
+            found = [e for e in events if e.kind in kinds and e.tool == tool
+                     and self.agent.concerns(e, action)]
+            self.check(f"{name}: a hook {word} {tool} ({action['do']})",
+                       "" if len(found) == 1 else
+                       f"{len(found)} events; there were "
+                       f"{[(e.name, e.tool, e.arguments) for e in events if e.tool]}")
+
+
+def tell(run):
+    """The story itself; whether it came to its end."""
+    agent, project = run.agent, run.agent.world.project
+    before = run.start
+    for number, turn in enumerate(run_story.TURNS):
+        if number == 1:
+            run_story.outside_edit(project)
+            before = run_tree.record(project)
+        count = len(agent.events())
+        if not run.turn(turn):
+            return False
+        expected = run.check_trees(turn, before)
+        run.check_events(turn, agent.events()[count:])
+        before = run_tree.record(project)
+        run.check(f"{turn['name']}: the tree at its end", run_tree.differences(
+            run_story.without_git(before), expected))
+    run.check("turn 3: the agent's commit is there",
+              "" if before[run_tree.GIT] != run.start[run_tree.GIT] else "HEAD did not move")
+    return True
+
+
+def run(name, options, report):
+    pins = run_install.pins()
+    os.umask(0o022)
+    scratch = tempfile.mkdtemp(prefix=f"belay-agents-{name}-")
+    try:
+        with open(os.path.join(scratch, "requests.jsonl"), "w", encoding="utf-8") as log:
+            world = World(scratch, "")
+            agent = ALL[name](pins[name], pins["node"], world)
+            run_story.make_project(world.project)
+            script = model_script.Script(run_story.script_for(agent))
+            server = model_server.ModelServer(script, log)
+            world.url = server.url
+            told = Run(agent, server, report)
+            server.on_request = told.on_request
+            with server:
+                agent.prepare()
+                tell(told)
+        times = ", ".join(f"{seconds:.1f}" for seconds in told.seconds)
+        print(f"         {name:<9} {agent.pin.version}: {times} s a turn", flush=True)
+    finally:
+        if options.keep:
+            print(f"         {name:<9} left in {scratch}")
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
