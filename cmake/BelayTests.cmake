@@ -3,7 +3,7 @@
 
 # The modules whose tests also run under the address sanitizer in ./test: they
 # parse bytes from disk or carry the user's data. The rest has `ctest --preset asan`.
-set(BELAY_SLICE ignore git)
+set(BELAY_SLICE ignore git agent)
 
 # Every test sees these; a test binary run by hand sets what is missing itself.
 set(test_environment
@@ -74,6 +74,14 @@ if(GTest_FOUND)
       endif()
     endif()
   endforeach()
+  # What reads the agents' JSON is compared with simdjson, where there is one.
+  find_library(BELAY_SIMDJSON simdjson)
+  mark_as_advanced(BELAY_SIMDJSON)
+  if(TARGET agent_test AND BELAY_SIMDJSON)
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/agent/json_differential_test.cc"
+      PROPERTIES COMPILE_DEFINITIONS BELAY_HAVE_SIMDJSON=1 SKIP_PRECOMPILE_HEADERS ON)
+    target_link_libraries(agent_test PRIVATE ${BELAY_SIMDJSON})
+  endif()
   foreach(kind IN ITEMS support crash model hostile)
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${kind}/*.cc")
     if(kind STREQUAL "support")

@@ -5,7 +5,7 @@
 // An adapter (agent/dialects.h) reads an agent's own words into it. It says what was
 // said and no more: what is not in the payload stays empty, and nothing is guessed. All
 // of it comes from outside and is hostile: texts are bytes of any kind, of bounded
-// length (kMaxText), and paths may lead anywhere.
+// length (below), and paths may lead anywhere.
 
 #include <cstdint>
 #include <optional>
@@ -68,6 +68,14 @@ struct ToolCall {
   bool failed = false;
 };
 
+// One message of a conversation, as a host tells it.
+struct HookMessage {
+  std::string role;  // "user", "assistant", ...
+  std::string id = {};
+  std::optional<uint64_t> index = {};
+  std::string text = {};  // at most kMaxPrompt
+};
+
 struct HookEvent {
   AgentKind agent = AgentKind::kGeneric;
   EventKind kind = EventKind::kOther;
@@ -97,6 +105,7 @@ struct HookEvent {
   std::string reason = {};            // kSessionEnd
   std::string last_answer = {};       // kTurnEnd: what the agent said last
   std::vector<std::pair<std::string, std::string>> meta = {};  // of a generic event
+  std::vector<HookMessage> messages = {};                      // the same
 };
 
 // Longest of `prompt`, `last_answer` and `what` that an event holds; more is cut at a

@@ -1,0 +1,37 @@
+#include "agent/event.h"
+
+namespace belay {
+
+std::string_view AgentName(AgentKind agent) {
+  switch (agent) {
+    case AgentKind::kClaude:
+      return "claude";
+    case AgentKind::kCodex:
+      return "codex";
+    case AgentKind::kOpencode:
+      return "opencode";
+    case AgentKind::kGemini:
+      return "gemini";
+    case AgentKind::kQwen:
+      return "qwen";
+    case AgentKind::kCopilot:
+      return "copilot";
+    case AgentKind::kReasonix:
+      return "reasonix";
+    case AgentKind::kCline:
+      return "cline";
+    case AgentKind::kCrush:
+      return "crush";
+    case AgentKind::kGeneric:
+      break;
+  }
+  return "generic";
+}
+
+std::optional<AgentKind> AgentNamed(std::string_view name) {
+  for (AgentKind agent : kAllAgents)
+    if (AgentName(agent) == name) return agent;
+  return std::nullopt;
+}
+
+}  // namespace belay
