@@ -92,6 +92,26 @@ PurgeSurvey::PurgedPaths PathsPurgedIn(const LogView& log, const KnownRoots& roo
   return out;
 }
 
+// A record of a long file stays short: several of them name all its chunks.
+std::vector<std::vector<KeptChunks>> InRecords(const std::vector<KeptChunks>& kept) {
+  std::vector<std::vector<KeptChunks>> records;
+  size_t room = 0;
+  for (const KeptChunks& one : kept)
+    for (size_t at = 0; at < one.chunks.size();) {
+      if (room == 0) {
+        records.emplace_back();
+        room = kObjectsInRecord;
+      }
+      const size_t count = std::min(room, one.chunks.size() - at);
+      const auto from = one.chunks.begin() + static_cast<ptrdiff_t>(at);
+      records.back().push_back(
+          {one.content, {from, from + static_cast<ptrdiff_t>(count)}});
+      at += count;
+      room -= count;
+    }
+  return records;
+}
+
 void SortUnique(std::vector<SharedContent>& shared) {
   auto key = [](const SharedContent& s) { return std::tie(s.path, s.root, s.also); };
   // All of it says more than a part of it.
@@ -165,6 +185,8 @@ class Purger {
                              plan_.objects.begin() + static_cast<ptrdiff_t>(end)},
                             request_.session ? "session" : "path", /*erased=*/true));
     }
+    for (const std::vector<KeptChunks>& kept : InRecords(plan_.kept_chunks))
+      writer->Add(MakePurge(new_id(), now, {}, "path", /*erased=*/true, kept));
     if (!plan_.records.empty()) writer->Add(MakeDrop(new_id(), now, plan_.records));
     for (const LogRecord& record : log_.records) {
       auto text = retitled_.find(record.id);
@@ -237,19 +259,43 @@ class Purger {
                                   before.end());
       return stays;
     };
+    std::map<ObjectId, std::vector<ObjectId>> long_ones;  // that go, with their chunks
+    // True: at least one of them goes.
+    auto add_chunks = [&](const PurgeSurvey::Content& content) -> Result<bool> {
+      bool any = false;
+      for (const ObjectId& chunk : content.chunks) {
+        if (shared(chunk, content.path, true)) continue;
+        any = true;
+        objects.insert({ObjectType::kBlob, chunk});
+        // Nobody can put together what lacks a part.
+        auto wholes = survey_->wholes().find(chunk);
+        if (wholes == survey_->wholes().end()) continue;
+        for (const ObjectId& whole : wholes->second) {
+          add(whole);
+          BELAY_TRY(long_ones[whole], survey_->ChunksOf(whole));
+        }
+      }
+      return any;
+    };
     for (const auto& [id, content] : survey_->mine()) {
       if (shared(id, content.path, false)) continue;
       ++plan.versions;
       plan.bytes += content.size;
       add(id);
-      for (const ObjectId& chunk : content.chunks) {
-        if (shared(chunk, content.path, true)) continue;
-        objects.insert({ObjectType::kBlob, chunk});
-        // Nobody can put together what lacks a part.
-        if (auto wholes = survey_->wholes().find(chunk);
-            wholes != survey_->wholes().end())
-          for (const ObjectId& whole : wholes->second) add(whole);
-      }
+      long_ones[id] = content.chunks;
+      BELAY_TRY([[maybe_unused]] bool any, add_chunks(content));
+    }
+    for (const auto& [id, content] : survey_->remains()) {
+      BELAY_TRY(bool any, add_chunks(content));
+      plan.versions += any ? 1 : 0;
+      plan.bytes += any ? content.size : 0;
+    }
+    for (auto& [id, chunks] : long_ones) {
+      std::erase_if(chunks, [&](const ObjectId& chunk) {
+        return objects.contains({ObjectType::kBlob, chunk});
+      });
+      if (!chunks.empty() && !BELAY_MUTANT("purge-forgets-what-it-keeps"))
+        plan.kept_chunks.push_back({id, std::move(chunks)});
     }
     plan.objects.assign(objects.begin(), objects.end());
     SortUnique(plan.shared);

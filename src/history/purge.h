@@ -69,7 +69,9 @@ struct KeepsOfSession {
 };
 
 struct PurgePlan {
-  std::vector<ObjectKey> objects;     // that will be erased
+  std::vector<ObjectKey> objects;  // that will be erased
+  // Of those, what stays in part: a later purge must find it.
+  std::vector<KeptChunks> kept_chunks;
   std::vector<RecordId> records;      // that will be dropped (of a session)
   std::vector<std::string> paths;     // under which something is stored, rising
   std::vector<SharedContent> shared;  // kept, or with `everywhere` erased there too

@@ -42,10 +42,13 @@ Status PurgeSurvey::Run() {
   // Newest first: what a purge took from a record it took from all before it, so that
   // what was looked at once need not be looked at again.
   const auto& records = log_.records;
+  for (const LogRecord& record : records)
+    for (const KeptChunks& kept : KeptBy(record))
+      kept_chunks_[kept.content].insert(kept.chunks.begin(), kept.chunks.end());
   for (auto at = records.rbegin(); at != records.rend(); ++at)
     if (log_.Holds(*at) && roots_.contains(at->root)) BELAY_OK(FindMine(*at));
   BELAY_OK(MineInGitDirs());
-  if (mine_.empty()) return Ok();
+  if (mine_.empty() && remains_.empty()) return Ok();
   for (auto at = records.rbegin(); at != records.rend(); ++at)
     if (log_.Holds(*at)) BELAY_OK(OthersInRecord(*at));
   return Ok();
@@ -65,7 +68,7 @@ Result<bool> PurgeSurvey::LookAtOther(const LogRecord& record) {
   const size_t before = places();
   const size_t versions = mine_.size();
   if (roots_.contains(record.root)) BELAY_OK(FindMine(record));
-  if (!mine_.empty()) BELAY_OK(OthersInRecord(record));
+  if (!mine_.empty() || !remains_.empty()) BELAY_OK(OthersInRecord(record));
   return places() == before && mine_.size() == versions;
 }
 
@@ -151,12 +154,33 @@ Status PurgeSurvey::MineBelow(const ObjectId& top, const std::string& path) {
 
 Status PurgeSurvey::AddMine(const ObjectId& id, const std::string& path,
                             uint64_t size) {
-  if (IsGone(id)) return Ok();
+  if (IsGone(id)) return AddRemains(id, path);
   paths_.insert(path);
   auto [at, fresh] = mine_.try_emplace(id, Content{path, size});
   if (!fresh) return Ok();
   BELAY_TRY(at->second.chunks, ChunksOf(id));
   chunks_.insert(at->second.chunks.begin(), at->second.chunks.end());
+  return Ok();
+}
+
+// The list of its chunks went with it: those that stayed are in the purge's own record.
+Status PurgeSurvey::AddRemains(const ObjectId& id, const std::string& path) {
+  auto kept = kept_chunks_.find(id);
+  if (kept == kept_chunks_.end() || remains_.contains(id)) return Ok();
+  Content left{path};
+  for (const ObjectId& chunk : kept->second) {
+    const ObjectKey key{ObjectType::kBlob, chunk};
+    BELAY_TRY(auto found, store_.Find(key));
+    if (!found) continue;  // the others let it go, too
+    BELAY_TRY(auto bytes, IfReadable(store_.Get(key)));
+    if (!bytes) continue;
+    left.size += bytes->size();
+    left.chunks.push_back(chunk);
+  }
+  if (left.chunks.empty()) return Ok();
+  paths_.insert(path);
+  chunks_.insert(left.chunks.begin(), left.chunks.end());
+  remains_.emplace(id, std::move(left));
   return Ok();
 }
 

@@ -54,11 +54,16 @@ class PurgeSurvey {
     auto operator<=>(const Place&) const = default;
   };
   const std::map<ObjectId, Content>& mine() const { return mine_; }
+  // Of content that went with an earlier purge: the chunks that stayed for the sake of
+  // others, and are there. `size` is theirs.
+  const std::map<ObjectId, Content>& remains() const { return remains_; }
   // Who else has a content, or a chunk of one.
   const std::map<ObjectId, std::set<Place>>& others() const { return others_; }
   // Contents of others that are made of a chunk of ours.
   const std::map<ObjectId, std::set<ObjectId>>& wholes() const { return wholes_; }
   const std::set<std::string>& paths() const { return paths_; }
+  // None of what is not kept as chunks.
+  Result<std::vector<ObjectId>> ChunksOf(const ObjectId& id);
   // Of all roots: that have any of these contents, which are ours or made of ours.
   Result<uint64_t> CountCheckpoints(const std::unordered_set<ObjectId>& contents);
   bool links() const { return links_; }
@@ -80,12 +85,12 @@ class PurgeSurvey {
   Status MineBelow(const ObjectId& tree, const std::string& path);
   Status MineInEntry(const TreeEntry& entry, const std::string& path);
   Status AddMine(const ObjectId& id, const std::string& path, uint64_t size);
+  Status AddRemains(const ObjectId& id, const std::string& path);
   Status MineInChanges(const ObjectId& node);
   Status MineInRules(const ObjectId& node);
   Status MineInGit(const ObjectId& node);
   Status MineInGitDirs();
 
-  Result<std::vector<ObjectId>> ChunksOf(const ObjectId& id);
   // The contents and chunks of ours that a file with this content has.
   Result<std::vector<ObjectId>> Common(const ObjectId& id, uint64_t size);
   Result<bool> HasAny(const ObjectId& tree);
@@ -111,7 +116,10 @@ class PurgeSurvey {
   const std::unordered_set<RootId> roots_;
   const PurgedPaths purged_before_;
   std::map<ObjectId, Content> mine_;
+  std::map<ObjectId, Content> remains_;
   std::unordered_set<ObjectId> chunks_;  // of all of ours
+  // By content: what purges wrote down.
+  std::unordered_map<ObjectId, std::set<ObjectId>> kept_chunks_;
   std::map<ObjectId, std::set<Place>> others_;
   std::map<ObjectId, std::set<ObjectId>> wholes_;
   std::set<std::string> paths_;

@@ -33,7 +33,7 @@ enum CheckpointTag : uint64_t {
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
                    kRootPurged = 5, kAboutRecord = 1, kPurgeObject = 1, kPurgeWhy = 2,
-                   kPurgeErased = 3;
+                   kPurgeErased = 3, kPurgeKept = 4;
 
 Error Bad(std::string_view why) {
   return Error(Errc::kCorrupt, "record: " + std::string(why));
@@ -245,7 +245,7 @@ std::vector<RecordId> ReleasedBy(const LogRecord& record) {
 
 LogRecord MakePurge(const RecordId& id, int64_t made_ms,
                     const std::vector<ObjectKey>& purged, std::string_view why,
-                    bool erased) {
+                    bool erased, const std::vector<KeptChunks>& kept) {
   LogRecord record;
   record.kind = RecordKind::kPurge;
   record.id = id;
@@ -259,7 +259,28 @@ LogRecord MakePurge(const RecordId& id, int64_t made_ms,
   }
   record.fields.Add(kPurgeWhy, why);
   if (erased) record.fields.AddNumber(kPurgeErased, 1);
+  for (const KeptChunks& one : kept) {
+    Bytes raw;
+    ByteWriter w(raw);
+    w.Raw(one.content.span());
+    for (const ObjectId& chunk : one.chunks) w.Raw(chunk.span());
+    record.fields.Add(kPurgeKept, raw);
+  }
   return record;
+}
+
+std::vector<KeptChunks> KeptBy(const LogRecord& record) {
+  std::vector<KeptChunks> out;
+  if (record.kind != RecordKind::kPurge) return out;
+  constexpr size_t kId = 32;
+  for (ByteSpan raw : record.fields.All(kPurgeKept)) {
+    if (raw.size() < kId || raw.size() % kId != 0) continue;
+    KeptChunks& one =
+        out.emplace_back(KeptChunks{Hash256::FromSpan(raw.first(kId)), {}});
+    for (size_t at = kId; at < raw.size(); at += kId)
+      one.chunks.push_back(Hash256::FromSpan(raw.subspan(at, kId)));
+  }
+  return out;
 }
 
 bool WasErased(const LogRecord& record) {

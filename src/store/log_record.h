@@ -93,10 +93,17 @@ LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
                    const std::vector<RecordId>& dropped);
 std::vector<RecordId> DroppedBy(const LogRecord& record);  // empty for other kinds
 
+// Of a long content that a purge names: chunks that stay, because others have them.
+struct KeptChunks {
+  ObjectId content;
+  std::vector<ObjectId> chunks;
+  bool operator==(const KeptChunks&) const = default;
+};
 // `erased`: somebody wanted it gone; otherwise it was lost, and given up.
 LogRecord MakePurge(const RecordId& id, int64_t made_ms,
                     const std::vector<ObjectKey>& purged, std::string_view why,
-                    bool erased = false);
+                    bool erased = false, const std::vector<KeptChunks>& kept = {});
+std::vector<KeptChunks> KeptBy(const LogRecord& record);   // empty for other kinds
 std::vector<ObjectKey> PurgedBy(const LogRecord& record);  // empty for other kinds
 bool WasErased(const LogRecord& record);                   // by such a purge
 

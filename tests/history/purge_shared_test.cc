@@ -149,6 +149,67 @@ TEST_F(PurgeTest, AChunkThatAnotherFileHasStays) {
   ExpectWhole();
 }
 
+TEST_F(PurgeTest, APartThatStayedIsFoundByALaterPurge) {
+  const std::string common = Noise(41, 900'000);
+  Put("mine", Noise(42, 600'000) + common);
+  Put("theirs", common + Noise(44, 700'000));
+  Must(world.Capture("one"));
+  Remove("mine");
+  Must(Erase("mine"));
+  ASSERT_FALSE(Find(PiecesOf(common)).empty());
+  // Asked for again: it is not gone, and that is said.
+  PurgeReport report = Must(Erase("mine"));
+  EXPECT_TRUE(report.plan.keeps_all());
+  ASSERT_EQ(report.plan.shared.size(), 1u);
+  EXPECT_EQ(report.plan.shared[0].also, "theirs");
+  EXPECT_TRUE(report.plan.shared[0].part);
+
+  report = Must(Erase("mine", /*everywhere=*/true));
+  EXPECT_EQ(report.plan.versions, 1u);
+  EXPECT_GT(report.plan.bytes, 0u);
+  EXPECT_EQ(report.plan.checkpoints, 1u);
+  EXPECT_THAT(report.left_out, ElementsAre(world.project.bytes() + "/theirs"));
+  EXPECT_THAT(Find(PiecesOf(common)), IsEmpty());
+  EXPECT_EQ(Has("one", "theirs"), "purged");
+  ExpectWhole();
+
+  report = Must(Erase("mine", /*everywhere=*/true));
+  EXPECT_TRUE(report.plan.empty());
+  EXPECT_TRUE(report.plan.was_purged);
+  EXPECT_THAT(report.plan.shared, IsEmpty());
+}
+
+TEST_F(PurgeTest, APartThatStayedGoesWithThePurgeOfTheOtherPath) {
+  const std::string common = Noise(41, 900'000);
+  Put("mine", Noise(42, 600'000) + common);
+  Put("theirs", common + Noise(44, 700'000));
+  Must(world.Capture("one"));
+  Must(Erase("mine"));
+  Must(Erase("theirs"));
+  EXPECT_THAT(Find(PiecesOf(common)), IsEmpty());
+  EXPECT_TRUE(Must(Erase("mine", true)).plan.empty());
+  ExpectWhole();
+}
+
+// `third` loses a part to the purge of `mine`, and with it all of its content; what it
+// has in common with `fourth` is known to be its own even so.
+TEST_F(PurgeTest, APartOfWhatWentWithAnotherPathIsFoundToo) {
+  const std::string one = Noise(41, 900'000), two = Noise(45, 900'000);
+  Put("mine", Noise(42, 600'000) + one);
+  Put("third", one + Noise(46, 600'000) + two);
+  Put("fourth", two + Noise(44, 700'000));
+  Must(world.Capture("one"));
+  Must(Erase("mine", /*everywhere=*/true));
+  EXPECT_EQ(Has("one", "third"), "purged");
+  EXPECT_EQ(Has("one", "fourth"), two + Noise(44, 700'000));
+  ASSERT_FALSE(Find(PiecesOf(two)).empty());
+  EXPECT_TRUE(Must(Erase("third")).plan.keeps_all());
+  Must(Erase("third", /*everywhere=*/true));
+  EXPECT_THAT(Find(PiecesOf(two)), IsEmpty());
+  EXPECT_EQ(Has("one", "fourth"), "purged");
+  ExpectWhole();
+}
+
 TEST_F(PurgeTest, EverywhereTakesTheFilesThatAreMadeOfAChunkToo) {
   const std::string common = Noise(41, 900'000);
   Put("mine", Noise(42, 600'000) + common);

@@ -204,6 +204,18 @@ TEST(Purge, NamesWhatItErasesAndNothingElse) {
   EXPECT_TRUE(PurgedBy(purge).empty());
 }
 
+TEST(Purge, NamesTheChunksThatStay) {
+  const std::vector<KeptChunks> kept = {{Id(1), {Id(3), Id(4)}}, {Id(2), {Id(5)}}};
+  LogRecord purge = MakePurge(Short<RecordId>(5), 1, {}, "path", true, kept);
+  EXPECT_EQ(KeptBy(*DecodeLogRecord(EncodeLogRecord(purge))), kept);
+  EXPECT_TRUE(PurgedBy(purge).empty());
+  purge.fields.Add(4, "not of whole ids");
+  purge.fields.Add(4, "");
+  EXPECT_EQ(KeptBy(purge), kept);
+  purge.kind = RecordKind::kDrop;
+  EXPECT_TRUE(KeptBy(purge).empty());
+}
+
 TEST(Annotation, IsAboutOneRecord) {
   LogRecord r;
   r.kind = RecordKind::kAnnotation;
