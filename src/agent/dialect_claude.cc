@@ -5,7 +5,6 @@
 // agent_type, and the session and prompt of the agent that started them.
 
 #include "agent/dialect_internal.h"
-#include "base/mutant.h"
 
 namespace belay {
 namespace {
@@ -60,29 +59,6 @@ constexpr KnownEvent kEvents[] = {
     {"SessionEnd", EventKind::kSessionEnd},
 };
 
-constexpr std::string_view kNotification = "<task-notification>";
-
-// The ids of the tasks that a prompt made of notifications says have ended.
-std::vector<std::string> EndedTasks(std::string_view prompt) {
-  constexpr std::string_view kOpen = "<task-id>", kClose = "</task-id>";
-  constexpr size_t kMost = 1000;
-  std::vector<std::string> tasks;
-  size_t at = 0;
-  while (tasks.size() < kMost &&
-         (at = prompt.find(kOpen, at)) != std::string_view::npos) {
-    at += kOpen.size();
-    const size_t end = prompt.find(kClose, at);
-    if (end == std::string_view::npos) break;
-    const std::string_view id = prompt.substr(at, end - at);
-    const size_t next = std::min(prompt.find(kNotification, end), prompt.size());
-    const bool running = prompt.substr(end, next - end).find("<status>running<") !=
-                         std::string_view::npos;
-    if (!id.empty() && id.size() <= kMaxId && !running) tasks.emplace_back(id);
-    at = end;
-  }
-  return tasks;
-}
-
 // Stop lists what goes on in the background; SubagentStop lists the one that has ended
 // as well.
 std::optional<std::vector<std::string>> RunningTasks(
@@ -110,8 +86,7 @@ ToolCall ReadTool(const Payload& payload, std::string_view cwd) {
     if (input && input->Get("isolation")) call.reach = kWrites;
     return call;
   }
-  const auto asked = input ? input->Get("run_in_background") : std::nullopt;
-  call.background = asked && asked->Bool().value_or(false);
+  call.background = InputFlag(payload, "run_in_background");
   if (const std::optional<Json> response = payload.Get("tool_response")) {
     // Also of one that was moved to the background when it took too long.
     call.task = IdOf(response->Get("backgroundTaskId"));
@@ -129,10 +104,9 @@ HookEvent ParseClaude(const Payload& payload, std::string_view given) {
   event.anchor = payload.Id({"prompt_id"});
   switch (event.kind) {
     case EventKind::kPrompt:
-      if (event.prompt.starts_with(kNotification) &&
-          !BELAY_MUTANT("notification-is-human")) {
+      if (std::optional<std::vector<std::string>> ended = EndedTasks(event.prompt)) {
         event.human = false;
-        event.ended_tasks = EndedTasks(event.prompt);
+        event.ended_tasks = std::move(*ended);
       }
       break;
     case EventKind::kToolBegin:

@@ -198,4 +198,16 @@ ToolCall ReadCall(std::span<const KnownTool> table, const Payload& payload,
   return call;
 }
 
+bool IsCall(EventKind kind) {
+  return kind == EventKind::kToolBegin || kind == EventKind::kToolEnd;
+}
+
+bool InputFlag(const Payload& payload, std::string_view name) {
+  for (std::string_view input : {"tool_input", "toolArgs"})
+    if (const std::optional<Json> object = payload.Get(input))
+      if (const std::optional<Json> flag = object->Get(name))
+        return flag->Bool().value_or(false);
+  return false;
+}
+
 }  // namespace belay

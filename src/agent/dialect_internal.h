@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/event.h"
 #include "agent/json.h"
@@ -69,9 +70,16 @@ ToolCall MakeCall(std::span<const KnownTool> table, std::string name,
 // The fingerprint alone.
 std::string FingerprintOf(std::string_view name, const std::optional<Json>& input);
 
-// Puts the paths that a patch in Codex's format names into the call: it writes these
-// and nothing else. One that is not understood leaves the call as it is.
-void TakePatch(ToolCall& call, std::string_view patch, std::string_view cwd);
+// Every path that a patch in Codex's format names; more than that is harmless, one less
+// is not. Nothing when the text is no such patch, or one is not a path.
+std::optional<std::vector<std::string>> PatchPaths(std::string_view patch);
+// The same into a call whose input holds a patch: it writes these and nothing else.
+// What is not understood leaves the call as it is.
+void TakePatch(ToolCall& call, const std::optional<Json>& input, std::string_view cwd);
+
+// Claude Code and Qwen Code tell the agent by a "prompt" what became of a task in the
+// background. What such a prompt says has ended; nothing when a person wrote it.
+std::optional<std::vector<std::string>> EndedTasks(std::string_view prompt);
 
 // What most payloads have in common, under the names that any of them uses: who, where,
 // which event (`given` when the payload does not say), and what that event tells. Not
@@ -81,10 +89,21 @@ HookEvent ReadCommon(AgentKind agent, std::span<const KnownEvent> events,
 // The call of a payload that has its name, input and id at the top.
 ToolCall ReadCall(std::span<const KnownTool> table, const Payload& payload,
                   std::string_view cwd);
+bool IsCall(EventKind kind);  // a beginning or an end
+// A member of a call's input that is true.
+bool InputFlag(const Payload& payload, std::string_view name);
 
 // --- the agents ----------------------------------------------------------------------
 
 HookEvent ParseClaude(const Payload& payload, std::string_view given);
+HookEvent ParseCodex(const Payload& payload, std::string_view given);
+HookEvent ParseOpencode(const Payload& payload, std::string_view given);
+HookEvent ParseGemini(const Payload& payload, std::string_view given);
+HookEvent ParseQwen(const Payload& payload, std::string_view given);
+HookEvent ParseCopilot(const Payload& payload, std::string_view given);
+HookEvent ParseReasonix(const Payload& payload, std::string_view given);
+HookEvent ParseCline(const Payload& payload, std::string_view given);
+HookEvent ParseCrush(const Payload& payload, std::string_view given);
 HookEvent ParseGeneric(const Payload& payload, std::string_view given);
 
 }  // namespace belay

@@ -15,7 +15,23 @@ Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
   switch (agent) {
     case AgentKind::kClaude:
       return ParseClaude(fields, event);
-    default:
+    case AgentKind::kCodex:
+      return ParseCodex(fields, event);
+    case AgentKind::kOpencode:
+      return ParseOpencode(fields, event);
+    case AgentKind::kGemini:
+      return ParseGemini(fields, event);
+    case AgentKind::kQwen:
+      return ParseQwen(fields, event);
+    case AgentKind::kCopilot:
+      return ParseCopilot(fields, event);
+    case AgentKind::kReasonix:
+      return ParseReasonix(fields, event);
+    case AgentKind::kCline:
+      return ParseCline(fields, event);
+    case AgentKind::kCrush:
+      return ParseCrush(fields, event);
+    case AgentKind::kGeneric:
       break;
   }
   return ParseGeneric(fields, event);

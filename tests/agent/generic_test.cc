@@ -167,5 +167,20 @@ TEST(Agents, HaveNamesThatLeadBack) {
   EXPECT_EQ(AgentNamed(""), std::nullopt);
 }
 
+// docs/hooks.md has the table.
+TEST(Agents, HaveTheTraitsThatWereSeenInRuns) {
+  std::string serial, context, blocked;
+  for (AgentKind agent : kAllAgents) {
+    const AgentTraits traits = TraitsOf(agent);
+    const std::string name = std::string(AgentName(agent)) + " ";
+    if (traits.serial_calls) serial += name;
+    if (traits.output_is_context) context += name;
+    if (traits.prompts_can_be_blocked) blocked += name;
+  }
+  EXPECT_EQ(serial, "claude gemini qwen reasonix crush ");
+  EXPECT_EQ(context, "claude codex qwen ");
+  EXPECT_EQ(blocked, "claude codex gemini ");
+}
+
 }  // namespace
 }  // namespace belay::test
