@@ -8,7 +8,7 @@ CLAUDE_KINDS = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse":
 
 class Claude(SnakeCaseAgent):
     name = "claude"
-    has_subagents = True
+    cannot = ("wait",)  # a subagent in the foreground
     kinds = CLAUDE_KINDS
     settings = (".claude/settings.json",)
 
@@ -47,3 +47,92 @@ class Claude(SnakeCaseAgent):
         return {"name": "Agent", "args": {
             "description": "delegated", "prompt": action["prompt"],
             "subagent_type": "general-purpose", "run_in_background": False}}
+
+
+class Codex(SnakeCaseAgent):
+    name = "codex"
+    cannot = ()
+    kinds = {key: kind for key, kind in CLAUDE_KINDS.items() if key != "PostToolUseFailure"}
+    settings = (".codex/hooks.json", ".codex/config.toml")
+    config = """\
+# Settings of somebody who used Codex before.
+model = "gpt-5.5"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+
+[analytics]
+enabled = false
+
+[feedback]
+enabled = false
+
+[features]
+multi_agent_v2 = true
+
+[projects."{project}"]
+trust_level = "trusted"
+"""
+
+    def prepare(self):
+        world = self.world
+        world.write(".codex/config.toml",
+                    self.config.format(url=world.url, project=world.project))
+        events = [*self.kinds, "PermissionRequest", "PreCompact", "PostCompact",
+                  "SubagentStart", "SubagentStop", "Interrupt"]
+        world.write(".codex/hooks.json", {"hooks": nested_hooks(events, self.recorder(), 60)})
+
+    def environment(self):
+        return {"CODEX_HOME": str(self.world.home / ".codex"), "SCRIPTED_KEY": "test-key",
+                "RUST_LOG": "error"}
+
+    def arguments(self, prompt):
+        resume = ["resume", self.session] if self.session else []
+        return ["exec", *resume, "--dangerously-bypass-hook-trust", prompt]
+
+    def read(self, action):
+        return self.shell({"command": f"cat {action['path']}"})
+
+    def write(self, action):
+        lines = "".join(f"+{line}\n" for line in action["text"].splitlines())
+        return self._patch(f"*** Add File: {action['path']}\n{lines}")
+
+    def edit(self, action):
+        return self._patch(f"*** Update File: {action['path']}\n@@\n"
+                           f"-{action['old']}\n+{action['new']}\n")
+
+    @staticmethod
+    def _patch(text):
+        return {"name": "apply_patch", "input": f"*** Begin Patch\n{text}*** End Patch\n"}
+
+    def shell(self, action):
+        return {"name": "exec_command", "args": {"cmd": action["command"]}}
+
+    def subagent(self, action):
+        return {"name": "spawn_agent", "namespace": "collaboration", "args": {
+            "task_name": "delegated", "message": action["prompt"], "fork_turns": "none"}}
+
+    def wait(self, _):
+        return {"name": "wait_agent", "namespace": "collaboration", "args": {}}
+
+    def hook_tool(self, action):
+        call = self.call(action)
+        if call["name"] == "exec_command":
+            return "Bash"
+        return call.get("namespace", "") + call["name"]
+
+    def concerns(self, event, action):
+        call = self.call(action)
+        if "namespace" in call:
+            return event.arguments == call["args"]
+        told = call["input"] if "input" in call else call["args"].get("cmd")
+        return (event.arguments or {}).get("command") == told

@@ -101,6 +101,8 @@ def _call_item(call):
             "call_id": call["id"], "name": call["name"]}
     if "input" in call:
         return dict(made, type="custom_tool_call", input=call["input"])
+    if "namespace" in call:
+        made["namespace"] = call["namespace"]
     return dict(made, type="function_call", arguments=_arguments(call))
 
 

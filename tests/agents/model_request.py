@@ -66,7 +66,7 @@ def text_of(content):
     if isinstance(content, list):
         return "\n".join(filter(None, map(text_of, content)))
     if isinstance(content, dict):
-        for key in ("text", "content", "output"):
+        for key in ("text", "content", "output", "encrypted_content"):
             if key in content:
                 return text_of(content[key])
     return ""
@@ -128,6 +128,8 @@ def _responses_item(item):
         role = item.get("role", "user")
         role = "system" if role == "developer" else role
         return message(role, text_of(item.get("content")))
+    if kind == "agent_message":  # what one of Codex's agents tells another
+        return message("user", text_of(item.get("content")))
     if kind in ("function_call", "custom_tool_call"):
         args = _arguments(item.get("arguments")) if kind == "function_call" else item.get("input")
         return message("assistant", calls=[

@@ -17,7 +17,8 @@ offer every tool its steps call (or its `tools`, where given), and none of whose
 contains one of `unless`; all else gets `side`. A conversation that goes on after the last
 step gets the last step again if it calls nothing, else `side`.
 
-A call has `args` (an object) or `input` (a string: a custom tool of the Responses API).
+A call has `args` (an object) or `input` (a string: a custom tool of the Responses API), and
+there, if the tool is in one, a `namespace`.
 """
 import dataclasses
 import itertools

@@ -11,9 +11,9 @@ import run_sandbox
 import run_story
 import run_tree
 from agent import FAILED, POST, PRE, PROMPT, START, World
-from agents_claude import Claude
+from agents_claude import Claude, Codex
 
-ALL = {kind.name: kind for kind in (Claude,)}
+ALL = {kind.name: kind for kind in (Claude, Codex)}
 CANNOT = {
     "crush": "its npm package fetches the program from another host than the registry",
 }
@@ -57,14 +57,14 @@ class Run:
 
     def check_trees(self, turn, before):
         """That the agent did what it was told; the tree it should have left."""
-        expected = run_story.without_git(before)
+        expected = [run_story.without_git(before)]
         for at, step in enumerate(run_story.steps_of(turn, self.agent)):
             seen = run_story.without_git(self.trees.get((turn["name"], at), {}))
-            self.check(f"{turn['name']}: the tree before step {at}",
-                       run_tree.differences(seen, expected))
+            wrong = [run_tree.differences(seen, tree) for tree in expected]
+            self.check(f"{turn['name']}: the tree before step {at}", min(wrong, key=len))
             for action in step["actions"]:
-                expected = run_story.apply(expected, action)
-        return expected
+                expected = run_story.applied(expected, action, self.agent)
+        return expected[-1]
 
     def check_events(self, turn, events):
         name = turn["name"]

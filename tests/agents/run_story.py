@@ -43,6 +43,11 @@ def subagent(prompt):
     return {"do": "subagent", "prompt": prompt}
 
 
+def wait():
+    """For a subagent that runs beside its parent."""
+    return {"do": "wait"}
+
+
 CLEAN_UP = shell(
     "rm doomed.txt && echo overwritten > src/b.txt && mkdir out && echo x > out/gen.txt"
     " && chmod 644 tool.sh",
@@ -67,6 +72,7 @@ TURNS = [
         {"text": "Turn 2 complete.", "actions": []}]},
     {"name": "turn 3", "prompt": "turn 3: delegate, then commit", "steps": [
         {"text": "Delegating.", "actions": [subagent(SUB_PROMPT)]},
+        {"text": "Waiting.", "actions": [wait()]},
         {"text": "Committing.", "actions": [COMMIT]},
         {"text": "Turn 3 complete.", "actions": []}]},
 ]
@@ -126,6 +132,16 @@ def _shell_effect(tree, path, mode, text):
         entry["text"] = text
 
 
+def applied(trees, action, agent):
+    """All trees there may be after an action, when before it there was one of `trees`. What
+    a subagent beside its parent does may come at any time until it was waited for."""
+    after = [apply(tree, action) for tree in trees]
+    beside = action["do"] == "subagent" and "wait" not in agent.cannot
+    if action["do"] == "wait":
+        after = after[-1:]
+    return trees + after if beside else after
+
+
 def without_git(tree):
     return {path: entry for path, entry in tree.items() if path != run_tree.GIT}
 
@@ -134,7 +150,7 @@ def steps_of(turn, agent):
     """The steps of a turn that this agent can do: without a subagent where it has none."""
     made = []
     for step in turn["steps"]:
-        actions = [a for a in step["actions"] if a["do"] != "subagent" or agent.has_subagents]
+        actions = [a for a in step["actions"] if a["do"] not in agent.cannot]
         if actions or not step["actions"]:
             made.append(dict(step, actions=actions))
     return made
@@ -143,7 +159,7 @@ def steps_of(turn, agent):
 def script_for(agent):
     """The story in the words of an agent, for the model server."""
     rules = []
-    for turn in [*TURNS, *([SUB] if agent.has_subagents else [])]:
+    for turn in [*TURNS, *([] if "subagent" in agent.cannot else [SUB])]:
         steps = [{"text": step["text"], "calls": [agent.call(a) for a in step["actions"]]}
                  for step in steps_of(turn, agent)]
         rules.append({"name": turn["name"], "prompt": turn["prompt"], "steps": steps,
