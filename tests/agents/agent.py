@@ -51,7 +51,7 @@ class Event:
 
 class Agent:
     name = ""
-    cannot = ("subagent", "wait")  # actions of the story
+    cannot = ("subagent", "wait", "finish")  # actions of the story
     side_words = []  # texts in requests that are not for the story
     kinds = {}  # event name: kind
     settings = ()  # files below HOME that `belay install` may change

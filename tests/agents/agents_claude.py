@@ -8,7 +8,7 @@ CLAUDE_KINDS = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse":
 
 class Claude(SnakeCaseAgent):
     name = "claude"
-    cannot = ("wait",)  # a subagent in the foreground
+    cannot = ("wait", "finish")
     kinds = CLAUDE_KINDS
     settings = (".claude/settings.json",)
 
@@ -51,7 +51,7 @@ class Claude(SnakeCaseAgent):
 
 class Codex(SnakeCaseAgent):
     name = "codex"
-    cannot = ()
+    cannot = ("finish",)
     kinds = {key: kind for key, kind in CLAUDE_KINDS.items() if key != "PostToolUseFailure"}
     settings = (".codex/hooks.json", ".codex/config.toml")
     config = """\

@@ -12,8 +12,11 @@ import run_story
 import run_tree
 from agent import FAILED, POST, PRE, PROMPT, START, World
 from agents_claude import Claude, Codex
+from agents_gemini import Gemini, Qwen
+from agents_others import Reasonix
 
-ALL = {kind.name: kind for kind in (Claude, Codex)}
+ALL = {kind.name: kind for kind in (
+    Claude, Codex, Gemini, Qwen, Reasonix)}
 CANNOT = {
     "crush": "its npm package fetches the program from another host than the registry",
 }

@@ -12,7 +12,7 @@ import run_tree
 
 GIT_IDENTITY = ["-c", "user.name=dev", "-c", "user.email=dev@example.com"]
 BEFORE = {
-    ".gitignore": (0o644, "ignored/\n"),
+    ".gitignore": (0o644, "ignored/\n.reasonix/\n"),
     "a.txt": (0o644, "alpha original\n"),
     "doomed.txt": (0o600, "keep me\n"),
     "src/b.txt": (0o644, "line one\nline two\nline three\n"),
@@ -48,6 +48,11 @@ def wait():
     return {"do": "wait"}
 
 
+def finish():
+    """For a subagent that ends by calling a tool."""
+    return {"do": "finish"}
+
+
 CLEAN_UP = shell(
     "rm doomed.txt && echo overwritten > src/b.txt && mkdir out && echo x > out/gen.txt"
     " && chmod 644 tool.sh",
@@ -78,7 +83,7 @@ TURNS = [
 ]
 SUB = {"name": "sub", "prompt": SUB_PROMPT, "steps": [
     {"text": "Writing.", "actions": [write("sub.txt", "written by a subagent\n")]},
-    {"text": "Sub task complete.", "actions": []}]}
+    {"text": "Sub task complete.", "actions": [finish()]}]}
 
 
 def make_project(directory):
@@ -143,7 +148,9 @@ def applied(trees, action, agent):
 
 
 def without_git(tree):
-    return {path: entry for path, entry in tree.items() if path != run_tree.GIT}
+    """Without what agents keep in a project for themselves, too."""
+    return {path: entry for path, entry in tree.items()
+            if path.split("/")[0] not in (run_tree.GIT, ".reasonix")}
 
 
 def steps_of(turn, agent):
@@ -151,7 +158,7 @@ def steps_of(turn, agent):
     made = []
     for step in turn["steps"]:
         actions = [a for a in step["actions"] if a["do"] not in agent.cannot]
-        if actions or not step["actions"]:
+        if actions or step is turn["steps"][-1]:
             made.append(dict(step, actions=actions))
     return made
 

@@ -1,0 +1,100 @@
+"""Gemini CLI and Qwen Code, which grew out of it."""
+from agent import (END, POST, PRE, PROMPT, START, STOP, SnakeCaseAgent, nested_hooks)
+from agents_claude import CLAUDE_KINDS
+
+
+class Gemini(SnakeCaseAgent):
+    name = "gemini"
+    cannot = ("wait",)
+    kinds = {"SessionStart": START, "BeforeAgent": PROMPT, "BeforeTool": PRE, "AfterTool": POST,
+             "AfterAgent": STOP, "SessionEnd": END}
+    settings = (".gemini/settings.json",)
+
+    def prepare(self):
+        events = [*self.kinds, "PreCompress", "Notification"]
+        self.world.write(".gemini/settings.json", {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+            "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
+            "hooks": nested_hooks(events, self.recorder(), 60000, ("BeforeTool", "AfterTool"),
+                                  name="recorder")})
+
+    def environment(self):
+        return {"GEMINI_API_KEY": "test-key", "GOOGLE_GEMINI_BASE_URL": self.world.url,
+                "GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_TELEMETRY_ENABLED": "false",
+                "GEMINI_SANDBOX": "false", "GEMINI_CLI_NO_RELAUNCH": "true"}
+
+    def arguments(self, prompt):
+        resume = ["-r", self.session] if self.session else []
+        return [*resume, "-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", prompt]
+
+    def read(self, action):
+        return {"name": "read_file", "args": {"file_path": self.path(action["path"])}}
+
+    def write(self, action):
+        return {"name": "write_file", "args": {"file_path": self.path(action["path"]),
+                                               "content": action["text"]}}
+
+    def edit(self, action):
+        return {"name": "replace", "args": {
+            "file_path": self.path(action["path"]), "instruction": "edit it",
+            "old_string": action["old"], "new_string": action["new"]}}
+
+    def shell(self, action):
+        return {"name": "run_shell_command", "args": {"command": action["command"],
+                                                      "description": "Run a command"}}
+
+    def subagent(self, action):
+        return {"name": "invoke_agent", "args": {"agent_name": "generalist",
+                                                 "prompt": action["prompt"]}}
+
+    def finish(self, _):
+        return {"name": "complete_task", "args": {"result": {"response": "Sub task complete."}}}
+
+
+class Qwen(SnakeCaseAgent):
+    name = "qwen"
+    cannot = ("wait", "finish")
+    kinds = CLAUDE_KINDS
+    settings = (".qwen/settings.json",)
+
+    def prepare(self):
+        events = [*self.kinds, "PreCompact", "SubagentStart", "SubagentStop", "Notification"]
+        self.world.write(".qwen/settings.json", {
+            "security": {"auth": {"selectedType": "openai"}},
+            "general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False},
+            "telemetry": {"enabled": False},
+            "hooks": nested_hooks(events, self.recorder(), 60,
+                                  ("PreToolUse", "PostToolUse", "PostToolUseFailure"),
+                                  name="recorder")})
+
+    def environment(self):
+        return {"OPENAI_BASE_URL": self.world.url + "/v1", "OPENAI_API_KEY": "test-key",
+                "OPENAI_MODEL": "scripted", "QWEN_TELEMETRY_ENABLED": "false",
+                "QWEN_SANDBOX": "false", "QWEN_CODE_NO_RELAUNCH": "true"}
+
+    def arguments(self, prompt):
+        resume = ["-r", self.session] if self.session else []
+        return [*resume, "--approval-mode", "yolo", "-p", prompt]
+
+    def read(self, action):
+        return {"name": "read_file", "args": {"file_path": self.path(action["path"])}}
+
+    def write(self, action):
+        return {"name": "write_file", "args": {"file_path": self.path(action["path"]),
+                                               "content": action["text"]}}
+
+    def edit(self, action):
+        return {"name": "edit", "args": {
+            "file_path": self.path(action["path"]), "old_string": action["old"],
+            "new_string": action["new"]}}
+
+    def shell(self, action):
+        return {"name": "run_shell_command", "args": {
+            "command": action["command"], "description": "Run a command",
+            "is_background": False}}
+
+    def subagent(self, action):
+        return {"name": "agent", "args": {
+            "description": "delegated", "prompt": action["prompt"],
+            "subagent_type": "general-purpose", "run_in_background": False}}
