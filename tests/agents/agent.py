@@ -6,6 +6,7 @@ README says which.
 import json
 import os
 import pathlib
+import time
 
 HOOK = pathlib.Path(__file__).resolve().parent / "hook"
 # What the events of all agents come down to.
@@ -95,6 +96,9 @@ class Agent:
     def is_subagent(self, event):
         return False
 
+    def settle(self):
+        """Called when the model is asked, before it answers: waits for what still goes on."""
+
     # --- common -------------------------------------------------------------------------
 
     def recorder(self, event=""):
@@ -141,6 +145,13 @@ class SnakeCaseAgent(Agent):
         event.tool, event.call = payload.get("tool_name"), payload.get("tool_use_id")
         event.arguments = payload.get("tool_input")
         return event
+
+
+def wait_until(done, seconds=20):
+    """Looks again until it is so; for what another process does and tells nobody."""
+    deadline = time.monotonic() + seconds
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def nested_hooks(events, command, timeout, matched=(), **more):

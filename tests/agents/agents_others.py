@@ -1,12 +1,12 @@
 """Reasonix, Copilot CLI, opencode and Cline: each with a dialect of its own."""
 import json
 
-from agent import END, OTHER, POST, PRE, PROMPT, START, STOP, Agent
+from agent import END, OTHER, POST, PRE, PROMPT, START, STOP, Agent, wait_until
 
 
 class Reasonix(Agent):
     name = "reasonix"
-    cannot = ("finish",)
+    cannot = ("wait", "finish")
     kinds = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse": PRE,
              "PostToolUse": POST, "Stop": STOP, "SessionEnd": END}
     settings = (".reasonix/settings.json",)
@@ -64,8 +64,11 @@ models = ["scripted"]
                 "description": "delegated", "prompt": action["prompt"],
                 "run_in_background": True}}}
 
-    def wait(self, _):
-        return {"name": "job_output", "args": {"job_id": "task-1", "wait": True}}
+    def settle(self):
+        """While a subagent runs, most calls of its parent are refused, the one that would
+        wait for it too."""
+        tasks = list(self.world.project.glob(".reasonix/tasks/*/snapshot.json"))
+        wait_until(lambda: all('"runtime_state":"exited"' in task.read_text() for task in tasks))
 
     def hook_tool(self, action):
         """Hooks see what is called through the proxy, not the proxy."""

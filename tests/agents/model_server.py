@@ -20,7 +20,7 @@ import model_request
 
 class ModelServer:
     """`script`: a Script. `log`: a text file, or None. `on_request`: called with each log
-    entry before the answer goes out, one at a time: while it runs the agent waits."""
+    entry before the answer goes out; while it runs the agent waits, others do not."""
 
     def __init__(self, script, log=None, on_request=None, port=0):
         self.script, self.log, self.on_request = script, log, on_request
@@ -66,8 +66,8 @@ class ModelServer:
             if self.log:
                 self.log.write(json.dumps(entry, ensure_ascii=False) + "\n")
                 self.log.flush()
-            if self.on_request:
-                self.on_request(entry)
+        if self.on_request:
+            self.on_request(entry)
         return request, choice
 
 

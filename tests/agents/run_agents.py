@@ -33,6 +33,8 @@ class Run:
 
     def on_request(self, entry):
         if entry.get("rule"):
+            if entry["rule"] != run_story.SUB["name"]:
+                self.agent.settle()
             key = (entry["rule"], entry["step"])
             self.trees.setdefault(key, run_tree.record(self.agent.world.project))
 
