@@ -57,6 +57,9 @@ class Agent:
     kinds = {}  # event name: kind
     settings = ()  # files below HOME that `belay install` may change
     pre_for_reads = True  # hooks are called for tools that only read
+    resumes = True  # a session goes on over all turns
+    says_prompt = True  # hooks hear what the prompt is
+    starts = True  # hooks hear of a start when a session is resumed, too
     timeout = 240
 
     def __init__(self, pin, node, world):

@@ -1,7 +1,7 @@
 """Reasonix, Copilot CLI, opencode and Cline: each with a dialect of its own."""
 import json
 
-from agent import END, OTHER, POST, PRE, PROMPT, START, STOP, Agent, wait_until
+from agent import END, FAILED, POST, PRE, PROMPT, START, STOP, Agent, wait_until
 
 
 class Reasonix(Agent):
@@ -78,3 +78,57 @@ models = ["scripted"]
         if action["do"] == "subagent":
             return event.arguments == self.call(action)["args"]["arguments"]
         return super().concerns(event, action)
+
+
+class Copilot(Agent):
+    name = "copilot"
+    cannot = ("wait", "finish")
+    kinds = {"sessionStart": START, "userPromptSubmitted": PROMPT, "preToolUse": PRE,
+             "postToolUse": POST, "postToolUseFailure": FAILED, "agentStop": STOP,
+             "sessionEnd": END}
+    settings = (".copilot/hooks/belay.json",)
+
+    def prepare(self):
+        events = [*self.kinds, "subagentStart", "subagentStop", "preCompact", "errorOccurred"]
+        self.world.write(".copilot/hooks/recorder.json", {"version": 1, "hooks": {
+            event: [{"type": "command", "bash": self.recorder(event), "timeoutSec": 60}]
+            for event in events}})
+
+    def environment(self):
+        return {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": self.world.url + "/v1",
+                "COPILOT_PROVIDER_API_KEY": "test-key", "COPILOT_MODEL": "gpt-4.1",
+                "COPILOT_AUTO_UPDATE": "false", "COPILOT_ALLOW_ALL": "true"}
+
+    def arguments(self, prompt):
+        resume = ["--resume", self.session] if self.session else []
+        return [*resume, "--allow-all-tools", "--allow-all-paths", "-p", prompt]
+
+    def read_event(self, note):
+        payload = json.loads(note["stdin"])
+        event = self.make_event(note, note["argument"], payload)
+        event.session, event.prompt = payload.get("sessionId"), payload.get("prompt")
+        event.tool, event.arguments = payload.get("toolName"), payload.get("toolArgs")
+        return event
+
+    def is_subagent(self, event):
+        return "agentId" in event.payload
+
+    def read(self, action):
+        return {"name": "view", "args": {"path": self.path(action["path"])}}
+
+    def write(self, action):
+        return {"name": "create", "args": {"path": self.path(action["path"]),
+                                           "file_text": action["text"]}}
+
+    def edit(self, action):
+        return {"name": "edit", "args": {"path": self.path(action["path"]),
+                                         "old_str": action["old"], "new_str": action["new"]}}
+
+    def shell(self, action):
+        return {"name": "bash", "args": {"command": action["command"],
+                                         "description": "Run a command"}}
+
+    def subagent(self, action):
+        return {"name": "task", "args": {
+            "agent_type": "general-purpose", "name": "delegated", "description": "delegated",
+            "prompt": action["prompt"], "mode": "sync"}}
