@@ -67,6 +67,7 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
   }
   json.Key("on_disk").Bool(plan.on_disk);
   json.Key("git_copies").Bool(plan.git_copies);
+  json.Key("git_files").Uint(plan.git_files);
   json.Key("git_may_hold").Bool(plan.git_may_hold);
   auto list = [&](std::string_view key, const std::vector<std::string>& names) {
     json.Key(key).BeginArray();
@@ -136,14 +137,20 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
     term.Say("  where it was a symlink, its target stays in the checkpoints");
 }
 
-// "3 versions (14 KiB) of .env from 12 checkpoints"
+// "3 versions of .env (14 KiB) from 12 checkpoints"
 std::string WhatGoes(const PurgeRequest& request, const PurgePlan& plan) {
   if (request.session)
     return StrCat("session ", EscapeText(*request.session), " with ",
                   CountText(plan.checkpoints, "checkpoint"), " (", SizeText(plan.bytes),
                   ")");
-  return StrCat(CountText(plan.versions, "version"), " (", SizeText(plan.bytes),
-                ") of ", EscapeForDisplay(*request.path), " from ",
+  std::string what;
+  if (plan.versions > 0 || plan.git_files == 0)
+    what = StrCat(CountText(plan.versions, "version"), " of ",
+                  EscapeForDisplay(*request.path));
+  if (plan.git_files > 0)
+    what += StrCat(what.empty() ? "" : " and ", CountText(plan.git_files, "file"),
+                   " of copies of .git");
+  return StrCat(what, " (", SizeText(plan.bytes), ") from ",
                 CountText(plan.checkpoints, "checkpoint"));
 }
 

@@ -33,6 +33,12 @@ bool HoldsNoneOf(const Plan& plan) {
   });
 }
 
+// `.git`, or something in one.
+bool IsGits(std::string_view path) {
+  const std::string whole = StrCat("/", path, "/");
+  return whole.find("/.git/") != std::string::npos;
+}
+
 // Nothing had to be done, or nothing could be.
 ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
                      const Checkpoint& target, bool of_paths) {
@@ -117,6 +123,14 @@ ExitCode CmdRollback(CommandContext& ctx) {
   auto selected = SelectedPaths(ctx, root->path);
   if (!selected.ok())
     return ctx.term.FailUsage(selected.error().what, selected.error().hint);
+
+  for (const std::string& path : *selected)
+    if (IsGits(path))
+      return ctx.term.FailUsage(
+          StrCat(EscapeForDisplay(path),
+                 " is git's own, and a rollback of given paths leaves git alone"),
+          "without paths git goes back with the files: see --git in belay help "
+          "rollback");
 
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   request.plan.settings_unknown = !settings.complete;

@@ -75,8 +75,8 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
       done->operation->kind == OperationKind::kUndo && !done->operation->out_of_order;
   ctx.term.Say(StrCat(command == "undo" ? "took back " : "did again ", done->undone,
                       ": ",
-                      !done->plan.changes.empty() ? AffectedText(done->plan)
-                      : done->plan.kept.empty()   ? "the files were so already"
+                      !done->plan.moves_nothing() ? AffectedText(done->plan)
+                      : done->plan.kept.empty()   ? "all was so already"
                                                   : "nothing could be moved",
                       "; ",
                       can_redo ? "go forward again with `belay redo`"

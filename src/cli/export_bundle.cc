@@ -143,7 +143,6 @@ void WriteJson(const ExportReport& report, std::string_view file, JsonWriter& js
   json.EndArray().EndObject();
 }
 
-// ".env, config/key.pem and 3 more"
 std::string LeftOutText(const ExportReport& report, bool secrets) {
   std::vector<std::string> paths;
   for (const ExportedCheckpoint& one : report.checkpoints)
@@ -151,13 +150,7 @@ std::string LeftOutText(const ExportReport& report, bool secrets) {
       if ((path.why == Skip::kSecret) == secrets) paths.push_back(path.path);
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  constexpr size_t kShown = 5;
-  std::string text;
-  for (size_t i = 0; i < std::min(paths.size(), kShown); ++i)
-    text += StrCat(i == 0 ? "" : ", ", EscapeForDisplay(paths[i]));
-  if (paths.size() > kShown)
-    text += StrCat(" and ", std::to_string(paths.size() - kShown), " more");
-  return text;
+  return FirstPaths(paths);
 }
 
 void Tell(CommandContext& ctx, const ExportReport& report, std::string_view file,

@@ -50,18 +50,9 @@ Result<Place> FindPlace(CommandContext& ctx, const OpenedRoot& root) {
   return place;
 }
 
-std::string Names(const std::vector<std::string>& paths) {
-  constexpr size_t kShown = 5;
-  std::string text;
-  for (size_t i = 0; i < std::min(paths.size(), kShown); ++i)
-    text += StrCat(i == 0 ? "" : ", ", EscapeForDisplay(paths[i]));
-  if (paths.size() > kShown)
-    text += StrCat(" and ", std::to_string(paths.size() - kShown), " more");
-  return text;
-}
-
 void Tell(CommandContext& ctx, const Place& place, bool made,
-          const ExportedCommit& done, const std::vector<SkippedPath>& skipped) {
+          const ExportedCommit& done, const std::vector<SkippedPath>& skipped,
+          bool was_in_git) {
   if (made)
     ctx.term.Out(
         StrCat("made the bare repository ", EscapeForDisplay(place.dir.bytes()), "\n"));
@@ -76,7 +67,9 @@ void Tell(CommandContext& ctx, const Place& place, bool made,
     ctx.term.Note(StrCat("it has no parent: ", done.lost_parent.substr(0, 10),
                          ", where HEAD was, is not in this repository"));
   else if (done.parent.empty())
-    ctx.term.Note("it has no parent: HEAD was at no commit then, as far as is known");
+    ctx.term.Note(was_in_git ? "it has no parent: HEAD was at no commit then"
+                             : "it has no parent: the checkpoint knows of no git "
+                               "repository");
   std::map<std::string, std::vector<std::string>> by_why;
   for (const NotInCommit& one : done.tree.left_out) by_why[one.why].push_back(one.path);
   for (const auto& [why, text] :
@@ -86,18 +79,19 @@ void Tell(CommandContext& ctx, const Place& place, bool made,
            {"empty_directory", "git holds no empty directories: "},
            {"refused_by_git", "not in it, because git refuses such a symlink: "}})
     if (auto found = by_why.find(why); found != by_why.end())
-      ctx.term.Note(StrCat(text, Names(found->second)));
+      ctx.term.Note(StrCat(text, FirstPaths(found->second)));
   std::vector<std::string> not_held;
   for (const SkippedPath& path : skipped)
     if (!IsHeld(path.why))
       not_held.push_back(StrCat(path.path, " (", SkipName(path.why), ")"));
   if (!not_held.empty())
-    ctx.term.Note(StrCat("the checkpoint itself does not hold: ", Names(not_held)));
+    ctx.term.Note(
+        StrCat("the checkpoint itself does not hold: ", FirstPaths(not_held)));
   if (!done.tree.nested.empty())
     ctx.term.Note(
         StrCat("repositories of their own, whose files are ordinary files in "
                "the commit: ",
-               Names(done.tree.nested)));
+               FirstPaths(done.tree.nested)));
   if (!place.prefix.empty())
     ctx.term.Note(StrCat("it is about ", EscapeForDisplay(place.prefix),
                          "/ alone; the rest is as in the parent"));
@@ -198,7 +192,8 @@ ExitCode ExportGit(CommandContext& ctx) {
   }
   auto view = LoadState(root->store(), found->entry.checkpoint.state);
   Tell(ctx, *place, make, *done,
-       view.ok() ? view->Skipped() : std::vector<SkippedPath>());
+       view.ok() ? view->Skipped() : std::vector<SkippedPath>(),
+       view.ok() && !view->state.git.is_zero());
   return ExitCode::kOk;
 }
 

@@ -26,18 +26,14 @@ void Tell(CommandContext& ctx, const ImportedCommit& done, const std::string& pr
     ctx.term.Note(
         StrCat("only what is below ", EscapeForDisplay(prefix), "/ in the commit"));
   auto names = [&](auto include) {
-    constexpr size_t kShown = 5;
-    std::string text;
-    size_t count = 0;
+    std::vector<std::string> all;
     for (const SkippedPath& path : done.skipped) {
       if (!include(path)) continue;
-      if (++count > kShown) continue;
-      text += StrCat(count == 1 ? "" : ", ", EscapeForDisplay(path.path));
-      if (path.why != Skip::kSpecial) text += StrCat(" (", SkipName(path.why), ")");
+      all.push_back(path.path);
+      if (path.why != Skip::kSpecial)
+        all.back() += StrCat(" (", SkipName(path.why), ")");
     }
-    if (count > kShown)
-      text += StrCat(" and ", std::to_string(count - kShown), " more");
-    return text;
+    return FirstPaths(all);
   };
   auto is_submodule = [&](const SkippedPath& path) {
     return std::ranges::find(done.submodules, path.path) != done.submodules.end();

@@ -28,7 +28,7 @@ std::string WayOut(const KeptPath& kept, const std::string& ref) {
   const std::string path = EscapeForDisplay(kept.path), word = ShellWord(kept.path);
   if (kept.why == "nested_repository")
     return StrCat(
-        "  a repository that is new since stays whole; what the checkpoint has "
+        "  what became a repository since stays whole; what the checkpoint has "
         "of it can be had with: belay cat ",
         ref, " ", word, " >FILE (of a directory: belay ls ", ref, " ", word, ")");
   if (kept.why == "in_the_way")
@@ -85,7 +85,7 @@ std::string ReasonText(std::string_view why) {
       {"ignored_now", "ignored by today's rules"},
       {"ignored_then", "ignored by the rules of that time"},
       {"in_the_way", "in the way: something not covered is there"},
-      {"nested_repository", "a repository that is new since"},
+      {"nested_repository", "a repository now, and none at that checkpoint"},
       {"not_covered", "not covered"},
       {"not_empty", "not empty: something in it stays"},
       {"other_mount", "something else is mounted there"},
@@ -230,6 +230,15 @@ void WarnAbout(Terminal& term, const Outcome& outcome) {
 
 namespace {
 
+uint64_t FilesIn(const GitMove& move) {
+  uint64_t files = move.objects.size();
+  for (const PathChange& change : move.changes) {
+    const auto& side = change.after ? change.after : change.before;
+    files += side->kind != EntryKind::kDirectory ? 1 : 0;
+  }
+  return files;
+}
+
 void WriteGit(const std::vector<GitPlan>& plans, JsonWriter& json) {
   const GitPlan* top = nullptr;
   for (const GitPlan& plan : plans)
@@ -262,6 +271,10 @@ void WriteGit(const std::vector<GitPlan>& plans, JsonWriter& json) {
   };
   refs("safety_refs", moves ? top->safety_refs : std::vector<std::string>());
   refs("held_by", moves ? top->held_by : std::vector<std::string>());
+  // `.git` itself comes or goes; how many of git's own files change, and how.
+  json.Key("whole").Bool(moves && top->move.whole);
+  json.Key("files").Uint(moves ? FilesIn(top->move) : 0);
+  refs("notes", moves ? top->notes : std::vector<std::string>());
   json.Key("nested").BeginArray();
   for (const GitPlan& plan : plans) {
     if (plan.path.empty() || plan.move.changes.empty()) continue;
@@ -269,6 +282,9 @@ void WriteGit(const std::vector<GitPlan>& plans, JsonWriter& json) {
     json.Key("path").PathValue(plan.path);
     text("from", plan.from);
     text("to", plan.to);
+    json.Key("whole").Bool(plan.move.whole);
+    json.Key("files").Uint(FilesIn(plan.move));
+    refs("notes", plan.notes);
     json.EndObject();
   }
   json.EndArray();

@@ -2,6 +2,16 @@
 
 namespace belay {
 
+std::string FirstPaths(const std::vector<std::string>& paths) {
+  constexpr size_t kShown = 5;
+  std::string text;
+  for (size_t i = 0; i < paths.size() && i < kShown; ++i)
+    text += StrCat(i == 0 ? "" : ", ", EscapeForDisplay(paths[i]));
+  if (paths.size() > kShown)
+    text += StrCat(" and ", std::to_string(paths.size() - kShown), " more");
+  return text;
+}
+
 std::string Scrub(std::string_view text) {
   std::string out;
   for (;;) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/escape.h"
 
@@ -15,6 +16,9 @@ std::string StrCat(const Parts&... parts) {
   (out.append(std::string_view(parts)), ...);
   return out;
 }
+
+// ".env, config/key.pem and 3 more": the first five, made safe for a terminal.
+std::string FirstPaths(const std::vector<std::string>& paths);
 
 // Makes composed text safe for a terminal: what EscapeForDisplay would escape is
 // escaped, except the backslash, which names escaped earlier already hold.

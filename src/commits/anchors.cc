@@ -53,12 +53,8 @@ std::set<std::string> AnchoredBy(Fs& fs, const GitRepository& repository,
     if (!git.ok()) return ids;
     auto text = git->Run(
         {"for-each-ref", "--format=%(refname:lstrip=3)", std::string(kAnchorRefs)});
-    for (std::string_view rest = text.ok() ? *text : std::string_view();
-         !rest.empty();) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      ids.emplace(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    if (text.ok())
+      for (std::string& id : GitLines(*text)) ids.insert(std::move(id));
     return ids;
   }
   if (auto dir = fs.OpenDir(common.Join(RelPath::Literal("refs/belay/checkpoints")));
@@ -102,15 +98,12 @@ Result<std::vector<Anchor>> ListAnchors(GitRunner& git, const StoreId& store) {
                   .parent = fields[3].substr(0, fields[3].find(' ')),
                   .patterns = {}};
     std::string of_store, of_checkpoint;
-    for (std::string_view lines = fields[4]; !lines.empty();) {
-      const size_t end = std::min(lines.find('\n'), lines.size());
-      const std::string_view line = lines.substr(0, end);
+    for (const std::string& line : GitLines(fields[4])) {
       if (line.starts_with(kOfStore)) of_store = line.substr(kOfStore.size());
       if (line.starts_with(kOfCheckpoint))
         of_checkpoint = line.substr(kOfCheckpoint.size());
       if (line.starts_with(kOfPatterns))
         anchor.patterns = line.substr(kOfPatterns.size());
-      lines.remove_prefix(std::min(end + 1, lines.size()));
     }
     // Whatever else is there is somebody else's.
     if (of_store == store.text() && of_checkpoint == anchor.id)

@@ -21,16 +21,6 @@ std::string Shown(std::string_view ref) {
                                                      : ref);
 }
 
-std::vector<std::string> Lines(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    out.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
-
 GitRepository BareAt(const AbsPath& dir) {
   return {.work_tree = dir,
           .git_dir = dir,
@@ -70,12 +60,12 @@ Status CheckFree(GitRunner& git, const std::string& ref) {
   BELAY_TRY(std::string below,
             git.Run({"for-each-ref", "--count=1", "--format=%(refname)", ref + "/"}));
   if (!below.empty())
-    return BadName(Shown(ref), "cannot be made: " + Shown(Lines(below).front()) +
+    return BadName(Shown(ref), "cannot be made: " + Shown(GitLines(below).front()) +
                                    " is there, and git holds only one of them")
         .WithHint("give another name");
   // A branch without a commit that somebody stands on: their HEAD would move.
   BELAY_TRY(std::string trees, git.Run({"worktree", "list", "--porcelain"}));
-  for (const std::string& line : Lines(trees))
+  for (const std::string& line : GitLines(trees))
     if (line == "branch " + ref)
       return Error(Errc::kRefused,
                    Shown(ref) +
@@ -129,7 +119,11 @@ Result<std::string> RefFromName(std::string_view name) {
       name == "@" || ref == kBranches || ref.find('/', 5) == std::string::npos)
     return BadName(name, "is no name for a branch or ref")
         .WithHint(
-            "letters, digits, - and / are fine; no blanks, no .. and no ~ ^ : ? * [");
+            name.starts_with("refs/") && ref.find('/', 5) == std::string::npos
+                ? "a ref is called refs/KIND/NAME, such as refs/tags/NAME; a branch by "
+                  "its name alone"
+                : "letters, digits, - and / are fine; no blanks, no .. and no ~ ^ : ? "
+                  "* [");
   for (const std::string_view own : {"refs/belay/", "refs/replace/", "refs/bisect/",
                                      "refs/rewritten/", "refs/worktree/"})
     if (ref.starts_with(own))
@@ -165,11 +159,16 @@ Result<GitRepository> MakeBareRepository(Fs& fs, const AbsPath& dir,
   GitRepository repository = BareAt(dir);
   const AskGitOptions options = PatientGit(places);
   BELAY_TRY(GitRunner git, GitRunner::Find(fs, repository, options));
-  BELAY_TRY(Fd parent, fs.OpenDir(dir.parent()));
+  auto parent = fs.OpenDir(dir.parent());
+  if (!parent.ok() && parent.error().code == Errc::kNotFound)
+    return Error(Errc::kNotFound,
+                 "there is no directory " + EscapeForDisplay(dir.parent().bytes()))
+        .WithHint("make it first; the repository itself is made in it");
+  if (!parent.ok()) return std::move(parent).error();
   BELAY_TRY(
       Name name,
       Name::Parse(std::string_view(dir.bytes()).substr(dir.bytes().rfind('/') + 1)));
-  Status made = fs.MakeDir(parent, name, 0777);
+  Status made = fs.MakeDir(*parent, name, 0777);
   if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
   const bool ours = made.ok();
   BELAY_TRY(Fd opened, fs.OpenDir(dir));
@@ -180,7 +179,7 @@ Result<GitRepository> MakeBareRepository(Fs& fs, const AbsPath& dir,
   auto run = git.Run(
       {"init", "--quiet", "--bare", "--template=", "--initial-branch=" + branch});
   if (!run.ok()) {
-    if (ours) (void)fs.RemoveDir(parent, name);
+    if (ours) (void)fs.RemoveDir(*parent, name);
     return std::move(run).error();
   }
   return repository;

@@ -127,7 +127,10 @@ Status Importer::Resolve() {
   if (revision.empty() ||
       revision.find_first_of(std::string("\n\0", 2)) != std::string::npos)
     return Error(Errc::kInvalid, "'" + shown + "' is no revision");
-  BELAY_TRY(auto commit, Find(*git_, revision + "^{commit}", "commit"));
+  // Of a commit that is looked for by its message, all that follows is the message.
+  BELAY_TRY(auto commit,
+            Find(*git_, revision.starts_with(":/") ? revision : revision + "^{commit}",
+                 "commit"));
   if (!commit)
     return Error(Errc::kNotFound, "'" + shown + "' is no commit of this repository")
         .WithHint("see them with: git log --oneline --all");
@@ -440,7 +443,8 @@ Status Importer::Leave(BatchWriter& writer) {
     if (dir.tree.entries[i].name == dir.tree.entries[i - 1].name)
       return Error(Errc::kRefused,
                    "the commit holds " +
-                       EscapeForDisplay(dir.path + "/" + dir.tree.entries[i].name) +
+                       EscapeForDisplay((dir.path.empty() ? "" : dir.path + "/") +
+                                        dir.tree.entries[i].name) +
                        " twice")
           .WithHint("nothing was imported");
   BELAY_TRY(ObjectId id, writer.PutTree(dir.tree, dir.before ? *dir.before : Tree()));

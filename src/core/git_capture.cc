@@ -233,33 +233,47 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     out.elsewhere = repository.common_dir.bytes();
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
-  IndexEntries index;
-  std::string shared;
   std::vector<NamedEntry> named;
+  std::vector<GitKept> older_shared;
+  bool older = false;  // the index is kept as it was before
+  std::string shared;  // what the one that is kept names
   // Of one that reaches above the root nothing is put back: the rest of it is not here.
   if (look.index && !above) {
     const ObjectId known =
         before != nullptr && before->index ? before->index->id : ObjectId();
     BELAY_TRY(Bytes bytes,
               ReadGitFile(fs, repository.git_dir, look.index->name, kMaxIndex));
-    auto entries = ReadIndexEntries(bytes, repository.hash, &named);
-    const bool readable = entries.ok();
-    if (!readable) {
-      named.clear();
-      out.trouble = "its index " + entries.error().what;
-    } else {
+    auto read = [&](const std::string& name) {
+      return ReadGitFile(fs, repository.git_dir, name, kMaxIndex);
+    };
+    auto entries = ReadWholeIndex(bytes, repository.hash, &named, read);
+    if (entries.ok()) {
       out.index_digest = entries->digest;
       shared = entries->shared;
-      index = std::move(*entries);
+    } else {
+      named.clear();
+      // What is damaged is kept as it is, so that another can take its place and an
+      // undo brings it again; the scan has said so. A newer kind is not ours to judge.
+      if (entries.error().code == Errc::kCorrupt)
+        out.index_digest = DigestOfDamagedIndex(bytes);
+      else
+        out.trouble = "its index " + entries.error().what;
     }
-    bool same = before != nullptr && before->index && readable &&
-                before->index_digest == out.index_digest &&
-                !BELAY_MUTANT("git-index-always-anew");
-    if (same) {
-      BELAY_TRY(same, sink.HasContent(known));
+    older = before != nullptr && before->index && out.trouble.empty() &&
+            before->index_digest == out.index_digest &&
+            !BELAY_MUTANT("git-index-always-anew");
+    if (older) {
+      BELAY_TRY(older, sink.HasContent(known));
+      for (const GitKept& kept : before->own)
+        if (kept.name.starts_with(kGitSharedIndex)) older_shared.push_back(kept);
     }
-    if (same) {
-      // Refreshed at most: what was kept says the same, and says it of older files.
+    for (size_t i = 0; older && i < older_shared.size(); ++i) {
+      BELAY_TRY(older, sink.HasContent(older_shared[i].id));
+    }
+    if (!older) older_shared.clear();
+    if (older) {
+      // Refreshed at most: what was kept says the same, and says it of older files. Of
+      // a split one that goes for both parts.
       out.index = before->index;
       out.index_mtime_ns = before->index_mtime_ns;
     } else {
@@ -273,22 +287,20 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
   }
   std::vector<std::string> names;
   for (const GitFile& file : look.own) {
-    if (file.name.starts_with("sharedindex.") && file.name != shared) continue;
+    if (file.name.starts_with(kGitSharedIndex) && (older || file.name != shared))
+      continue;
     BELAY_TRY(Kept kept, Keep(fs, repository.git_dir, file, kMaxOwnFile,
                               IdOf(before, file.name), sink));
     if (file.name == "HEAD") {
       BELAY_TRY(GitHead head, ParseGitHead(AsText(kept.bytes), repository.hash));
       out.head_ref = head.ref;
       out.head = head.commit;
-    } else if (file.name == shared) {
-      // Of a damaged one what it has up to there is better than nothing.
-      std::vector<NamedEntry> base;
-      (void)ReadIndexEntries(kept.bytes, repository.hash, &base);
-      AddShared(index, std::move(base), named);
     }
     names.push_back(file.name);
     out.own.push_back(std::move(kept.kept));
   }
+  for (GitKept& kept : older_shared) out.own.push_back(std::move(kept));
+  std::ranges::sort(out.own, {}, &GitKept::name);
   out.in_progress = GitInProgress(names);
   if (out.head_ref.empty()) out.detached = DetachedBy(fs, repository);
   BELAY_TRY(GitRefs refs, ReadGitRefs(fs, repository, look));
@@ -335,6 +347,11 @@ Status GitCapture::TakeWhole(const GitRepository& repository,
   // Objects of what was purged are in there, too.
   if (!request_.purged.empty()) {
     repo.whole.trouble = "something was purged here, and may be in it";
+    return Ok();
+  }
+  // So are those of secrets; and a project's own settings may ask for the copy.
+  if (request_.rules->lists().skip_secrets && !BELAY_MUTANT("git-copies-secrets")) {
+    repo.whole.trouble = "secrets are left alone here, and may be in it";
     return Ok();
   }
   if (before != nullptr && !before->whole.empty() &&

@@ -220,15 +220,14 @@ Result<std::vector<NamedEntry>> LoadGitIndex(Store& store,
   std::vector<NamedEntry> out;
   if (!record.index) return out;
   BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndex));
-  BELAY_TRY(IndexEntries entries, ReadIndexEntries(bytes, record.hash, &out));
-  auto shared = std::ranges::find(record.own, entries.shared, &GitKept::name);
-  if (!entries.shared.empty() && shared != record.own.end()) {
-    std::vector<NamedEntry> named;
-    BELAY_TRY(Bytes base, store.ReadContentBytes(shared->id, kMaxIndex));
-    auto more = ReadIndexEntries(base, record.hash, &named);
-    if (!more.ok()) return std::move(more).error();
-    AddShared(entries, std::move(named), out);
-  }
+  auto shared = [&](const std::string& name) -> Result<Bytes> {
+    auto found = std::ranges::find(record.own, name, &GitKept::name);
+    if (found == record.own.end())
+      return Error(Errc::kNotFound, name + " was not kept");
+    return store.ReadContentBytes(found->id, kMaxIndex);
+  };
+  BELAY_TRY([[maybe_unused]] IndexEntries entries,
+            ReadWholeIndex(bytes, record.hash, &out, shared));
   std::erase_if(out, [](const NamedEntry& entry) { return entry.path.empty(); });
   return out;
 }

@@ -1,6 +1,9 @@
 #include "core/git_whole.h"
 
+#include <algorithm>
+
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "base/sha256.h"
 
 namespace belay {
@@ -8,6 +11,38 @@ namespace belay {
 namespace {
 
 constexpr size_t kMaxGitFile = 8192;
+constexpr int kLooks = 4;  // at a repository that is being packed
+
+// Adds the names of the packs in a git directory, and in those of its submodules. What
+// cannot be listed has none.
+void AddPackNames(Fs& fs, const AbsPath& git_dir, std::vector<std::string>& names) {
+  auto list = [&](const AbsPath& at) -> std::optional<std::vector<DirEntry>> {
+    auto dir = fs.OpenDir(at);
+    if (!dir.ok()) return std::nullopt;
+    auto entries = fs.List(*dir);
+    return entries.ok() ? std::move(*entries) : std::vector<DirEntry>();
+  };
+  std::vector<AbsPath> left = {git_dir};
+  while (!left.empty()) {
+    const AbsPath dir = std::move(left.back());
+    left.pop_back();
+    const auto packs = list(dir.Join(RelPath::Literal("objects/pack")));
+    if (packs)
+      for (const DirEntry& entry : *packs)
+        names.push_back(dir.bytes() + "/" + entry.name);
+    // The name of a submodule may have slashes in it.
+    const AbsPath below =
+        packs || dir == git_dir ? dir.Join(RelPath::Literal("modules")) : dir;
+    const auto inside = list(below);
+    if (!inside) continue;
+    for (const DirEntry& entry : *inside)
+      if (auto name = Name::Parse(entry.name);
+          name.ok() &&
+          entry.type.value_or(FileType::kDirectory) == FileType::kDirectory)
+        left.push_back(below.Join(*name));
+  }
+  std::ranges::sort(names);
+}
 
 // Of a root that nobody registered: the cache of a git directory.
 RootId CacheIdOf(const RootId& root, const std::string& path) {
@@ -62,11 +97,23 @@ Result<GitWhole> GitWholeCapture::Take(const GitRepository& repository,
                           .gits_own = true,
                           .still_has = around_.still_has},
               nullptr});
-  BELAY_TRY(one->scan, Scan::Run(fs_, clock_, random_, one->request, sink));
+  // Git packs objects and takes their files away: one that was packed while we were on
+  // the way from there to here is in neither place that we saw. Without a change of
+  // packs every object was in one place all the time.
+  for (int tries = 1;; ++tries) {
+    std::vector<std::string> before, after;
+    AddPackNames(fs_, one->request.root, before);
+    BELAY_TRY(one->scan, Scan::Run(fs_, clock_, random_, one->request, sink));
+    AddPackNames(fs_, one->request.root, after);
+    if (before == after || BELAY_MUTANT("git-copied-while-packed")) break;
+    if (tries < kLooks) continue;
+    out.trouble = "it kept being packed while it was copied";
+    break;
+  }
   const ScanSummary& summary = one->scan->summary();
   out.tree = summary.tree;
   for (const SkippedPath& skipped : summary.skipped) {
-    if (IsHeld(skipped.why)) continue;
+    if (IsHeld(skipped.why) || !out.trouble.empty()) continue;
     out.trouble = ".git/" + EscapeForDisplay(skipped.path) + " is left out (" +
                   std::string(SkipName(skipped.why)) + ")";
     break;

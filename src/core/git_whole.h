@@ -7,6 +7,7 @@
 //   * Everything in it is in the tree (objects, settings, hooks, logs, git directories
 //     of submodules) but for lock files and what Belay itself put there.
 //   * What could not be taken is named; the rest is there all the same.
+//   * No object is missed because it was packed meanwhile: then it is looked at again.
 //
 // Reading is a scan (scan/scan.h) with a cache of its own: what did not change is not
 // read again.

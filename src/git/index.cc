@@ -468,50 +468,34 @@ Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
                                       std::vector<NamedEntry>* named) {
   IndexEntries out;
   Sha256 sha;
-  bool sparse = false;
   Bytes one;
   auto add = [&](const Entry& entry) -> Status {
-    sparse = sparse || IsSparse(entry.mode);
     const uint32_t more = entry.flags >> 16;
-    one.clear();
-    ByteWriter write(one);
-    write.Sized(entry.name);
-    write.U32(entry.mode);
-    write.Raw(entry.object);
-    write.U8(static_cast<uint8_t>(
-        entry.stage | ((entry.flags & kAssumeValid) != 0 ? 4 : 0) |
-        ((more & kSkipWorkTree) != 0 ? 8 : 0) | ((more & kIntentToAdd) != 0 ? 16 : 0)));
+    const auto flags = static_cast<uint8_t>(
+        ((entry.flags & kAssumeValid) != 0 ? 4 : 0) |
+        ((more & kSkipWorkTree) != 0 ? 8 : 0) | ((more & kIntentToAdd) != 0 ? 16 : 0));
+    git_internal::DescribeEntry(entry.name, entry.mode, entry.object, entry.stage,
+                                flags, one);
     sha.Update(one);
     ++out.count;
     if (named != nullptr)
       named->push_back({std::string(entry.name), ToHex(entry.object), entry.mode,
-                        entry.stage, (more & kIntentToAdd) != 0});
+                        entry.stage, (more & kIntentToAdd) != 0, flags});
     return Ok();
   };
   IndexStream stream(index, hash);
   Extensions extensions;
   IndexParser<decltype(add)> parser(stream, hash, add);
   BELAY_OK(parser.Run(extensions, [](size_t, size_t) {}));
-  out.digest = sparse || extensions.link || !extensions.unknown.empty()
-                   ? Sha256::Of(index)
-                   : sha.Finish();
-  if (extensions.link && !extensions.link->base.empty())
+  out.split = extensions.link.has_value();
+  out.digest =
+      out.split || !extensions.unknown.empty() ? Sha256::Of(index) : sha.Finish();
+  if (!out.split) return out;
+  if (!extensions.link->base.empty())
     out.shared = "sharedindex." + extensions.link->base;
-  if (extensions.link) out.replaced = std::move(extensions.link->replaced);
+  out.replaced = std::move(extensions.link->replaced);
+  out.deleted = std::move(extensions.link->deleted);
   return out;
-}
-
-void AddShared(const IndexEntries& own, std::vector<NamedEntry> base,
-               std::vector<NamedEntry>& named) {
-  auto next = named.begin();
-  for (const uint32_t position : own.replaced) {
-    next = std::find_if(next, named.end(),
-                        [](const NamedEntry& entry) { return entry.path.empty(); });
-    if (next == named.end() || position >= base.size()) break;
-    next->path = base[position].path;
-  }
-  named.insert(named.end(), std::make_move_iterator(base.begin()),
-               std::make_move_iterator(base.end()));
 }
 
 bool IsAsAdded(const IndexStat& remembered, const FileStat& stat) {

@@ -35,7 +35,28 @@ Result<AbsPath> FindGit(Fs& fs, std::string_view path) {
   return Error(Errc::kNotFound, "git is not installed");
 }
 
+// As one of a list of paths in a variable of git's.
+std::string QuotedForGit(std::string_view path) {
+  if (path.find_first_of(":\"\\\n") == std::string_view::npos) return std::string(path);
+  std::string out = "\"";
+  for (char c : path) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return out + "\"";
+}
+
 }  // namespace
+
+std::vector<std::string> GitLines(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    out.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
 
 Result<GitRunner> GitRunner::Find(Fs& fs, const GitRepository& repository,
                                   const AskGitOptions& options) {
@@ -68,8 +89,14 @@ ProcessOptions GitRunner::Options(const std::vector<std::string>& command,
   // A bare one has none, and git refuses to make one with it.
   if (repository_->work_tree != repository_->git_dir)
     process.environment.push_back("GIT_WORK_TREE=" + repository_->work_tree.bytes());
-  if (!objects_.empty())
+  if (!objects_.empty() && objects_first_) {
+    process.environment.push_back("GIT_OBJECT_DIRECTORY=" + objects_);
+    process.environment.push_back(
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES=" +
+        QuotedForGit(repository_->common_dir.bytes() + "/objects"));
+  } else if (!objects_.empty()) {
     process.environment.push_back("GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects_);
+  }
   process.environment.insert(process.environment.end(), variables.begin(),
                              variables.end());
   if (BELAY_MUTANT("git-ask-fetches")) {

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/running_process.h"
@@ -18,6 +19,9 @@
 #include "git/ask_git.h"
 
 namespace belay {
+
+// What git wrote, line by line, without their ends.
+std::vector<std::string> GitLines(std::string_view text);
 
 class GitRunner {
  public:
@@ -39,8 +43,12 @@ class GitRunner {
   Result<std::unique_ptr<RunningProcess>> Start(
       const std::vector<std::string>& command,
       const std::vector<std::string>& variables = {});
-  // All later runs look for objects there, too.
-  void AlsoLookIn(std::string objects) { objects_ = std::move(objects); }
+  // All later runs look for objects there, too; `first`: before they look in the
+  // repository, for what is damaged in that. Then what a run makes goes there.
+  void AlsoLookIn(std::string objects, bool first = false) {
+    objects_ = std::move(objects);
+    objects_first_ = first;
+  }
   // Git's own words in an error, unless it ended well.
   Status Judge(const std::vector<std::string>& command,
                const ProcessResult& result) const;
@@ -61,6 +69,7 @@ class GitRunner {
   const AskGitOptions* options_;
   std::chrono::steady_clock::time_point deadline_;
   std::string objects_;
+  bool objects_first_ = false;
 };
 
 }  // namespace belay

@@ -90,6 +90,7 @@ Result<std::vector<RawEntry>> MergeSplit(const LinkExtension& link,
     base[position].mode = own[next].mode;
     base[position].stage = own[next].stage;
     base[position].tree = std::move(own[next].tree);
+    base[position].flags = own[next].flags;
     ++next;
   }
   for (uint32_t position : link.deleted) {

@@ -4,6 +4,7 @@
 // shared file that does not change, and in the index itself what differs from it.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -27,8 +28,13 @@ struct RawEntry {
   std::string name;  // empty: in place of an entry of the shared file
   uint32_t mode = 0;
   unsigned stage = 0;
-  std::string tree;  // of a sparse directory
+  std::string tree;  // of a sparse directory; or the object of any, where one asks
+  uint8_t flags = 0;
 };
+
+// What the digest of an index has of one entry. `flags`: as in NamedEntry.
+void DescribeEntry(std::string_view name, uint32_t mode, ByteSpan object,
+                   unsigned stage, uint8_t flags, Bytes& out);
 
 // The entries of the whole index, in its order.
 Result<std::vector<RawEntry>> MergeSplit(const LinkExtension& link,

@@ -421,7 +421,7 @@ std::string HashHex(GitHash hash, ByteSpan header, ByteSpan content) {
 }
 
 // All of a zlib stream, or nothing when it is damaged or longer than `limit`.
-std::optional<Bytes> Inflate(ByteSpan in, size_t limit) {
+std::optional<Bytes> Inflate(ByteSpan in, size_t limit, bool* too_long = nullptr) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) return std::nullopt;
   stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(in.data()));
@@ -431,7 +431,10 @@ std::optional<Bytes> Inflate(ByteSpan in, size_t limit) {
   int code = Z_OK;
   while (code == Z_OK) {
     if (done == out.size()) {
-      if (out.size() >= limit) break;
+      if (out.size() >= limit) {
+        if (too_long != nullptr) *too_long = true;
+        break;
+      }
       out.resize(std::min(limit, out.size() * 2));
     }
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
@@ -470,6 +473,21 @@ Result<std::optional<Bytes>> ReadLooseBlob(Fs& fs, const GitRepository& reposito
     return std::optional<Bytes>();
   whole->erase(whole->begin(), whole->begin() + static_cast<ptrdiff_t>(nul) + 1);
   return whole;
+}
+
+Result<bool> IsLooseObjectWhole(Fs& fs, const GitRepository& repository,
+                                const std::string& hex) {
+  constexpr size_t kMaxRead = size_t{256} << 20, kMaxInflated = size_t{1} << 30;
+  auto packed = ReadGitFile(fs, repository.common_dir.Join(RelPath::Literal("objects")),
+                            hex.substr(0, 2) + "/" + hex.substr(2), kMaxRead);
+  if (!packed.ok()) {
+    if (packed.error().code == Errc::kInvalid) return true;  // too long
+    return std::move(packed).error();
+  }
+  bool too_long = false;
+  std::optional<Bytes> whole = Inflate(*packed, kMaxInflated, &too_long);
+  if (!whole) return too_long;
+  return HashHex(repository.hash, *whole, {}) == hex;
 }
 
 Result<LooseObject> MakeLooseBlob(GitHash hash, ByteSpan content) {

@@ -68,6 +68,9 @@ Result<GitRefs> ParseRefsText(std::string_view text);
 Result<Bytes> ReadGitFile(Fs& fs, const AbsPath& dir, std::string_view name,
                           size_t limit);
 
+// What the names of shared parts of a split index begin with.
+constexpr std::string_view kGitSharedIndex = "sharedindex.";
+
 struct GitHead {
   std::string ref;     // "refs/heads/main"; empty when detached
   std::string commit;  // hex; of a ref: empty, it is in the refs
@@ -94,6 +97,10 @@ Result<std::unordered_set<std::string>> ListLooseObjects(
 // is no blob, or when it does not hash to its name. Above `limit` bytes: nothing.
 Result<std::optional<Bytes>> ReadLooseBlob(Fs& fs, const GitRepository& repository,
                                            const std::string& hex, size_t limit);
+// Whether the file of a loose object, of whatever kind, holds what it is named by. What
+// is longer than memory should hold counts as whole.
+Result<bool> IsLooseObjectWhole(Fs& fs, const GitRepository& repository,
+                                const std::string& hex);
 // The bytes of the file that holds `content` as a blob, and its name in hex.
 struct LooseObject {
   std::string hex;

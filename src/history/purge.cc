@@ -279,7 +279,7 @@ class Purger {
     };
     for (const auto& [id, content] : survey_->mine()) {
       if (shared(id, content.path, false)) continue;
-      ++plan.versions;
+      ++(survey_->git_mine().contains(id) ? plan.git_files : plan.versions);
       plan.bytes += content.size;
       add(id);
       long_ones[id] = content.chunks;

@@ -88,6 +88,7 @@ struct PurgePlan {
   bool on_disk = false;  // the path is there: it will be left out
   // Copies of git directories (git.protect) go, too; and none are made from then on.
   bool git_copies = false;
+  uint64_t git_files = 0;  // files of those
   // They stay, and may hold it: nothing else is known of the path.
   bool git_may_hold = false;
   bool was_purged = false;  // it, or a directory above it, was purged before

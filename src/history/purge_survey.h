@@ -70,6 +70,8 @@ class PurgeSurvey {
   // Git directories that are covered whole (git.protect) may hold it, in objects that
   // cannot be told apart: all of them are ours.
   bool git_copies() const { return !git_mine_.empty(); }
+  // Content that is mine because a copy of a git directory holds it.
+  const std::unordered_set<ObjectId>& git_mine() const { return git_mine_; }
   // The same, and they stay: nothing else is known of the path.
   bool git_may_hold() const { return git_may_hold_; }
   // Where these git directories are, from the root on.

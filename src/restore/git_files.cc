@@ -1,19 +1,10 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "git/run_git.h"
 #include "restore/git_files_internal.h"
 
 namespace belay {
-
-std::vector<std::string> GitLines(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    out.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
 
 Status GitFiles::Open() {
   BELAY_TRY(dir_, fs_.OpenDir(repository_.common_dir));

@@ -90,7 +90,4 @@ class GitFiles {
   std::set<std::string> unpack_;
 };
 
-// Without their line ends.
-std::vector<std::string> GitLines(std::string_view text);
-
 }  // namespace belay

@@ -1,7 +1,12 @@
 #include "restore/git_lost_objects.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <unordered_set>
 
+#include "base/mutant.h"
+#include "git/pack_index.h"
 #include "restore/git_whole_plan.h"
 #include "restore/look.h"
 #include "scan/stat_cache.h"
@@ -11,6 +16,9 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kObjects = "objects/";
+constexpr std::string_view kPacks = "objects/pack/";
+constexpr size_t kMaxPackIndex = size_t{1} << 30;
+constexpr size_t kAskedAtOnce = 100'000;
 
 // A loose object, or a pack with what belongs to it; no list of git's own that says
 // what there is (info/, multi-pack-index), which would be out of date.
@@ -23,17 +31,188 @@ bool IsObjectFile(std::string_view path) {
          path.find_first_not_of("0123456789abcdef", slash + 1) == path.npos;
 }
 
+// A loose object, or a pack and its index: without one of them objects are missing.
+bool Counts(std::string_view path) {
+  return !path.starts_with(kPacks) || path.ends_with(".pack") || path.ends_with(".idx");
+}
+
+// What is of no use without the rest: a loose object by itself, all files of a pack.
+struct Group {
+  std::vector<GitLostObjects::File> gone;   // files that are not there, or damaged
+  std::vector<GitLostObjects::File> there;  // those that count and are
+  std::string index;                        // of a pack: the path of its index
+  ObjectId index_id;
+  bool lost = false;               // one that counts is not there
+  bool damaged = false;            // or not what it should be
+  std::vector<std::string> names;  // of its objects
+};
+
+std::string GroupOf(const std::string& path) {
+  return path.starts_with(kPacks) ? path.substr(0, path.rfind('.')) : path;
+}
+
+// "objects/ab/cdef" holds "abcdef".
+std::string LooseName(const std::string& path) {
+  std::string hex = path.substr(kObjects.size());
+  hex.erase(2, 1);
+  return hex;
+}
+
+class Finder {
+ public:
+  Finder(const GitPlanInput& input, const GitRepository& repository, const Fd& dir,
+         GitRunner& git)
+      : input_(input),
+        fs_(input.store.fs()),
+        repository_(repository),
+        looker_(fs_, dir),
+        git_(git) {}
+
+  Status Add(const std::string& path, const PathState& state) {
+    Group& group = groups_[GroupOf(path)];
+    if (path.ends_with(".idx")) {
+      group.index = path;
+      group.index_id = state.id;
+    }
+    BELAY_TRY(auto there, looker_.Stat(path));
+    if (!there) {
+      group.lost = group.lost || Counts(path);
+      group.gone.push_back({path, state});
+      return Ok();
+    }
+    if (!Counts(path)) return Ok();
+    bool damaged = false;
+    if (MayDiffer(*there, state) && !BELAY_MUTANT("git-damaged-objects-stay")) {
+      BELAY_TRY(damaged, IsDamaged(path, state));
+    }
+    group.damaged = group.damaged || damaged;
+    (damaged ? group.gone : group.there).push_back({path, state});
+    return Ok();
+  }
+
+  // Ends it.
+  Result<std::vector<GitLostObjects::File>> Take(bool& damaged) {
+    BELAY_OK(AskForLost());
+    std::vector<GitLostObjects::File> out;
+    for (auto& [path, group] : groups_) {
+      if (!group.lost && !group.damaged) continue;
+      BELAY_OK(AddTheRest(group));
+      bool all = true;
+      std::vector<GitLostObjects::File> files;
+      for (GitLostObjects::File& file : group.gone) {
+        BELAY_TRY(bool has, input_.Has(file.state.id));
+        all = all && (has || !Counts(file.path));
+        if (has) files.push_back(std::move(file));
+      }
+      if (!all) continue;
+      damaged = damaged || group.damaged;
+      out.insert(out.end(), std::make_move_iterator(files.begin()),
+                 std::make_move_iterator(files.end()));
+    }
+    return out;
+  }
+
+ private:
+  bool MayDiffer(const FileStat& stat, const PathState& state) const {
+    constexpr int64_t kMargin = 2'000, kMilli = 1'000'000;
+    return stat.size != state.size || input_.made_ms == 0 ||
+           stat.ctime_ns / kMilli >= input_.made_ms - kMargin;
+  }
+
+  // Another content alone is no damage: git may have written the same object, or the
+  // same pack, in another way.
+  Result<bool> IsDamaged(const std::string& path, const PathState& state) {
+    HashSink sink;
+    BELAY_TRY(auto looked, looker_.Look(path, sink));
+    if (!looked) return false;
+    if (looked->special) return false;
+    if (looked->state.id == state.id) return false;
+    if (!path.starts_with(kPacks)) {
+      BELAY_TRY(bool whole, IsLooseObjectWhole(fs_, repository_, LooseName(path)));
+      return !whole;
+    }
+    BELAY_TRY(ProcessResult said, git_.Try({"verify-pack", "--",
+                                            repository_.common_dir.bytes() + "/" +
+                                                GroupOf(path) + ".idx"}));
+    return said.end == ProcessResult::End::kExited && said.code != 0;
+  }
+
+  // What is left of a pack must be of the same pack; git is shown all of it.
+  Status AddTheRest(Group& group) {
+    for (GitLostObjects::File& file : group.there) {
+      HashSink sink;
+      BELAY_TRY(auto looked, looker_.Look(file.path, sink));
+      file.stays = looked && !looked->special && looked->state.id == file.state.id;
+      group.gone.push_back(std::move(file));
+    }
+    return Ok();
+  }
+
+  // What is lost by name may be in a pack, or in another one, by now.
+  Status AskForLost() {
+    std::string asked;
+    size_t count = 0;
+    std::unordered_set<std::string> missing;
+    auto ask = [&]() -> Status {
+      if (count == 0) return Ok();
+      BELAY_TRY(std::string said, git_.Run({"cat-file", "--batch-check=%(objectname)"},
+                                           std::move(asked)));
+      for (const std::string& line : GitLines(said))
+        if (line.ends_with(" missing")) missing.insert(line.substr(0, line.find(' ')));
+      asked.clear();
+      count = 0;
+      return Ok();
+    };
+    for (auto& [path, group] : groups_) {
+      if (!group.lost) continue;
+      if (!path.starts_with(kPacks)) {
+        group.names = {LooseName(path)};
+      } else {
+        auto bytes = input_.store.ReadContentBytes(group.index_id, kMaxPackIndex);
+        auto names = bytes.ok() ? ReadPackIndex(*bytes, repository_.hash)
+                                : Result<std::vector<std::string>>(bytes.error());
+        // Without its index a pack is of no use.
+        if (!names.ok()) {
+          group.lost = false;
+          continue;
+        }
+        group.names = std::move(*names);
+      }
+      for (const std::string& name : group.names) {
+        asked += name + "\n";
+        if (++count == kAskedAtOnce) BELAY_OK(ask());
+      }
+    }
+    BELAY_OK(ask());
+    for (auto& [path, group] : groups_)
+      group.lost =
+          group.lost && std::ranges::any_of(group.names, [&](const std::string& name) {
+            return missing.contains(name);
+          });
+    return Ok();
+  }
+
+  const GitPlanInput& input_;
+  Fs& fs_;
+  const GitRepository& repository_;
+  Looker looker_;
+  GitRunner& git_;
+  std::map<std::string, Group> groups_;
+};
+
 }  // namespace
 
-GitLostObjects::GitLostObjects(Store& store, std::vector<File> files)
+GitLostObjects::GitLostObjects(Store& store, std::vector<File> files, bool damaged)
     : store_(&store),
       files_(std::move(files)),
-      name_(Name::Literal("objects-" + store.random().NewId().text())) {}
+      name_(Name::Literal("objects-" + store.random().NewId().text())),
+      damaged_(damaged) {}
 
 GitLostObjects::GitLostObjects(GitLostObjects&& other) noexcept
     : store_(other.store_),
       files_(std::move(other.files_)),
       name_(other.name_),
+      damaged_(other.damaged_),
       shown_(std::exchange(other.shown_, false)) {}
 
 GitLostObjects::~GitLostObjects() {
@@ -58,25 +237,23 @@ GitLostObjects::~GitLostObjects() {
   (void)fs.RemoveDir(*caches, name_);
 }
 
-Result<GitLostObjects> GitLostObjects::Find(Store& store, const GitRepoRecord& want,
-                                            const GitRepository& repository) {
-  std::vector<File> files;
+Result<GitLostObjects> GitLostObjects::Find(const GitPlanInput& input,
+                                            const GitRepoRecord& want,
+                                            const GitRepository& repository,
+                                            GitRunner& git) {
   constexpr std::string_view kGit = ".git/";
+  Store& store = input.store;
   BELAY_TRY(GitDirMap all, LoadGitDir(store, want));
   BELAY_TRY(Fd dir, store.fs().OpenDir(repository.common_dir));
-  Looker looker(store.fs(), dir);
-  for (auto& [path, state] : all) {
+  Finder finder(input, repository, dir, git);
+  for (const auto& [path, state] : all) {
     if (!path.starts_with(kGit) || state.kind != EntryKind::kFile) continue;
-    std::string below = path.substr(kGit.size());
-    if (!IsObjectFile(below)) continue;
-    BELAY_TRY(auto there, looker.Stat(below));
-    if (there) continue;
-    BELAY_TRY(auto blob, store.Find({ObjectType::kBlob, state.id}));
-    BELAY_TRY(auto chunks, store.Find({ObjectType::kChunks, state.id}));
-    if (!blob && !chunks) continue;
-    files.push_back({std::move(below), std::move(state)});
+    const std::string below = path.substr(kGit.size());
+    if (IsObjectFile(below)) BELAY_OK(finder.Add(below, state));
   }
-  return GitLostObjects(store, std::move(files));
+  bool damaged = false;
+  BELAY_TRY(auto files, finder.Take(damaged));
+  return GitLostObjects(store, std::move(files), damaged);
 }
 
 Result<std::string> GitLostObjects::Show() {

@@ -30,7 +30,43 @@ std::string LostText(const GitRepoRecord& want) {
   return text + " does not come back; the files do";
 }
 
+// A submodule whose git directory lies in one that comes back whole, and whose `.git`
+// that leads there is still in its place.
+bool ComesBackWithItsParent(const GitPlanInput& input, const GitRepoRecord& want,
+                            const GitPlans& out) {
+  constexpr std::string_view kLeads = "gitdir: ";
+  const std::string& text = want.whole.git_file;
+  if (!text.starts_with(kLeads)) return false;
+  const std::string to = text.substr(kLeads.size(), text.find('\n') - kLeads.size());
+  auto below = RelPath::Parse(want.path);
+  if (!below.ok()) return false;
+  const AbsPath work_tree = input.root.Join(*below);
+  auto leads = AbsPath::Resolve(work_tree, to);
+  auto there = ReadGitFile(input.store.fs(), work_tree, ".git", text.size());
+  if (!leads.ok() || !there.ok() || AsText(*there) != text) return false;
+  return std::ranges::any_of(out.plans, [&](const GitPlan& plan) {
+    const std::string top = plan.move.dir + "/";
+    return plan.move.whole && leads->bytes().starts_with(top) &&
+           std::ranges::any_of(plan.move.changes, [&](const PathChange& change) {
+             return change.after &&
+                    change.path == leads->bytes().substr(top.size()) + "/HEAD";
+           });
+  });
+}
+
 }  // namespace
+
+bool GitPlanInput::WasPurged(const ObjectId& content) const {
+  return lacks && lacks(content) && !BELAY_MUTANT("git-brings-back-the-purged");
+}
+
+Result<bool> GitPlanInput::Has(const ObjectId& content) const {
+  if (WasPurged(content)) return false;
+  BELAY_TRY(auto blob, store.Find({ObjectType::kBlob, content}));
+  if (blob) return true;
+  BELAY_TRY(auto chunks, store.Find({ObjectType::kChunks, content}));
+  return chunks.has_value();
+}
 
 bool GitPlans::moves() const {
   return std::ranges::any_of(
@@ -67,7 +103,8 @@ Result<GitPlans> PlanGit(const GitPlanInput& input, const GitChoice& choice) {
         want.trouble.empty()) {
       if (mine.action != GitAction::kKeep) {
         BELAY_OK(PlanGitDirBack(input, want, out));
-      } else if (!want.path.empty() && choice.action != GitAction::kKeep) {
+      } else if (!want.path.empty() && choice.action != GitAction::kKeep &&
+                 !ComesBackWithItsParent(input, want, out)) {
         out.warnings.push_back("git in " + EscapeForDisplay(want.path) +
                                " is gone and stays so (to bring it back too: "
                                "--git-nested)");

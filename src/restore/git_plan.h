@@ -41,6 +41,7 @@ struct GitMove {
   struct Object {
     std::string hex;
     ObjectId content;
+    uint64_t size = 0;  // for the plan alone
   };
   std::vector<Object> objects;  // that must be there first
   // `.git` itself comes or goes: `dir` is the work tree, and every path `.git` or
@@ -86,10 +87,20 @@ struct GitPlanInput {
   RecordId takes_back = {};  // of an undo
   std::string what;          // for the reflog: "rollback to 'x'"
   bool dry = false;          // not even a commit object is made
+  // When the target was made: what was not touched since need not be read. 0: not
+  // known.
+  int64_t made_ms = 0;
+  // Whether content was purged since the target was made: it does not come back, though
+  // its bytes may be in the store still.
+  std::function<bool(const ObjectId& content)> lacks = {};
   // Whether commits since were made outside of the session that the target belongs to.
   std::function<Result<bool>(const GitRepoRecord& is)> made_outside = {};
   // Whether the safety refs of an operation must stay.
   std::function<bool(std::string_view operation)> keeps_safety = {};
+
+  bool WasPurged(const ObjectId& content) const;
+  // The store has it, and may give it back.
+  Result<bool> Has(const ObjectId& content) const;
 };
 
 struct GitPlans {

@@ -46,8 +46,9 @@ Result<bool> GitPlanner::Make() {
   if (expected_ != nullptr) {
     BELAY_TRY(expected_refs_, LoadRefs(*expected_));
   }
-  if (!Differs()) return false;
-  plan.none = false;
+  const bool differs = Differs();
+  if (!differs && !MayMend()) return false;
+  plan.none = !differs;
   plan.from = is_.head;
   plan.to = want_.head;
   plan.branch = want_.head_ref.empty() ? "" : GitBranchName(want_.head_ref);
@@ -76,11 +77,13 @@ Result<bool> GitPlanner::Make() {
         repository_.git_dir.bytes().substr(repository_.common_dir.bytes().size() + 1) +
         "/";
   auto git = GitRunner::Find(fs_, repository_, input_.places.ask);
-  if (!git.ok()) return Keep(git.error().what);
+  if (!git.ok()) return differs ? Keep(git.error().what) : Result<bool>(false);
   git_.emplace(std::move(*git));
   BELAY_OK(LeaveOthersAlone());
   BELAY_TRY(std::string missing, LookForMissing());
   if (!missing.empty()) return Keep(missing);
+  if (!differs && !lost_) return false;
+  plan.none = false;
   BELAY_TRY(bool goes, ChooseAction());
   if (!goes) return false;
   BELAY_OK(Build());
@@ -104,10 +107,16 @@ Status GitPlanner::CheckStillSo() {
   if (look_.index) {
     BELAY_TRY(Bytes bytes,
               ReadGitFile(fs_, repository_.git_dir, "index", size_t{1} << 30));
-    BELAY_TRY(IndexEntries entries, ReadIndexEntries(bytes, repository_.hash));
-    if (entries.digest != is_.index_digest) return Moving();
+    auto entries =
+        ReadWholeIndex(bytes, repository_.hash, nullptr, [&](const std::string& name) {
+          return ReadGitFile(fs_, repository_.git_dir, name, size_t{1} << 30);
+        });
+    const Hash256 digest = entries.ok() ? entries->digest : DigestOfDamagedIndex(bytes);
+    if (digest != is_.index_digest) return Moving();
   }
   for (const GitKept& kept : is_.own) {
+    // It belongs to the index as it was kept, which may be an older one.
+    if (kept.name.starts_with(kGitSharedIndex)) continue;
     auto bytes = ReadGitFile(fs_, repository_.git_dir, kept.name, kMaxGitText);
     if (!bytes.ok() || Sha256::Of(*bytes) != kept.id) return Moving();
   }
@@ -133,7 +142,7 @@ bool GitPlanner::OwnDiffers(const GitRepoRecord& a, const GitRepoRecord& b) cons
   auto names = [](const GitRepoRecord& r) {
     std::vector<GitKept> out;
     for (const GitKept& kept : r.own)
-      if (!kept.name.starts_with("sharedindex.")) out.push_back(kept);
+      if (!kept.name.starts_with(kGitSharedIndex)) out.push_back(kept);
     return out;
   };
   return names(a) != names(b);
@@ -174,6 +183,15 @@ bool GitPlanner::Differs() const {
          is_.index.has_value() != want_.index.has_value() ||
          is_.index_digest != want_.index_digest || OwnDiffers(is_, want_) ||
          StashDiffers(is_, is_refs_, want_, want_refs_) || !OtherRefs().empty();
+}
+
+// Where all is as it was, an object may be missing or damaged all the same, and the
+// target has it.
+bool GitPlanner::MayMend() const {
+  return !want_.whole.tree.is_zero() && expected_ == nullptr &&
+         choice_.action != GitAction::kKeep && !want_.above && want_.trouble.empty() &&
+         is_.trouble.empty() && is_.hash == want_.hash &&
+         is_.elsewhere == want_.elsewhere && !BELAY_MUTANT("git-mends-only-what-moved");
 }
 
 Result<bool> GitPlanner::Keep(const std::string& why) {

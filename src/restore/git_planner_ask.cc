@@ -99,22 +99,7 @@ Result<std::vector<std::string>> GitPlanner::NewlyStaged() {
   std::vector<std::string> out;
   if (!want_.index || is_.index_digest == want_.index_digest || IsPartialClone())
     return out;
-  using Read = std::function<Result<Bytes>(const std::string& name)>;
-  auto blobs = [&](const Read& read) -> Result<std::vector<std::string>> {
-    std::vector<NamedEntry> named;
-    BELAY_TRY(Bytes bytes, read("index"));
-    BELAY_TRY(IndexEntries index, ReadIndexEntries(bytes, repository_.hash, &named));
-    if (!index.shared.empty()) {
-      auto base = read(index.shared);
-      if (!base.ok() && base.error().code != Errc::kNotFound)
-        return std::move(base).error();
-      if (base.ok()) {
-        std::vector<NamedEntry> shared;
-        BELAY_TRY([[maybe_unused]] IndexEntries of_base,
-                  ReadIndexEntries(*base, repository_.hash, &shared));
-        AddShared(index, std::move(shared), named);
-      }
-    }
+  auto blobs = [](std::vector<NamedEntry> named) {
     std::vector<std::string> found;
     for (NamedEntry& entry : named)
       if (entry.is_blob()) found.push_back(std::move(entry.object));
@@ -122,21 +107,25 @@ Result<std::vector<std::string>> GitPlanner::NewlyStaged() {
     found.erase(std::unique(found.begin(), found.end()), found.end());
     return found;
   };
-  BELAY_TRY(auto want, blobs([&](const std::string& name) -> Result<Bytes> {
-              const GitKept* kept = &*want_.index;
-              if (name != "index") {
-                auto found = std::ranges::find(want_.own, name, &GitKept::name);
-                if (found == want_.own.end())
-                  return Error(Errc::kNotFound, name + " was not kept");
-                kept = &*found;
-              }
-              return input_.store.ReadContentBytes(kept->id, kMaxIndex);
-            }));
+  // One that is damaged names nothing that anybody could ask for.
+  auto then = LoadGitIndex(input_.store, want_);
+  if (!then.ok()) {
+    BELAY_TRY(Bytes bytes, input_.store.ReadContentBytes(want_.index->id, kMaxIndex));
+    if (DigestOfDamagedIndex(bytes) != want_.index_digest)
+      return std::move(then).error();
+  }
+  const std::vector<std::string> want =
+      then.ok() ? blobs(std::move(*then)) : std::vector<std::string>();
   std::vector<std::string> is;
   if (is_.index) {
-    BELAY_TRY(is, blobs([&](const std::string& name) {
-                return ReadGitFile(fs_, repository_.git_dir, name, kMaxIndex);
-              }));
+    auto read = [&](const std::string& name) {
+      return ReadGitFile(fs_, repository_.git_dir, name, kMaxIndex);
+    };
+    BELAY_TRY(Bytes bytes, read("index"));
+    std::vector<NamedEntry> named;
+    auto entries = ReadWholeIndex(bytes, repository_.hash, &named, read);
+    if (!entries.ok()) named.clear();
+    is = blobs(std::move(named));
   }
   std::ranges::set_difference(want, is, std::back_inserter(out));
   return out;
@@ -173,16 +162,46 @@ Status GitPlanner::AskForMissing(const std::vector<std::string>& asked) {
   return Ok();
 }
 
-// Where the target covers objects (git.protect), those that are gone come back. False:
-// there are none.
-Result<bool> GitPlanner::ShowLostObjects() {
+// Whether git has all that refs, logs, index and `tips` lead to. Not when it does not
+// say so in time.
+bool GitPlanner::IsComplete(const std::vector<std::string>& tips) {
+  std::string input;
+  for (const std::string& tip : tips) input += tip + "\n";
+  // A long history takes its time, which nobody else's deadline should pay.
+  auto git = GitRunner::Find(fs_, repository_, input_.places.ask);
+  if (!git.ok()) return false;
+  if (lost_) git->AlsoLookIn(lost_where_, lost_->damaged());
+  auto said = git->Try({"rev-list", "--objects", "--all", "--reflog",
+                        "--indexed-objects", "--quiet", "--stdin"},
+                       std::move(input));
+  return said.ok() && said->ok();
+}
+
+// Where the target covers objects (git.protect), those that are gone and needed, and
+// those that are damaged, come back. False: there are none.
+Result<bool> GitPlanner::ShowLostObjects(const std::vector<std::string>& needed) {
   if (want_.whole.tree.is_zero() || BELAY_MUTANT("git-lost-objects-stay-lost"))
     return false;
-  auto lost = GitLostObjects::Find(input_.store, want_, repository_);
-  if (!lost.ok() || lost->files().empty()) return false;
+  // What an undo goes back to was there a moment ago.
+  if (expected_ != nullptr && missing_.empty()) return false;
+  auto lost = GitLostObjects::Find(input_, want_, repository_, *git_);
+  if (!lost.ok()) {
+    warnings.push_back("whether objects of git" + Where() +
+                       " are lost is not known: " + lost.error().what);
+    return false;
+  }
+  if (lost->files().empty()) return false;
+  // What nothing leads to, git takes away by itself.
+  const bool incomplete = missing_.empty() && !lost->damaged() &&
+                          expected_ == nullptr && !IsPartialClone() &&
+                          !IsComplete(needed);
+  if (missing_.empty() && !lost->damaged() && !incomplete) return false;
   lost_.emplace(std::move(*lost));
-  BELAY_TRY(std::string where, lost_->Show());
-  git_->AlsoLookIn(std::move(where));
+  BELAY_TRY(lost_where_, lost_->Show());
+  git_->AlsoLookIn(lost_where_, lost_->damaged());
+  if (incomplete && !IsComplete(needed))
+    warnings.push_back("not all of git's history" + Where() +
+                       " comes back: see what is missing with: git fsck");
   return true;
 }
 
@@ -208,12 +227,10 @@ Result<std::string> GitPlanner::LookForMissing() {
     asked.insert(asked.end(), kept.begin(), kept.end());
   std::erase_if(staged, [&](const std::string& hex) { return kept.contains(hex); });
   asked.insert(asked.end(), staged.begin(), staged.end());
+  if (!asked.empty()) BELAY_OK(AskForMissing(asked));
+  BELAY_TRY(bool shown, ShowLostObjects(asked));
   if (asked.empty()) return std::string();
-  BELAY_OK(AskForMissing(asked));
-  if (!missing_.empty()) {
-    BELAY_TRY(bool shown, ShowLostObjects());
-    if (shown) BELAY_OK(AskForMissing(asked));
-  }
+  if (shown) BELAY_OK(AskForMissing(asked));
   if (missing_.contains(want_.head) && !BELAY_MUTANT("git-lost-commit-is-trusted"))
     return "the commit " + want_.head.substr(0, 7) +
            " that it was at is not in the repository any more";
@@ -223,11 +240,12 @@ Result<std::string> GitPlanner::LookForMissing() {
   if (!text.empty()) return text;
   for (const TreeEntry& entry : objects.entries) {
     if (!missing_.contains(entry.name)) continue;
-    BELAY_TRY(auto blob, input_.store.Find({ObjectType::kBlob, entry.id}));
-    BELAY_TRY(auto chunks, input_.store.Find({ObjectType::kChunks, entry.id}));
-    if (!blob && !chunks)
-      return std::string("what was staged was purged from the store");
-    plan.move.objects.push_back({entry.name, entry.id});
+    BELAY_TRY(bool has, input_.Has(entry.id));
+    if (!has)
+      return std::string(input_.WasPurged(entry.id)
+                             ? "what was staged was erased by belay purge"
+                             : "the store has what was staged no more");
+    plan.move.objects.push_back({entry.name, entry.id, entry.size});
   }
   return std::string();
 }
@@ -291,6 +309,8 @@ Result<std::string> GitPlanner::MakeReverts() {
     return Error(Errc::kRefused, "there was no commit then that could be gone back to")
         .WithHint("take the commits back with: --git reset");
   if (input_.dry) return std::string(leaves_);
+  // What is made belongs into the repository.
+  if (lost_) git_->AlsoLookIn(lost_where_);
   BELAY_TRY(std::string output,
             git_->Run({"log", "--no-show-signature", "--format=%H %P%x09%s", leaves_,
                        "--not", want_.head}));

@@ -20,10 +20,16 @@ Status GitPlanner::Build() {
   files_.Lock(own_ + "HEAD");
   files_.Lock(own_ + "index");
   if (lost_) {
-    for (const GitLostObjects::File& file : lost_->files())
+    size_t count = 0;
+    for (const GitLostObjects::File& file : lost_->files()) {
+      if (file.stays) continue;
+      ++count;
       BELAY_OK(files_.SetState(file.path, file.state));
-    plan.notes.push_back("objects that were gone come back: " +
-                         GitCount(lost_->files().size(), "file"));
+    }
+    plan.notes.push_back((lost_->damaged()
+                              ? "objects that were gone or damaged come back: "
+                              : "objects that were gone come back: ") +
+                         GitCount(count, "file"));
   }
   BELAY_OK(SetBranch(tip));
   BELAY_OK(SetOtherRefs());
@@ -222,7 +228,7 @@ Status GitPlanner::SetOwn() {
     const GitKept* want = find(want_, name);
     if (want != nullptr)
       BELAY_OK(files_.SetKept(own_ + name, *want));
-    else if (!name.starts_with("sharedindex."))
+    else if (!name.starts_with(kGitSharedIndex))
       BELAY_OK(files_.SetState(own_ + name, std::nullopt));
   }
   // Directories that git takes for a sign of something under way.

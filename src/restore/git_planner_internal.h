@@ -50,6 +50,7 @@ class GitPlanner {
                     const GitRepoRecord& b, const GitRefs& refs_b) const;
   std::vector<std::string> OtherRefs() const;
   bool Differs() const;
+  bool MayMend() const;
   Result<bool> Keep(const std::string& why);
   std::string Where() const;
   bool FindConflicts();
@@ -68,7 +69,8 @@ class GitPlanner {
   Result<std::string> LostOfIndex(const std::set<std::string>& lost);
   Result<std::string> LookForMissing();
   Status AskForMissing(const std::vector<std::string>& asked);
-  Result<bool> ShowLostObjects();
+  bool IsComplete(const std::vector<std::string>& tips);
+  Result<bool> ShowLostObjects(const std::vector<std::string>& needed);
   Result<bool> ChooseAction();
   Result<std::string> MakeReverts();
 
@@ -96,6 +98,7 @@ class GitPlanner {
   GitRefs is_refs_, want_refs_, expected_refs_, after_refs_;
   std::string is_stash_, want_stash_;
   std::optional<GitLostObjects> lost_;
+  std::string lost_where_;  // a directory with them
   std::optional<GitRunner> git_;
   std::string own_;  // "worktrees/x/", or nothing
   std::set<std::string> missing_, stays_;

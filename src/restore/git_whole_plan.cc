@@ -1,6 +1,8 @@
 #include "restore/git_whole_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -14,6 +16,11 @@ namespace {
 constexpr std::string_view kGit = ".git";
 constexpr std::string_view kIndexPath = ".git/index";
 constexpr std::string_view kObjectsPath = ".git/objects/";
+constexpr std::string_view kRefsPath = ".git/refs/";
+constexpr std::string_view kLogsPath = ".git/logs/";
+constexpr std::string_view kPackedRefs = ".git/packed-refs";
+constexpr std::string_view kInfoRefs = ".git/info/refs";
+constexpr size_t kShownConflicts = 3;
 
 struct Place {
   AbsPath path;  // of the work tree
@@ -134,6 +141,80 @@ std::string In(const std::string& path) {
   return path.empty() ? "" : " in " + EscapeForDisplay(path);
 }
 
+// All refs of a git directory by name, wherever they are kept: what its files say.
+using ReadRefFile =
+    std::function<Result<Bytes>(const std::string& path, const PathState& state)>;
+Result<GitRefs> RefsIn(const GitDirMap& map, const ReadRefFile& read) {
+  GitRefs out;
+  if (auto packed = map.find(std::string(kPackedRefs));
+      packed != map.end() && packed->second.kind == EntryKind::kFile) {
+    BELAY_TRY(Bytes bytes, read(packed->first, packed->second));
+    for (const std::string& line : GitLines(AsText(bytes))) {
+      const size_t space = line.find(' ');
+      if (line.starts_with('#') || line.starts_with('^') || space == std::string::npos)
+        continue;
+      out[line.substr(space + 1)] = line.substr(0, space);
+    }
+  }
+  constexpr std::string_view kGitSlash = ".git/";
+  for (auto at = map.lower_bound(std::string(kRefsPath));
+       at != map.end() && at->first.starts_with(kRefsPath); ++at) {
+    if (at->second.kind != EntryKind::kFile) continue;
+    BELAY_TRY(Bytes bytes, read(at->first, at->second));
+    std::string value(AsText(bytes));
+    while (!value.empty() && value.back() == '\n') value.pop_back();
+    out[at->first.substr(kGitSlash.size())] = std::move(value);
+  }
+  return out;
+}
+
+Result<Bytes> ReadKnown(Store& store, const PathState& state) {
+  if (state.size == 0) return Bytes();
+  return store.ReadContentBytes(state.id, kMaxGitText);
+}
+
+// Whether no line of a log that is there now is new.
+Result<bool> HasKnownLines(Store& store, const Place& place, const std::string& path,
+                           const std::vector<const GitDirMap*>& known) {
+  std::set<std::string> lines;
+  for (const GitDirMap* map : known) {
+    auto found = map->find(path);
+    if (found == map->end() || found->second.kind != EntryKind::kFile) continue;
+    BELAY_TRY(Bytes bytes, ReadKnown(store, found->second));
+    for (std::string& line : GitLines(AsText(bytes))) lines.insert(std::move(line));
+  }
+  auto now = ReadGitFile(store.fs(), place.path, path, kMaxGitText);
+  if (!now.ok()) return false;
+  return std::ranges::all_of(GitLines(AsText(*now)), [&](const std::string& line) {
+    return lines.contains(line);
+  });
+}
+
+// Refs of now that are in none of `known` as they are.
+Status AddMovedRefs(Store& store, const Place& place, const GitDirMap& now,
+                    const std::vector<const GitDirMap*>& known, const std::string& top,
+                    std::vector<Conflict>& conflicts) {
+  BELAY_TRY(GitRefs is, RefsIn(now, [&](const std::string& path, const PathState&) {
+              return ReadGitFile(store.fs(), place.path, path, kMaxGitText);
+            }));
+  std::vector<GitRefs> were;
+  for (const GitDirMap* map : known) {
+    BELAY_TRY(GitRefs refs,
+              RefsIn(*map, [&](const std::string&, const PathState& state) {
+                return ReadKnown(store, state);
+              }));
+    were.push_back(std::move(refs));
+  }
+  for (const auto& [name, value] : is) {
+    if (conflicts.size() >= kShownConflicts) break;
+    if (std::ranges::none_of(were, [&](const GitRefs& refs) {
+          return GitRefValue(refs, name) == value;
+        }))
+      conflicts.push_back({top + ".git/" + name, "changed since"});
+  }
+  return Ok();
+}
+
 size_t CountFiles(const std::vector<PathChange>& changes) {
   return static_cast<size_t>(
       std::ranges::count_if(changes, [](const PathChange& change) {
@@ -214,13 +295,13 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   for (const auto& [path, state] : *then) {
     if (state.kind != EntryKind::kFile || state.size == 0) continue;
     if (path == kGit) continue;  // is put below
-    BELAY_TRY(auto blob, input.store.Find({ObjectType::kBlob, state.id}));
-    if (blob) continue;
-    BELAY_TRY(auto chunks, input.store.Find({ObjectType::kChunks, state.id}));
-    if (chunks) continue;
-    out.warnings.push_back("git" + In(want.path) +
-                           " does not come back: the store has " +
-                           EscapeForDisplay(path) + " no more");
+    BELAY_TRY(bool has, input.Has(state.id));
+    if (has) continue;
+    out.warnings.push_back(
+        "git" + In(want.path) + " does not come back: " +
+        (input.WasPurged(state.id)
+             ? EscapeForDisplay(path) + " was erased by belay purge"
+             : "the store has " + EscapeForDisplay(path) + " no more"));
     return Ok();
   }
   if (!want.whole.git_file.empty()) {
@@ -278,22 +359,33 @@ Status PlanGitDirAway(const GitPlanInput& input, const GitRepoRecord& want,
       if (path == kIndexPath && is.index_digest == expected->index_digest) continue;
       // An object alone is nothing that somebody did: what names it would be new, too.
       if (path.starts_with(kObjectsPath)) continue;
+      // Refs count by what they are: packing them (`git gc`) changes nothing.
+      if (path.starts_with(kRefsPath) || path == kPackedRefs || path == kInfoRefs)
+        continue;
       auto same_in = [&](const GitDirMap& map) {
         auto found = map.find(path);
         return found != map.end() && SameContent(found->second, state);
       };
+      // `git gc` takes old lines out of logs.
+      if (path.starts_with(kLogsPath)) {
+        BELAY_TRY(bool known, HasKnownLines(input.store, place, path, {&ours, &then}));
+        if (known) continue;
+      }
       // What we brought, or what was there before and was left.
       if (same_in(ours) || same_in(then)) continue;
       out.conflicts.push_back({top + path, "changed since"});
-      if (out.conflicts.size() >= 3) break;
+      if (out.conflicts.size() >= kShownConflicts) break;
     }
+    BELAY_OK(AddMovedRefs(input.store, place, now, {&ours, &then}, top, out.conflicts));
     if (!out.conflicts.empty()) return Ok();
   }
   GitPlan plan = PlanAt(place, want.path, ChangesBetween(now, then, true));
   if (plan.none) return Ok();
   plan.from = is.head;
-  plan.notes.push_back(".git goes again: " +
-                       GitCount(CountFiles(plan.move.changes), "file"));
+  plan.notes.push_back(expected->whole.git_file.empty()
+                           ? ".git goes again: " +
+                                 GitCount(CountFiles(plan.move.changes), "file")
+                           : ".git, which leads to the repository, goes again");
   GitRepoRecord before = is;
   before.whole = expected->whole;
   out.before.repositories.push_back(std::move(before));

@@ -85,6 +85,18 @@ namespace {
 constexpr uint64_t kBlock = 4096;
 constexpr uint32_t kSetId = 06000;
 
+// `shared`: other names lead to the same file, which must stay as it is.
+void AddNeedsOf(const PathChange& change, bool shared, Plan& plan) {
+  if (!change.after) return;
+  const bool new_content =
+      !change.before || !SameContent(*change.before, *change.after);
+  if (!new_content && !shared) return;
+  ++plan.inodes_needed;
+  plan.bytes_needed += kBlock;
+  if (change.after->kind == EntryKind::kFile)
+    plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
+}
+
 // What CheckGround() asks the disk about one change.
 struct Ground {
   bool ask_parent = false;  // the first change in its directory
@@ -202,16 +214,10 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
           after.gid = options.groups.front();
       }
     }
-    const bool new_content =
-        change.after && (!change.before || !SameContent(*change.before, *change.after));
-    const bool new_file = new_content || (ground.self && ground.self->nlink > 1 &&
-                                          ground.self->type == FileType::kRegular);
-    if (change.after && new_file) {
-      ++plan.inodes_needed;
-      plan.bytes_needed += kBlock;
-      if (change.after->kind == EntryKind::kFile)
-        plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
-    }
+    AddNeedsOf(change,
+               ground.self && ground.self->nlink > 1 &&
+                   ground.self->type == FileType::kRegular,
+               plan);
     if (ground.parent && ground.parent->type == FileType::kDirectory) {
       const std::string parent = ParentOf(change.path);
       if (ground.parent->immutable) immutable.push_back(parent.empty() ? "." : parent);
@@ -267,8 +273,16 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
     plan.warnings.push_back(EscapeForDisplay(path) +
                             " is open for writing in another program");
   if (plan.changes.empty() || !root.is_open()) return Ok();
+  return CheckRoom(fs, root, plan);
+}
+
+void AddNeeds(const std::vector<PathChange>& changes, Plan& plan) {
+  for (const PathChange& change : changes) AddNeedsOf(change, false, plan);
+}
+
+Status CheckRoom(Fs& fs, const Fd& dir, const Plan& plan) {
   if (BELAY_MUTANT("hope-for-room")) return Ok();
-  BELAY_TRY(FsInfo info, fs.Info(root));
+  BELAY_TRY(FsInfo info, fs.Info(dir));
   if (info.read_only)
     return Error(Errc::kRefused, "the file system of the directory is read-only");
   // The staging directory, and what moves into it, take a little as well.

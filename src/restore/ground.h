@@ -13,6 +13,13 @@ namespace belay {
 // writing are named.
 Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan);
 
+// What putting `changes` in their places takes of the disk, added to what the plan
+// needs already: new content is there beside the old for a while.
+void AddNeeds(const std::vector<PathChange>& changes, Plan& plan);
+// Whether the file system that `dir` is on takes what the plan needs: kRefused when it
+// is read-only, kNoSpace when there is less.
+Status CheckRoom(Fs& fs, const Fd& dir, const Plan& plan);
+
 // Reads all content that `changes` need; what is damaged is named in the error
 // (kCorrupt), or with skip_damaged taken out and kept.
 Status CheckContent(Store& store, bool skip_damaged, Plan& plan);

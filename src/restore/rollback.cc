@@ -3,8 +3,10 @@
 #include <unordered_set>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "core/roots.h"
 #include "git/index_stat.h"
+#include "restore/ground.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
 #include "restore/recover_internal.h"
@@ -108,6 +110,35 @@ Result<std::function<bool(std::string_view)>> KeepsSafety(Store& store,
 
 }  // namespace
 
+namespace {
+
+// Git's files need room, too: beside those of the root, or where the repository is.
+Status CheckRoomForGit(Store& store, const AbsPath& root, Plan& plan) {
+  constexpr uint64_t kBlock = 4096;
+  if (BELAY_MUTANT("git-needs-no-room")) return Ok();
+  bool within = false;
+  for (const GitPlan& git : plan.git) {
+    if (git.move.changes.empty()) continue;
+    BELAY_TRY(AbsPath at, AbsPath::Parse(git.move.dir));
+    Plan elsewhere;
+    Plan& needs = at.IsWithin(root) ? plan : elsewhere;
+    AddNeeds(git.move.changes, needs);
+    for (const GitMove::Object& object : git.move.objects) {
+      ++needs.inodes_needed;
+      needs.bytes_needed += 2 * kBlock + object.size;
+    }
+    within = within || &needs == &plan;
+    if (&needs == &plan) continue;
+    BELAY_TRY(Fd dir, store.fs().OpenDir(at));
+    BELAY_OK(CheckRoom(store.fs(), dir, elsewhere));
+  }
+  if (!within) return Ok();
+  BELAY_TRY(Fd dir, store.fs().OpenDir(root));
+  return CheckRoom(store.fs(), dir, plan);
+}
+
+}  // namespace
+
 Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& input,
               const GitChoice& choice, BatchWriter* writer, Plan& plan,
               std::vector<Conflict>* conflicts) {
@@ -119,6 +150,7 @@ Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& 
   plan.warnings.insert(plan.warnings.end(), git.warnings.begin(), git.warnings.end());
   if (conflicts != nullptr)
     conflicts->insert(conflicts->end(), git.conflicts.begin(), git.conflicts.end());
+  BELAY_OK(CheckRoomForGit(store, input.root, plan));
   if (writer == nullptr || git.after.repositories.empty()) return Ok();
   BELAY_TRY(
       plan.git_before,
@@ -167,6 +199,11 @@ std::function<Result<bool>(const GitRepoRecord&)> OutsideOf(
   return [&store, &request, &target](const GitRepoRecord& is) {
     return MadeOutside(store, request.root.id, target, is);
   };
+}
+
+// `purged` must outlive it.
+std::function<bool(const ObjectId&)> LackedBy(const Purged& purged) {
+  return [&purged](const ObjectId& content) { return purged.Lacks(content); };
 }
 
 std::string ReflogText(const Checkpoint& target) {
@@ -235,6 +272,8 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                               .operation = request.operation,
                               .what = ReflogText(target),
                               .dry = true,
+                              .made_ms = target.made_ms,
+                              .lacks = LackedBy(input.purged),
                               .made_outside = OutsideOf(store, request, target)};
     BELAY_OK(
         AddGit(store, request, of_git, request.git_choice, nullptr, out.plan, nullptr));
@@ -292,6 +331,8 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                                 .places = request.git,
                                 .operation = operation.id,
                                 .what = ReflogText(target),
+                                .made_ms = target.made_ms,
+                                .lacks = LackedBy(purged),
                                 .made_outside = OutsideOf(store, request, target)};
       BELAY_OK(AddGit(store, request, of_git, request.git_choice, &draft.writer, plan,
                       nullptr));

@@ -79,22 +79,23 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     }
     plan.kept.insert(plan.kept.end(), kept.begin(), kept.end());
     if (!git.wanted.is_zero()) {
-      const GitPlanInput input{.store = store,
-                               .root = root_path,
-                               .now = draft.scan,
-                               .is = draft.git,
-                               .target = wanted,
-                               .expected = &expected,
-                               .exact = exact,
-                               .sink = draft.sink,
-                               .places = request.git,
-                               .operation = operation.id,
-                               .takes_back = operation.kind == OperationKind::kUndo
-                                                 ? operation.of.value_or(RecordId())
-                                                 : RecordId(),
-                               .what = std::string(OperationName(operation.kind)) +
-                                       " of the rollback to " +
-                                       Quoted(operation.label)};
+      const GitPlanInput input{
+          .store = store,
+          .root = root_path,
+          .now = draft.scan,
+          .is = draft.git,
+          .target = wanted,
+          .expected = &expected,
+          .exact = exact,
+          .sink = draft.sink,
+          .places = request.git,
+          .operation = operation.id,
+          .takes_back = operation.kind == OperationKind::kUndo
+                            ? operation.of.value_or(RecordId())
+                            : RecordId(),
+          .what = std::string(OperationName(operation.kind)) + " of the rollback to " +
+                  Quoted(operation.label),
+          .lacks = [&](const ObjectId& content) { return purged.Lacks(content); }};
       BELAY_OK(AddGit(store, request, input,
                       {.action = GitAction::kReset, .switch_branch = true},
                       &draft.writer, plan, &conflicts));

@@ -194,7 +194,9 @@ run export --git again p; expect_rc 0
 run export --git one p -o "$scratch/mine.git" --json; expect_rc 0; expect_py "d['repository_made'] and d['repository'] == '$scratch/mine.git'"
 run export --git one p -o "$scratch/unborn"; expect_rc 0
 run export --git one p -o "$scratch/store"; expect_rc 1; expect_in_err "no git repository"
-run export --git one p -o "$scratch/none/x"; expect_rc 1
+run export --git one p -o "$scratch/none/x"; expect_rc 1; expect_in_err "there is no directory $scratch/none"
+run export --git refs/x p; expect_rc 2; expect_in_err "a ref is called refs/KIND/NAME"
+run export --git two p; expect_rc 0; expect_in_err "the checkpoint knows of no git repository"
 git clone -q "$scratch/plain.git" "$scratch/clone" && [ "$(cat "$scratch/clone/x")" = x ] || fail "a clone of it"
 [ -z "$(git -C "$scratch/plain.git" fsck --full --strict 2>&1)" ] || fail "fsck of the made one"
 PATH=/nonexistent "$BELAY_BIN" export --git nogit p 2>"$scratch/err" && fail "without git"

@@ -42,11 +42,20 @@ run show first --json; expect_py "d['git']['ref'] == 'refs/belay/checkpoints/$on
 run show first; expect_in_out "refs/belay/checkpoints/$one"
 run list --json; expect_py "[c['git']['ref'] for c in d['checkpoints']] == ['refs/belay/checkpoints/$one', None]"
 [ ! -e "$scratch/hook-ran" ] || fail "a hook ran"
-# A checkpoint does start it: the ref comes without anybody asking for it.
+# A checkpoint does start it: the ref comes without anybody asking for it. A git that
+# says when it has made one.
 echo more >>src/c
-run checkpoint -m started; expect_rc 0
-started=refs/belay/checkpoints/$(id_of started)
-timeout 60 bash -c "until git rev-parse -q --verify $started >/dev/null; do sleep 0.05; done" || fail "no process was started for it"
+mkfifo "$scratch/made"; mkdir "$scratch/told"
+cat >"$scratch/told/git" <<EOF
+#!/bin/sh
+"$(command -v git)" "\$@"; rc=\$?
+case " \$* " in *" update-ref "*) echo made >"$scratch/made" ;; esac
+exit \$rc
+EOF
+chmod +x "$scratch/told/git"
+PATH="$scratch/told:$PATH" run checkpoint -m started; expect_rc 0
+timeout 60 cat "$scratch/made" >/dev/null || fail "no process was started for it"
+git rev-parse -q --verify "refs/belay/checkpoints/$(id_of started)" >/dev/null || fail "the process made no ref"
 
 # --- what changed, and nothing else; kinds that change, secrets that appear
 rm d/b; rmdir d; echo file >d; rm src/a; mkdir src/a; echo in >src/a/in; ln -s a src/l; chmod +x src/c; printf 'k' >src/new.pem

@@ -164,6 +164,8 @@ run rollback 1 --yes; expect_rc 0
 [ "$(cat f)$(cat ../../r/f)" = 12 ] || fail "below the top"
 cd "$scratch/top/r" && run on && expect_rc 0 && g -C .. rm -q -r r && g -C .. commit -q -m gone && mkdir -p "$scratch/top/r" && cd "$scratch/top/r"
 run import --git HEAD; expect_rc 1; expect_in_err "has no directory r"
+cd "$scratch/top/p/q" && run import --git ':/gone' --json; expect_rc 0
+expect_py "d['commit'] == '$(git rev-parse HEAD)'"
 mkdir "$scratch/plain" && cd "$scratch/plain" && run on && expect_rc 0
 run import --git HEAD; expect_rc 1; expect_in_err "in no git repository"
 

@@ -85,7 +85,7 @@ echo x3 >x; run undo zzzz; expect_rc 1; expect_in_err "no operation is called zz
 # The ref that will hold a commit is named before, by the name that it then has.
 if command -v git >/dev/null; then
   export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
-  mkdir "$scratch/work/git"; cd "$scratch/work/git" || exit 1
+  mkdir git; cd git || exit 1
   git init -q -b main . && echo one >a && git add a && git commit -qm first || fail "no repository"
   "$BELAY_BIN" on >/dev/null || fail on
   run checkpoint -m start; expect_rc 0

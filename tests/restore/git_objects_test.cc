@@ -115,7 +115,7 @@ TEST_F(LostBlobTest, WhatNeitherGitNorTheStoreHasLeavesGitAsItIsAndIsNamed) {
 }
 
 TEST_F(LostBlobTest, OfASplitIndexToo) {
-  Do("git update-index --split-index; git add a");
+  Do("git update-index --split-index; echo only >>a; git add a; echo more >>a");
   Captured start = Take("start");
   Do("git add -A; git commit -qm agent; git prune --expire=now");
   start.git.repositories[0].objects = {};

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "base/fault_fs.h"
+#include "crash/hook_fs.h"
 #include "restore/journal.h"
 #include "support/git_rollback_fixture.h"
+#include "support/pass_fs.h"
 
 namespace belay::test {
 namespace {
@@ -162,6 +164,198 @@ TEST_F(GitProtectTest, AGitFileComesBackToo) {
   ASSERT_TRUE(two.Undo().ok());
   struct stat st = {};
   EXPECT_NE(lstat((two.project.bytes() + "/.git").c_str(), &st), 0);
+}
+
+// A pack's own index is read from the store: what was only packed is not lost.
+TEST_F(GitProtectTest, AMissingObjectComesBackThoughNothingMoved) {
+  Do("git commit -qam second");
+  Take("start");
+  const std::string start = Look();
+  Do("git repack -adq; git prune-packed");
+  auto packed = world_.Preview("start");
+  ASSERT_TRUE(packed.ok());
+  EXPECT_TRUE(packed->plan.moves_nothing());
+  Take("packed");
+  // The parent's tree and blob, which HEAD alone does not need.
+  Do("mv .git/objects/pack ../pack; mkdir .git/objects/pack\n"
+     "git unpack-objects -q <$(ls ../pack/*.pack)\n"
+     "for o in $(git rev-parse HEAD~1:a HEAD~1^{tree}); do\n"
+     "  rm -f .git/objects/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); done");
+  EXPECT_NE(Said(world_.project, {"fsck", "--no-dangling"}), "");
+  for (const char* name : {"start", "packed"}) {
+    auto preview = world_.Preview(name);
+    ASSERT_TRUE(preview.ok());
+    EXPECT_FALSE(preview->plan.moves_nothing()) << name;
+  }
+  MustBack("start");
+  EXPECT_EQ(Look(), start);
+  EXPECT_EQ(Said(world_.project, {"fsck", "--no-dangling"}), "");
+  auto again = world_.Preview("start");
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->plan.moves_nothing());
+}
+
+TEST_F(GitProtectTest, APackThatIsGoneComesBackAndNoDanglingObjectDoes) {
+  Do("git commit -qam second; git gc -q; echo dangling | git hash-object -w --stdin");
+  Take("start");
+  Do("git prune --expire=now");
+  auto pruned = world_.Preview("start");
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_TRUE(pruned->plan.moves_nothing());
+  Do("rm -f .git/objects/pack/*.idx");
+  const Outcome done = MustBack("start");
+  EXPECT_TRUE(done.plan.warnings.empty()) << done.plan.warnings.front();
+  EXPECT_EQ(Said(world_.project, {"fsck", "--no-dangling"}), "");
+}
+
+TEST_F(GitProtectTest, DamagedObjectsAreReplaced) {
+  // Nothing is older than the checkpoint: what has its size is read, too.
+  world_.world.clock.SetWallMillis(1'000'000'000'000);
+  Do("git commit -qam second");
+  Take("start");
+  const std::string start = Look();
+  // HEAD's own commit, cut short; a blob with other bytes of the same length.
+  Do("f=.git/objects/$(git rev-parse HEAD | sed 's,^..,&/,'); chmod u+w $f; : >$f\n"
+     "f=.git/objects/$(git hash-object b | sed 's,^..,&/,'); chmod u+w $f\n"
+     "printf XXXX | dd of=$f bs=1 seek=2 conv=notrunc 2>/dev/null");
+  auto preview = world_.Preview("start");
+  ASSERT_TRUE(preview.ok()) << preview.error().what;
+  EXPECT_FALSE(preview->plan.moves_nothing());
+  MustBack("start");
+  EXPECT_EQ(Look(), start);
+  EXPECT_EQ(Said(world_.project, {"fsck", "--no-dangling"}), "");
+}
+
+TEST_F(GitProtectTest, AnObjectThatWasWrittenAnotherWayIsNotDamaged) {
+  Take("start");
+  Do("f=.git/objects/$(git rev-parse HEAD:b | sed 's,^..,&/,'); git cat-file blob "
+     "HEAD:b >../b\n"
+     "rm -f $f; git -c core.looseCompression=0 hash-object -w ../b");
+  auto preview = world_.Preview("start");
+  ASSERT_TRUE(preview.ok());
+  EXPECT_TRUE(preview->plan.moves_nothing());
+}
+
+TEST_F(GitProtectTest, WhatWasPurgedDoesNotComeBackThoughItsBytesAreThere) {
+  Do("git commit -qam second");
+  const Captured start = Take("start");
+  Do("rm -rf .git");
+  auto now = world_.Capture("now");
+  ASSERT_TRUE(now.ok());
+  std::vector<std::string> warnings;
+  auto plan = [&](std::function<bool(const ObjectId&)> lacks) {
+    auto opened = world_.Open();
+    EXPECT_TRUE(opened.ok());
+    HashSink sink;
+    const GitPlaces places;
+    const GitPlanInput input{.store = *opened->store,
+                             .root = world_.project,
+                             .now = now->scan,
+                             .is = now->git,
+                             .target = start.git,
+                             .sink = sink,
+                             .places = places,
+                             .operation = RecordId(opened->store->random().NewId()),
+                             .what = "rollback",
+                             .lacks = std::move(lacks)};
+    auto plans = PlanGit(input, {});
+    EXPECT_TRUE(plans.ok());
+    warnings = plans.ok() ? plans->warnings : std::vector<std::string>();
+    return plans.ok() && plans->moves();
+  };
+  EXPECT_TRUE(plan([](const ObjectId&) { return false; }));
+  EXPECT_FALSE(plan([](const ObjectId&) { return true; }));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("was erased by belay purge"), std::string::npos);
+}
+
+// A disk with so much room left.
+class TightFs final : public PassFs {
+ public:
+  TightFs(Fs& inner, uint64_t room) : PassFs(inner), room_(room) {}
+  Result<FsInfo> Info(const Fd& any) override {
+    BELAY_TRY(FsInfo info, inner_.Info(any));
+    info.free_bytes = room_;
+    return info;
+  }
+
+ private:
+  uint64_t room_;
+};
+
+TEST_F(GitProtectTest, WithoutRoomForGitNothingMoves) {
+  Do("dd if=/dev/urandom of=big bs=1024 count=512 2>/dev/null; git add big\n"
+     "git commit -qm big");
+  Take("start");
+  Do("rm -rf .git; echo y >>b");
+  auto preview = world_.Preview("start");
+  ASSERT_TRUE(preview.ok());
+  EXPECT_GT(preview->plan.bytes_needed, uint64_t{512} << 10);
+  const std::string before = world_.Tree();
+  TightFs tight(fs_, uint64_t{400} << 10);
+  RestoreWorld full(tight, temp_.path(), 2, getuid());
+  full.settings.git_protect = true;
+  auto done = full.Rollback("start");
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, Errc::kNoSpace);
+  EXPECT_EQ(world_.Tree(), before);
+  EXPECT_FALSE(IsThere(".git"));
+}
+
+TEST_F(GitProtectTest, NothingIsCopiedWhereSecretsAreLeftAlone) {
+  world_.settings.secrets = Secrets::kSkip;
+  const Captured start = Take("start");
+  ASSERT_EQ(start.git.repositories.size(), 1u);
+  EXPECT_TRUE(start.git.repositories[0].whole.empty());
+  EXPECT_TRUE(std::ranges::any_of(start.warnings, [](const std::string& warning) {
+    return warning.ends_with("secrets are left alone here, and may be in it");
+  }));
+}
+
+TEST_F(GitProtectTest, PackingAfterwardsIsNoUseOfIt) {
+  Do("git branch one; git tag two; git update-ref refs/remotes/o/main HEAD");
+  Take("start");
+  Do("rm -rf .git");
+  MustBack("start");
+  Do("git gc -q; git status -s; git update-server-info");
+  auto undone = world_.Undo();
+  ASSERT_TRUE(undone.ok());
+  for (const Conflict& conflict : undone->conflicts) ADD_FAILURE() << conflict.path;
+  EXPECT_FALSE(IsThere(".git"));
+  ASSERT_TRUE(world_.Redo().ok());
+  // A ref that moved is a use, packed or not.
+  Do("git update-ref refs/remotes/o/main $(git commit-tree -m x HEAD^{tree})\n"
+     "git pack-refs --all");
+  undone = world_.Undo();
+  ASSERT_TRUE(undone.ok());
+  EXPECT_TRUE(std::ranges::any_of(undone->conflicts, [](const Conflict& conflict) {
+    return conflict.path == ".git/refs/remotes/o/main";
+  }));
+}
+
+// Git moves objects from files of their own into a pack: in the middle of a copy.
+TEST_F(GitProtectTest, PackingMeanwhileLosesNothing) {
+  Do("git commit -qam second");
+  const std::string start = Look();
+  bool packs_seen = false, packed = false;
+  HookFs hooked(fs_, [&](FsCall call, const std::string& name) -> Status {
+    if (packed || call != FsCall::kOpen) return Ok();
+    if (packs_seen && name.size() == 38) {
+      packed = true;
+      return Shell(world_.project, "git repack -adq; git prune-packed");
+    }
+    packs_seen = packs_seen || name == "pack";
+    return Ok();
+  });
+  RestoreWorld other(hooked, temp_.path(), 2, getuid());
+  other.settings.git_protect = true;
+  auto made = other.Capture("start");
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  ASSERT_TRUE(packed);
+  Do("rm -rf .git");
+  MustBack("start");
+  EXPECT_EQ(Look(), start);
+  EXPECT_EQ(Said(world_.project, {"fsck", "--no-dangling"}), "");
 }
 
 // Only where something that people see changed: a repack is no new state.
