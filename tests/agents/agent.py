@@ -99,6 +99,14 @@ class Agent:
     def is_subagent(self, event):
         return False
 
+    def registered(self, event):
+        """What the hook of an event was registered for."""
+        return event.note["argument"] or event.name
+
+    def transcripts(self):
+        """What the agent keeps of the conversation: [(name, text)]."""
+        return []
+
     def settle(self):
         """Called when the model is asked, before it answers: waits for what still goes on."""
 
@@ -133,6 +141,17 @@ class Agent:
         """All that was recorded, in the order it began."""
         notes = [json.loads(file.read_text()) for file in sorted(self.world.notes.glob("*.json"))]
         return [event for event in map(self.read_event, notes) if event]
+
+    def kept(self, **patterns):
+        """[(name, text)] of files below HOME: the name they get, and what finds them."""
+        found = []
+        for name, pattern in patterns.items():
+            files = sorted(self.world.home.glob(pattern))
+            for number, file in enumerate(files):
+                count = "" if len(files) == 1 else f"-{number + 1}"
+                found.append((f"{name}{count}{file.suffix}",
+                              file.read_text(errors="surrogateescape")))
+        return found
 
     def make_event(self, note, name, payload):
         return Event(self.kinds.get(name, OTHER), name, payload, note)

@@ -27,6 +27,10 @@ class Claude(SnakeCaseAgent):
         resume = ["--resume", self.session] if self.session else []
         return [*resume, "--permission-mode", "bypassPermissions", "-p", prompt]
 
+    def transcripts(self):
+        return self.kept(transcript=".claude/projects/*/*.jsonl",
+                         subagent=".claude/projects/*/*/subagents/*.jsonl")
+
     def read(self, action):
         return {"name": "Read", "args": {"file_path": self.path(action["path"])}}
 
@@ -98,6 +102,9 @@ trust_level = "trusted"
     def arguments(self, prompt):
         resume = ["resume", self.session] if self.session else []
         return ["exec", *resume, "--dangerously-bypass-hook-trust", prompt]
+
+    def transcripts(self):
+        return self.kept(transcript=".codex/sessions/**/rollout-*.jsonl")
 
     def read(self, action):
         return self.shell({"command": f"cat {action['path']}"})

@@ -28,6 +28,9 @@ class Gemini(SnakeCaseAgent):
         resume = ["-r", self.session] if self.session else []
         return [*resume, "-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", prompt]
 
+    def transcripts(self):
+        return self.kept(transcript=".gemini/tmp/*/chats/**/*.jsonl")
+
     def read(self, action):
         return {"name": "read_file", "args": {"file_path": self.path(action["path"])}}
 
@@ -76,6 +79,9 @@ class Qwen(SnakeCaseAgent):
     def arguments(self, prompt):
         resume = ["-r", self.session] if self.session else []
         return [*resume, "--approval-mode", "yolo", "-p", prompt]
+
+    def transcripts(self):
+        return self.kept(transcript=".qwen/projects/*/chats/*.jsonl")
 
     def read(self, action):
         return {"name": "read_file", "args": {"file_path": self.path(action["path"])}}

@@ -113,6 +113,10 @@ class Copilot(Agent):
     def is_subagent(self, event):
         return "agentId" in event.payload
 
+    def transcripts(self):
+        return self.kept(transcript=".copilot/session-state/*/events.jsonl",
+                         workspace=".copilot/session-state/*/workspace.yaml")
+
     def read(self, action):
         return {"name": "view", "args": {"path": self.path(action["path"])}}
 

@@ -2,16 +2,16 @@
 import json
 import os
 
-from agent import END, HOOK, POST, PRE, PROMPT, START, STOP, Agent, SnakeCaseAgent
+import run_sandbox
+from agent import END, HOOK, POST, PRE, PROMPT, START, STOP, Agent
 
 
-class Opencode(SnakeCaseAgent):
+class Opencode(Agent):
     name = "opencode"
     starts = False
     cannot = ("wait", "finish")
-    kinds = {"event:session.created": START, "chat.message": PROMPT,
-             "tool.execute.before": PRE, "tool.execute.after": POST, "event:session.idle": STOP,
-             "event:session.deleted": END}
+    kinds = {"session.created": START, "chat.message": PROMPT, "tool.execute.before": PRE,
+             "tool.execute.after": POST, "session.idle": STOP, "session.deleted": END}
     settings = (".config/opencode/plugins/belay.js",)
 
     def prepare(self):
@@ -47,14 +47,20 @@ class Opencode(SnakeCaseAgent):
         return ["run", *resume, prompt]
 
     def read_event(self, note):
-        event = super().read_event(note)
-        if event.kind == PROMPT:
-            event.prompt = "\n".join(part.get("text", "") for part in
-                                     event.payload["raw"]["output"]["parts"])
+        payload = json.loads(note["stdin"])
+        event = self.make_event(note, note["argument"], payload)
+        event.session, event.tool = payload.get("sessionID"), payload.get("tool")
+        event.call, event.arguments = payload.get("callID"), payload.get("args")
+        event.prompt = "\n".join(part["text"] for part in payload.get("parts", []))
         return event
 
     def is_subagent(self, event):
-        return event.session != self.session
+        return "parentID" in event.payload
+
+    def transcripts(self):
+        done = run_sandbox.run([str(self.pin.program), "export", self.session],
+                               self.full_environment(), self.world.project, self.timeout)
+        return [("transcript.json", done.output[done.output.index("{"):])]
 
     def read(self, action):
         return {"name": "read", "args": {"filePath": self.path(action["path"])}}
@@ -118,6 +124,11 @@ class Cline(Agent):
 
     def is_subagent(self, event):
         return bool(event.payload.get("parent_agent_id"))
+
+    def transcripts(self):
+        return self.kept(session=".cline/data/sessions/*/[0-9]*[!s].json",
+                         transcript=".cline/data/sessions/*/[0-9]*.messages.json",
+                         subagent=".cline/data/sessions/*/agent_*.messages.json")
 
     def read(self, action):
         return {"name": "read_files", "args": {"files": [{"path": self.path(action["path"])}]}}

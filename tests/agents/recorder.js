@@ -1,30 +1,37 @@
-// The recording hook for opencode, which has plugins instead of commands. Each call becomes
-// one event, in the shape that agents with command hooks use; `raw` is what opencode gave.
+// The recording hook for opencode, which has plugins instead of commands. What it sends is
+// what Belay's own plugin sends: the top of src/agent/dialect_opencode.cc.
 import { spawnSync } from "node:child_process"
 
 const [hook, notes, project] = "@HOOK@ @NOTES@ @PROJECT@".split(" ")
+const told = ["session.created", "session.idle", "session.error", "session.compacted", "session.deleted"]
 
-export const Recorder = async ({ directory, worktree, project: info }) => {
-  const tell = (name, session, raw, more = {}) => {
-    const event = {
-      hook_event_name: name, session_id: session, cwd: directory, worktree,
-      project_id: info?.id, ...more, raw,
-    }
+export const Recorder = async ({ directory, worktree }) => {
+  const parents = {}
+  const tell = (name, sessionID, more) => {
+    const event = { sessionID, parentID: parents[sessionID], directory, worktree, ...more }
     spawnSync(hook, [notes, project, name], { input: JSON.stringify(event) })
   }
   return {
     event: async ({ event }) => {
-      if (!/^(session\.(created|updated|idle|error|compacted|deleted)|command\.executed)$/.test(event.type)) return
-      tell("event:" + event.type, event.properties.sessionID ?? event.properties.info?.id, { event })
+      if (!told.includes(event.type)) return
+      const { sessionID, info } = event.properties
+      if (info?.parentID) parents[info.id] = info.parentID
+      tell(event.type, sessionID ?? info?.id, event.type === "session.created" ? { source: "startup" } : {})
     },
-    "chat.message": async (input, output) => tell("chat.message", input.sessionID, { input, output }),
-    "command.execute.before": async (input, output) =>
-      tell("command.execute.before", input.sessionID, { input, output }),
+    "chat.message": async (input, output) =>
+      tell("chat.message", input.sessionID, {
+        agent: output.message.agent, message: { id: output.message.id },
+        parts: output.parts.filter((part) => part.type === "text")
+          .map(({ type, text, synthetic }) => ({ type, text, synthetic })),
+      }),
+    "command.execute.before": async (input) =>
+      tell("command.execute.before", input.sessionID, { command: input.command, arguments: input.arguments }),
     "tool.execute.before": async (input, output) =>
-      tell("tool.execute.before", input.sessionID, { input, output },
-        { tool_name: input.tool, tool_input: output.args, tool_use_id: input.callID }),
+      tell("tool.execute.before", input.sessionID, { tool: input.tool, callID: input.callID, args: output.args }),
     "tool.execute.after": async (input, output) =>
-      tell("tool.execute.after", input.sessionID, { input, output },
-        { tool_name: input.tool, tool_input: input.args, tool_use_id: input.callID }),
+      tell("tool.execute.after", input.sessionID, {
+        tool: input.tool, callID: input.callID, args: input.args,
+        metadata: { exit: output.metadata?.exit, error: output.metadata?.error },
+      }),
   }
 }

@@ -7,6 +7,7 @@ import tempfile
 import model_script
 import model_server
 import run_install
+import run_payloads
 import run_sandbox
 import run_story
 import run_tree
@@ -140,7 +141,9 @@ def run(name, options, report):
             server.on_request = told.on_request
             with server:
                 agent.prepare()
-                tell(told)
+                if tell(told) and options.save_payloads:
+                    count = run_payloads.save(agent)
+                    told.check(f"{count} payloads kept", "" if count else "none")
         times = ", ".join(f"{seconds:.1f}" for seconds in told.seconds)
         print(f"         {name:<9} {agent.pin.version}: {times} s a turn", flush=True)
     finally:
