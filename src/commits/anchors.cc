@@ -176,6 +176,8 @@ class Anchoring {
   Status Make(const Checkpoint& checkpoint, const std::string& prefix,
               const Settings& settings);
   Status Remove(std::vector<Anchor> gone, AnchorReport& report);
+  // Whose rollbacks look at the same refs.
+  Result<std::vector<RootId>> RootsOfRepository();
   const Anchor* Find(std::string_view id) const {
     auto found = std::ranges::find(anchors_, id, &Anchor::id);
     return found == anchors_.end() ? nullptr : &*found;
@@ -192,14 +194,34 @@ class Anchoring {
   std::optional<std::pair<std::string, ObjectId>> last_;  // anchored, and its tree
 };
 
+Result<std::vector<RootId>> Anchoring::RootsOfRepository() {
+  std::vector<RootId> out;
+  if (root_) out.push_back(*root_);
+  BELAY_TRY(auto roots, catalog_.Roots());
+  for (const RootEntry& root : roots) {
+    auto path = AbsPath::Parse(root.root.path);
+    if (!path.ok() || BELAY_MUTANT("anchors-lock-one-root")) continue;
+    auto repository = RepositoryOf(store_.fs(), *path, places_);
+    if (repository && repository->common_dir == repository_.common_dir)
+      out.push_back(root.root.id);
+  }
+  std::ranges::sort(out, {}, [](const RootId& id) { return id.text(); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 Status Anchoring::Remove(std::vector<Anchor> gone, AnchorReport& report) {
   if (gone.empty()) return Ok();
   // Taking a ref away may write packed-refs anew, by which a rollback that is being
   // planned knows whether git stood still: not while there is one.
-  HeldLock root_lock;
-  if (root_) {
-    BELAY_TRY(root_lock,
-              store_.locks().AcquireRoot(*root_, store_.options().lock_wait_ms));
+  // That goes for every work tree of the repository; in the order of their ids, so that
+  // two who do this wait for each other in turn.
+  BELAY_TRY(const std::vector<RootId> sharing, RootsOfRepository());
+  std::vector<HeldLock> root_locks;
+  for (const RootId& root : sharing) {
+    BELAY_TRY(HeldLock held,
+              store_.locks().AcquireRoot(root, store_.options().lock_wait_ms));
+    root_locks.push_back(std::move(held));
   }
   BELAY_OK(RemoveAll(*git_, gone));
   for (Anchor& anchor : gone) {

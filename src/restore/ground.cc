@@ -168,6 +168,22 @@ std::string FirstWords(const std::vector<std::string>& paths,
 
 }  // namespace
 
+bool MakeOurs(const PlanOptions& options, PathChange& change) {
+  if (!change.after || options.uid == 0) return false;
+  PathState& after = *change.after;
+  const bool same = change.before && change.before->uid == after.uid &&
+                    change.before->gid == after.gid &&
+                    IsDir(change.before) == IsDir(change.after) &&
+                    SameContent(*change.before, after);
+  const bool in_group = std::find(options.groups.begin(), options.groups.end(),
+                                  after.gid) != options.groups.end();
+  if (same || (after.uid == options.uid && in_group)) return false;
+  if (after.uid != options.uid) after.mode &= ~kSetId;
+  after.uid = options.uid;
+  if (!in_group && !options.groups.empty()) after.gid = options.groups.front();
+  return true;
+}
+
 Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
   std::vector<std::string> immutable, busy, denied;
   std::vector<Ground> grounds(plan.changes.size());
@@ -188,32 +204,10 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
   bool foreign_owner = false;
   std::unordered_map<std::string, FileStat> parents;
   plan.bytes_needed = plan.inodes_needed = 0;
-  auto may_give = [&](const PathState& state) {
-    if (options.uid == 0) return true;
-    return state.uid == options.uid &&
-           std::find(options.groups.begin(), options.groups.end(), state.gid) !=
-               options.groups.end();
-  };
   for (size_t i = 0; i < grounds.size(); ++i) {
     PathChange& change = plan.changes[i];
     const Ground& ground = grounds[i];
-    // Who is not root cannot give files away: they stay ours, and it is said.
-    if (change.after && options.uid != 0) {
-      PathState& after = *change.after;
-      const bool same = change.before && change.before->uid == after.uid &&
-                        change.before->gid == after.gid &&
-                        IsDir(change.before) == IsDir(change.after) &&
-                        SameContent(*change.before, after);
-      if (!same && !may_give(after)) {
-        foreign_owner = true;
-        if (after.uid != options.uid) after.mode &= ~kSetId;
-        after.uid = options.uid;
-        if (std::find(options.groups.begin(), options.groups.end(), after.gid) ==
-                options.groups.end() &&
-            !options.groups.empty())
-          after.gid = options.groups.front();
-      }
-    }
+    foreign_owner = MakeOurs(options, change) || foreign_owner;
     AddNeedsOf(change,
                ground.self && ground.self->nlink > 1 &&
                    ground.self->type == FileType::kRegular,

@@ -13,6 +13,10 @@ namespace belay {
 // writing are named.
 Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan);
 
+// Who is not root cannot give files away: what the change would give to others stays
+// ours. True: it did.
+bool MakeOurs(const PlanOptions& options, PathChange& change);
+
 // What putting `changes` in their places takes of the disk, added to what the plan
 // needs already: new content is there beside the old for a while.
 void AddNeeds(const std::vector<PathChange>& changes, Plan& plan);

@@ -150,6 +150,19 @@ Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& 
   plan.warnings.insert(plan.warnings.end(), git.warnings.begin(), git.warnings.end());
   if (conflicts != nullptr)
     conflicts->insert(conflicts->end(), git.conflicts.begin(), git.conflicts.end());
+  bool foreign_owner = false;
+  for (GitPlan& one : plan.git) {
+    if (BELAY_MUTANT("git-gives-files-away")) break;
+    for (PathChange& change : one.move.changes)
+      foreign_owner = MakeOurs(request.plan, change) || foreign_owner;
+    std::erase_if(one.move.changes, [](const PathChange& change) {
+      return SameState(change.before, change.after);
+    });
+  }
+  if (foreign_owner)
+    plan.warnings.push_back(
+        "some of git's files belonged to another user or group; they will belong to "
+        "you");
   BELAY_OK(CheckRoomForGit(store, input.root, plan));
   if (writer == nullptr || git.after.repositories.empty()) return Ok();
   BELAY_TRY(

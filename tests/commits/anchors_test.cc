@@ -114,6 +114,33 @@ TEST_F(AnchorTest, NoneIsTakenAwayWhileSomebodyIsAtWorkOnTheRoot) {
   EXPECT_FALSE(IsThere(one));
 }
 
+TEST_F(AnchorTest, NorWhileSomebodyIsAtWorkOnAnotherWorkTreeOfTheRepository) {
+  const Captured one = Take("one");
+  Anchored();
+  const AbsPath linked = temp_ / "linked";
+  Do("git worktree add -q -b side ../linked");
+  auto opened = world_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto dir = fs_.OpenDir(linked);
+  ASSERT_TRUE(dir.ok());
+  auto stat = fs_.Stat(*dir);
+  ASSERT_TRUE(stat.ok());
+  auto other = RegisterRoot(*opened->store, *opened->catalog, linked, *stat, {});
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(DeleteCheckpoints(*opened->store, *opened->catalog, opened->root,
+                                {one.checkpoint.id})
+                  .ok());
+  auto at_work = opened->store->locks().AcquireRoot(other->root.id, 0);
+  ASSERT_TRUE(at_work.ok());
+  EXPECT_EQ(DropStaleAnchors(*opened->store, *opened->catalog, Places()).failed.size(),
+            1u);
+  EXPECT_TRUE(IsThere(one));
+  at_work->Release();
+  EXPECT_THAT(DropStaleAnchors(*opened->store, *opened->catalog, Places()).failed,
+              testing::IsEmpty());
+  EXPECT_FALSE(IsThere(one));
+}
+
 TEST_F(AnchorTest, NothingIsTouchedWhereThereAreNone) {
   const Captured one = Take("one");
   const std::string refs = Refs();

@@ -302,6 +302,25 @@ TEST_F(GitProtectTest, WithoutRoomForGitNothingMoves) {
   EXPECT_FALSE(IsThere(".git"));
 }
 
+// Who is not root cannot give files away.
+TEST_F(GitProtectTest, FilesOfOthersBecomeOursWhereWeAreNotRoot) {
+  if (getuid() != 0) GTEST_SKIP() << "needs files of another user";
+  Take("start");
+  Do("rm -rf .git");
+  world_.plan.uid = 12345;
+  world_.plan.groups = {54321};
+  auto preview = world_.Preview("start");
+  ASSERT_TRUE(preview.ok()) << preview.error().what;
+  ASSERT_EQ(preview->plan.git.size(), 1u);
+  for (const PathChange& change : preview->plan.git[0].move.changes) {
+    EXPECT_EQ(change.after->uid, 12345u) << change.path;
+    EXPECT_EQ(change.after->gid, 54321u) << change.path;
+  }
+  EXPECT_TRUE(std::ranges::any_of(preview->plan.warnings, [](const auto& warning) {
+    return warning.find("they will belong to you") != std::string::npos;
+  }));
+}
+
 TEST_F(GitProtectTest, NothingIsCopiedWhereSecretsAreLeftAlone) {
   world_.settings.secrets = Secrets::kSkip;
   const Captured start = Take("start");
