@@ -123,6 +123,17 @@ def generate(kit, folder, number, env):
     return tree
 
 
+def generate_plain(kit, folder, number, env):
+    """The same without a repository."""
+    path = os.path.join(folder, size_name(number))
+    shutil.rmtree(path, ignore_errors=True)
+    subprocess.run([kit.program("lab_tree"), "gen", path, str(number),
+                    str(IGNORED.get(size_name(number), 0)), str(SEED)], check=True)
+    tree = Tree(size_name(number), path, generated=True)
+    _look(tree, kit, env)
+    return tree
+
+
 def copy_checkout(kit, folder, source, env):
     """A copy of a real directory, its .git included."""
     name = os.path.basename(os.path.realpath(source)) or "root"
