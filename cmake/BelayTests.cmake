@@ -3,7 +3,7 @@
 
 # The modules whose tests also run under the address sanitizer in ./test: they
 # parse bytes from disk or carry the user's data. The rest has `ctest --preset asan`.
-set(BELAY_SLICE ignore git agent)
+set(BELAY_SLICE ignore git)
 
 # Every test sees these; a test binary run by hand sets what is missing itself.
 set(test_environment

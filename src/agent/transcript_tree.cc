@@ -1,0 +1,217 @@
+// Claude Code and Qwen Code: lines that name their parent.
+//
+// Claude Code: ~/.claude/projects/<directory>/<session>.jsonl. A prompt is a line of
+// type user with text, not a result of a tool; it and all that follows of its turn have
+// its promptId. After /rewind the branch that was left stays in the file; after a
+// compaction the chain begins anew with logicalParentUuid. Lines of subagents
+// (isSidechain) have files of their own, in older versions they are in between.
+//
+// Qwen Code: ~/.qwen/projects/<directory>/chats/<session>.jsonl. The prompt_id of the
+// hooks is not in the prompt's record but in the telemetry that follows it.
+
+#include <unordered_set>
+
+#include "agent/dialect_internal.h"
+#include "agent/transcript_internal.h"
+#include "base/fast_hash.h"
+
+namespace belay {
+namespace {
+
+bool IsTrue(const std::optional<Json>& value) {
+  return value && value->Bool().value_or(false);
+}
+
+bool TypeIs(const std::optional<Json>& type, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (type && type->TextIs(name)) return true;
+  return false;
+}
+
+class ClaudeFormat final : public TranscriptFormat {
+ public:
+  using TranscriptFormat::TranscriptFormat;
+  void Take(const Record& record) override;
+  void Finish() override { tree_.Settle(builder_); }
+
+ private:
+  bool IsPrompt(const JsonFields& fields, const std::optional<Json>& content,
+                std::string_view text) const;
+  void TakeUser(const Record& record, const JsonFields& fields);
+  void TakeAssistant(const Record& record, const JsonFields& fields);
+
+  RecordTree tree_;
+  std::unordered_set<uint64_t> begun_;  // hashes of promptIds
+  std::optional<bool> subagents_;       // the file is one of a subagent
+  std::optional<uint64_t> before_;      // where a run of bookkeeping lines begins
+};
+
+// "<command-name>/x</command-name>...<command-args>y</command-args>" was typed as "/x
+// y".
+std::string TypedCommand(std::string_view text) {
+  const auto inside = [text](std::string_view tag) {
+    const std::string open = "<" + std::string(tag) + ">";
+    const size_t begin = text.find(open);
+    if (begin == std::string_view::npos) return std::string();
+    const size_t end = text.find("</" + std::string(tag) + ">", begin);
+    if (end == std::string_view::npos) return std::string();
+    return std::string(text.substr(begin + open.size(), end - begin - open.size()));
+  };
+  const std::string arguments = inside("command-args");
+  return inside("command-name") + (arguments.empty() ? "" : " " + arguments);
+}
+
+bool ClaudeFormat::IsPrompt(const JsonFields& fields,
+                            const std::optional<Json>& content,
+                            std::string_view text) const {
+  if (fields.Get("toolUseResult") || HasPartOfType(content, "tool_result"))
+    return false;
+  if (IsTrue(fields.Get("isMeta")) || IsTrue(fields.Get("isCompactSummary")))
+    return false;
+  for (std::string_view other :
+       {"<task-notification>", "<local-command-", "<bash-", "[Request interrupted"})
+    if (text.starts_with(other)) return false;
+  return true;
+}
+
+void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {
+  const std::optional<Json> message = fields.Get("message");
+  const std::optional<Json> content = message ? message->Get("content") : std::nullopt;
+  std::string text = ContentText(content, kMaxPrompt);
+  const std::string id = IdOf(fields.Get("uuid")).value_or("");
+  const bool is_prompt = IsPrompt(fields, content, text);
+  if (text.starts_with("<command-name>")) text = TypedCommand(text);
+  builder_.AddMessage({.role = is_prompt ? "user" : "tool",
+                       .id = id,
+                       .text = Excerpt(text),
+                       .offset = record.offset},
+                      tree_.newest());
+  if (!is_prompt) return;
+  const std::optional<std::string> anchor = IdOf(fields.Get("promptId"));
+  // More of the same turn: what was typed while the agent worked.
+  if (anchor && !begun_.insert(FastHash(AsBytes(*anchor), 0)).second) return;
+  const std::string own = id.empty() ? RecordFingerprint(record.json) : id;
+  const std::optional<uint64_t> index =
+      builder_.AddPrompt({.anchor = anchor.value_or(own),
+                          .record = own,
+                          .text = std::move(text),
+                          .line = record.line,
+                          .offset = record.offset,
+                          .turn_offset = before_.value_or(record.offset)});
+  if (index) tree_.MarkPrompt(*index);
+}
+
+void ClaudeFormat::TakeAssistant(const Record& record, const JsonFields& fields) {
+  const std::optional<Json> message = fields.Get("message");
+  const std::optional<Json> content = message ? message->Get("content") : std::nullopt;
+  std::string text = ContentText(content, 4 * kMaxWhat);
+  if (text.empty() && content && content->is_array())
+    for (JsonParts parts(*content); parts.Next();)
+      if (const auto name = IdOf(parts.value().Get("name"))) text = *name;
+  builder_.AddMessage({.role = "assistant",
+                       .id = IdOf(fields.Get("uuid")).value_or(""),
+                       .text = Excerpt(text),
+                       .offset = record.offset},
+                      tree_.newest());
+}
+
+void ClaudeFormat::Take(const Record& record) {
+  const JsonFields fields(record.json);
+  const std::optional<Json> type = fields.Get("type");
+  if (const auto session = IdOf(fields.Get("sessionId")))
+    builder_.out.session = *session;
+  if (const auto from = fields.Get("forkedFrom"))
+    if (const auto session = IdOf(from->Get("sessionId")))
+      builder_.out.forked_from = *session;
+  const std::optional<std::string> id = IdOf(fields.Get("uuid"));
+  if (id) {
+    const bool sidechain = IsTrue(fields.Get("isSidechain"));
+    if (!subagents_) subagents_ = sidechain;
+    if (sidechain != *subagents_) return;
+    std::optional<std::string> parent = IdOf(fields.Get("parentUuid"));
+    if (!parent) parent = IdOf(fields.Get("logicalParentUuid"));
+    tree_.Add(*id, parent.value_or(""));
+  }
+  if (!id && TypeIs(type, {"queue-operation", "mode", "permission-mode",
+                           "file-history-snapshot"})) {
+    if (!before_) before_ = record.offset;
+    return;
+  }
+  if (id && TypeIs(type, {"user"})) TakeUser(record, fields);
+  if (id && TypeIs(type, {"assistant"})) TakeAssistant(record, fields);
+  before_.reset();
+}
+
+class QwenFormat final : public TranscriptFormat {
+ public:
+  using TranscriptFormat::TranscriptFormat;
+  void Take(const Record& record) override;
+  void Finish() override { tree_.Settle(builder_); }
+
+ private:
+  void TakeUser(const Record& record, const std::string& id, const JsonFields& fields,
+                const std::optional<Json>& parts);
+  RecordTree tree_;
+  std::optional<uint64_t> nameless_;  // the prompt whose prompt_id is not known yet
+};
+
+void QwenFormat::TakeUser(const Record& record, const std::string& id,
+                          const JsonFields& fields, const std::optional<Json>& parts) {
+  const std::optional<Json> provenance = fields.Get("provenance");
+  if (provenance && !provenance->TextIs("real_user")) return;
+  std::string text = ContentText(parts, kMaxPrompt);
+  if (text.empty() || EndedTasks(text)) return;
+  nameless_ = builder_.AddPrompt({.anchor = id,
+                                  .record = id,
+                                  .text = std::move(text),
+                                  .line = record.line,
+                                  .offset = record.offset,
+                                  .turn_offset = record.offset});
+  if (nameless_) tree_.MarkPrompt(*nameless_);
+}
+
+void QwenFormat::Take(const Record& record) {
+  const JsonFields fields(record.json);
+  const std::optional<Json> type = fields.Get("type");
+  const std::optional<std::string> id = IdOf(fields.Get("uuid"));
+  if (const auto session = IdOf(fields.Get("sessionId")))
+    builder_.out.session = *session;
+  if (!id) return;
+  tree_.Add(*id, IdOf(fields.Get("parentUuid")).value_or(""));
+  if (TypeIs(type, {"system"})) {
+    const std::optional<Json> payload = fields.Get("systemPayload");
+    const std::optional<Json> event = payload ? payload->Get("uiEvent") : std::nullopt;
+    const std::optional<std::string> anchor =
+        event ? IdOf(event->Get("prompt_id")) : std::nullopt;
+    if (anchor && nameless_) {
+      builder_.out.prompts[*nameless_].anchor = *anchor;
+      nameless_.reset();
+    }
+    return;
+  }
+  if (!TypeIs(type, {"user", "assistant", "tool_result"})) return;
+  const std::optional<Json> message = fields.Get("message");
+  const std::optional<Json> parts = message ? message->Get("parts") : std::nullopt;
+  const char* role = TypeIs(type, {"assistant"}) ? "assistant"
+                     : TypeIs(type, {"user"})    ? "user"
+                                                 : "tool";
+  builder_.AddMessage({.role = role,
+                       .id = *id,
+                       .text = Excerpt(ContentText(parts, 4 * kMaxWhat)),
+                       .offset = record.offset},
+                      tree_.newest());
+  if (TypeIs(type, {"user"}) && !HasPart(parts, "functionResponse"))
+    TakeUser(record, *id, fields, parts);
+}
+
+}  // namespace
+
+std::unique_ptr<TranscriptFormat> MakeClaudeFormat(TranscriptBuilder& builder) {
+  return std::make_unique<ClaudeFormat>(builder);
+}
+
+std::unique_ptr<TranscriptFormat> MakeQwenFormat(TranscriptBuilder& builder) {
+  return std::make_unique<QwenFormat>(builder);
+}
+
+}  // namespace belay

@@ -1,0 +1,489 @@
+// Transcripts: those of real runs, and what could go wrong with one.
+
+#include "agent/transcript.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/payloads.h"
+#include "base/fault_fs.h"
+#include "base/mem_fs.h"
+#include "base/real_fs.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Transcript Recorded(AgentKind agent, const std::string& name) {
+  RealFs fs;
+  auto read =
+      ReadTranscript(fs, agent, AbsPath::Literal(DataDir() + "transcripts/" + name));
+  EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().what);
+  return read.ok() ? std::move(*read) : Transcript{};
+}
+
+class TranscriptFile : public ::testing::Test {
+ protected:
+  TranscriptFile() : root(*fs.OpenDir(AbsPath::Literal("/"))) {}
+
+  void Write(std::string_view text) {
+    ASSERT_TRUE(ReplaceFile(fs, root, Name::Literal("t"), AsBytes(text)).ok());
+  }
+  Transcript Read(AgentKind agent, std::string_view text) {
+    Write(text);
+    auto read = ReadTranscript(fs, agent, AbsPath::Literal("/t"));
+    EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().what);
+    return read.ok() ? std::move(*read) : Transcript{};
+  }
+  MemFs fs;
+  Fd root;
+};
+
+// "text" of those that live, "(text)" of those that are dead.
+std::vector<std::string> Prompts(const Transcript& transcript) {
+  std::vector<std::string> texts;
+  for (const TranscriptPrompt& prompt : transcript.prompts)
+    texts.push_back(prompt.dead ? "(" + prompt.text + ")" : prompt.text);
+  return texts;
+}
+
+std::vector<std::string> Anchors(const Transcript& transcript) {
+  std::vector<std::string> anchors;
+  for (const TranscriptPrompt& prompt : transcript.prompts)
+    anchors.push_back(prompt.anchor);
+  return anchors;
+}
+
+// "user 0: text" and so on, without the results of tools.
+std::vector<std::string> Said(const Transcript& transcript) {
+  std::vector<std::string> texts;
+  for (const TranscriptMessage& message : transcript.messages) {
+    if (message.role == "tool") continue;
+    const std::string turn = message.prompt ? std::to_string(*message.prompt) : "-";
+    texts.push_back(message.role + " " + turn + (message.dead ? " (dead): " : ": ") +
+                    message.text);
+  }
+  return texts;
+}
+
+constexpr const char* kOne = "turn 1: create new.txt and edit a.txt";
+constexpr const char* kTwo = "turn 2: clean up with the shell";
+constexpr const char* kThree = "turn 3: edit b.txt again";
+
+TEST(RecordedTranscript, OfClaudeCode) {
+  const Transcript transcript = Recorded(AgentKind::kClaude, "claude.jsonl");
+  EXPECT_EQ(transcript.session, "11111111-2222-4333-8444-555555555555");
+  EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
+  // The same ids as the hooks tell.
+  EXPECT_THAT(Anchors(transcript), ElementsAre("5fa29307-aabe-4316-aa1f-39c86b03c667",
+                                               "88d45cde-084e-4458-8a21-04a787ef192b",
+                                               "ec75e400-0749-4582-a622-7a9cb7f4a81c"));
+  EXPECT_EQ(transcript.lines, 69u);
+  EXPECT_EQ(transcript.broken, 0u);
+  EXPECT_FALSE(transcript.torn);
+  EXPECT_THAT(
+      Said(transcript),
+      ElementsAre("user 0: turn 1: create new.txt and edit a.txt",
+                  "assistant 0: I will read a.txt first.", "assistant 0: Read",
+                  "assistant 0: Writing and editing.", "assistant 0: Write",
+                  "assistant 0: Edit", "assistant 0: Turn 1 complete.",
+                  "user 1: turn 2: clean up with the shell",
+                  "assistant 1: Running shell.", "assistant 1: Bash",
+                  "assistant 1: Turn 2 complete.", "user 2: turn 3: edit b.txt again",
+                  "assistant 2: Read", "assistant 2: Editing again.",
+                  "assistant 2: Edit", "assistant 2: Turn 3 complete."));
+}
+
+TEST(RecordedTranscript, OfAnOlderClaudeCode) {
+  EXPECT_THAT(Prompts(Recorded(AgentKind::kClaude, "claude-2.1.197.jsonl")),
+              ElementsAre(kOne, kTwo, kThree));
+}
+
+// The second prompt is on the branch that /rewind left.
+TEST(RecordedTranscript, OfClaudeCodeAfterItsOwnRewind) {
+  const Transcript transcript = Recorded(AgentKind::kClaude, "claude-rewind.jsonl");
+  EXPECT_THAT(Prompts(transcript),
+              ElementsAre("first tui prompt", "(second tui prompt)",
+                          "third prompt after rewind"));
+  EXPECT_THAT(
+      Said(transcript),
+      ElementsAre("user 0: first tui prompt", "assistant 0: Writing.",
+                  "assistant 0: Write", "assistant 0: Done one.",
+                  "user 1 (dead): second tui prompt", "assistant 1 (dead): Running.",
+                  "assistant 1 (dead): Bash", "assistant 1 (dead): Done two.",
+                  "user 2: third prompt after rewind", "assistant 2: after rewind"));
+}
+
+TEST(RecordedTranscript, OfASubagentOfClaudeCode) {
+  const Transcript transcript = Recorded(AgentKind::kClaude, "claude-subagent.jsonl");
+  EXPECT_THAT(Prompts(transcript), ElementsAre("write sub.txt"));
+}
+
+TEST(RecordedTranscript, OfCodex) {
+  const Transcript transcript = Recorded(AgentKind::kCodex, "codex.jsonl");
+  EXPECT_EQ(transcript.session, "01a1dcc8-73cd-71b1-bbae-68433bc2b49f");
+  EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
+  EXPECT_THAT(Anchors(transcript), ElementsAre("01a1dcc8-740d-7b21-be3a-b72e9ea8eed2",
+                                               "01a1dcc8-891b-7973-a867-8357b9f6d816",
+                                               "01a1dcc8-9ceb-71d3-9775-7dcbcd8cb333"));
+  EXPECT_THAT(
+      Said(transcript),
+      ElementsAre("user 0: turn 1: create new.txt and edit a.txt",
+                  "assistant 0: Writing and editing.", "assistant 0: apply_patch",
+                  "assistant 0: Turn 1 complete.",
+                  "user 1: turn 2: clean up with the shell",
+                  "assistant 1: Running shell.", "assistant 1: exec_command",
+                  "assistant 1: Turn 2 complete.", "user 2: turn 3: edit b.txt again",
+                  "assistant 2: Editing again.", "assistant 2: apply_patch",
+                  "assistant 2: Turn 3 complete."));
+  EXPECT_THAT(Prompts(Recorded(AgentKind::kCodex, "codex-codemode.jsonl")),
+              ElementsAre("turn 1"));
+}
+
+TEST(RecordedTranscript, OfGeminiCli) {
+  const Transcript transcript = Recorded(AgentKind::kGemini, "gemini.jsonl");
+  EXPECT_EQ(transcript.session, "e66036aa-dec3-4637-9ece-d4aecb4503c5");
+  EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
+  EXPECT_THAT(Anchors(transcript), ElementsAre("77a19695-eae6-4de0-a461-5e78ff70f5bd",
+                                               "160203b6-ffcf-49f3-990b-79f95aa21692",
+                                               "5b477389-6bf7-479a-81cf-305b4f907158"));
+  // Each once, though resuming writes all of them again.
+  EXPECT_THAT(
+      Said(transcript),
+      ElementsAre("user 0: turn 1: create new.txt and edit a.txt",
+                  "assistant 0: Writing and editing.", "assistant 0: Turn 1 complete.",
+                  "user 1: turn 2: clean up with the shell",
+                  "assistant 1: Running shell.", "assistant 1: Turn 2 complete.",
+                  "user 2: turn 3: edit b.txt again", "assistant 2: Editing again.",
+                  "assistant 2: Turn 3 complete."));
+}
+
+TEST(RecordedTranscript, OfQwenCode) {
+  const Transcript transcript = Recorded(AgentKind::kQwen, "qwen.jsonl");
+  EXPECT_EQ(transcript.session, "cba8b4e9-a493-4c83-b392-cd11cd4711d4");
+  EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
+  EXPECT_THAT(Anchors(transcript),
+              ElementsAre("cba8b4e9-a493-4c83-b392-cd11cd4711d4########0",
+                          "cba8b4e9-a493-4c83-b392-cd11cd4711d4########2",
+                          "cba8b4e9-a493-4c83-b392-cd11cd4711d4########3"));
+}
+
+TEST(RecordedTranscript, OfCopilotCli) {
+  const Transcript transcript = Recorded(AgentKind::kCopilot, "copilot.jsonl");
+  EXPECT_EQ(transcript.session, "22222222-3333-4444-8555-666666666666");
+  EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
+  EXPECT_EQ(transcript.prompts[2].anchor, "0ab941f8-49ab-4ca4-9242-0acfea078009");
+}
+
+TEST(RecordedTranscript, OfCline) {
+  const Transcript transcript = Recorded(AgentKind::kCline, "cline.json");
+  EXPECT_EQ(transcript.session, "1794706784889_0kpye");
+  EXPECT_THAT(Prompts(transcript), ElementsAre(kOne));
+  EXPECT_THAT(Said(transcript),
+              ElementsAre("user 0: turn 1: create new.txt and edit a.txt",
+                          "assistant 0: Writing and editing.",
+                          "assistant 0: Turn 1 complete."));
+}
+
+// What a cut relies on: the record is at its offset, and what comes before the turn's
+// beginning is a whole transcript without the prompt.
+TEST(RecordedTranscript, OffsetsLeadToThePrompts) {
+  struct Row {
+    AgentKind agent;
+    const char* name;
+    const char* before_second;  // the first line of the second turn has this
+  };
+  for (const Row& row :
+       {Row{AgentKind::kClaude, "claude.jsonl", "queue-operation"},
+        Row{AgentKind::kClaude, "claude-rewind.jsonl", "second tui prompt"},
+        Row{AgentKind::kCodex, "codex.jsonl", "thread_settings_applied"},
+        Row{AgentKind::kGemini, "gemini.jsonl", "160203b6"},
+        Row{AgentKind::kQwen, "qwen.jsonl", "turn 2"},
+        Row{AgentKind::kCopilot, "copilot.jsonl", "userPromptSubmitted"}}) {
+    const Transcript transcript = Recorded(row.agent, row.name);
+    std::ifstream file(DataDir() + "transcripts/" + row.name);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_EQ(transcript.size, text.size());
+    uint64_t line = 0;
+    size_t counted = 0;
+    for (const TranscriptPrompt& prompt : transcript.prompts) {
+      EXPECT_EQ(text.substr(prompt.offset, 2), "{\"") << row.name;
+      EXPECT_EQ(text[prompt.offset == 0 ? 0 : prompt.offset - 1],
+                prompt.offset == 0 ? '{' : '\n');
+      const std::string record =
+          text.substr(prompt.offset, text.find('\n', prompt.offset) - prompt.offset);
+      EXPECT_NE(record.find(prompt.text), std::string::npos) << row.name;
+      for (; counted < prompt.offset; ++counted) line += text[counted] == '\n';
+      EXPECT_EQ(prompt.line, line) << row.name;
+      EXPECT_LE(prompt.turn_offset, prompt.offset);
+
+      MemFs fs;
+      const Fd root = *fs.OpenDir(AbsPath::Literal("/"));
+      ASSERT_TRUE(ReplaceFile(fs, root, Name::Literal("t"),
+                              AsBytes(text.substr(0, prompt.turn_offset)))
+                      .ok());
+      const Transcript cut = *ReadTranscript(fs, row.agent, AbsPath::Literal("/t"));
+      EXPECT_FALSE(cut.torn) << row.name;
+      EXPECT_EQ(cut.broken, 0u);
+      ASSERT_EQ(cut.prompts.size(), prompt.index) << row.name;
+      for (size_t i = 0; i < cut.prompts.size(); ++i)
+        EXPECT_EQ(cut.prompts[i].anchor, transcript.prompts[i].anchor) << row.name;
+    }
+    const uint64_t second = transcript.prompts[1].turn_offset;
+    EXPECT_NE(
+        text.substr(second, text.find('\n', second) - second).find(row.before_second),
+        std::string::npos)
+        << row.name;
+  }
+}
+
+// --- what is special -----------------------------------------------------------------
+
+std::string User(const std::string& id, const std::string& parent,
+                 const std::string& text, const std::string& more = "") {
+  return R"({"type":"user","uuid":")" + id + R"(","parentUuid":)" +
+         (parent.empty() ? "null" : "\"" + parent + "\"") + R"(,"promptId":"p-)" + id +
+         R"(","message":{"role":"user","content":")" + text + "\"}" + more + "}\n";
+}
+std::string Assistant(const std::string& id, const std::string& parent) {
+  return R"({"type":"assistant","uuid":")" + id + R"(","parentUuid":")" + parent +
+         R"(","message":{"content":[{"type":"text","text":"answer"}]}})" + "\n";
+}
+
+TEST_F(TranscriptFile, CompactionLeavesThePromptsBeforeAlive) {
+  const Transcript transcript = Read(
+      AgentKind::kClaude,
+      User("a", "", "one") + Assistant("b", "a") +
+          R"({"type":"system","subtype":"compact_boundary","uuid":"c","parentUuid":null,)"
+          R"("logicalParentUuid":"b"})"
+          "\n" +
+          User("d", "c", "This session is being continued",
+               R"(,"isCompactSummary":true)") +
+          User("e", "d", "two"));
+  EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two"));
+}
+
+TEST_F(TranscriptFile, ARewindToTheBeginningLeavesEverything) {
+  EXPECT_THAT(Prompts(Read(AgentKind::kClaude,
+                           User("a", "", "one") + Assistant("b", "a") +
+                               User("c", "b", "two") + User("d", "", "again"))),
+              ElementsAre("(one)", "(two)", "again"));
+}
+
+TEST_F(TranscriptFile, WhatNoPersonTypedIsNoPrompt) {
+  const Transcript transcript = Read(
+      AgentKind::kClaude,
+      User("a", "", "one") + User("b", "a", "<task-notification>x") +
+          User("c", "b", "meta", R"(,"isMeta":true)") +
+          User("d", "c", "result", R"(,"toolUseResult":{})") +
+          User("e", "d", "<local-command-stdout>x") +
+          User("f", "e", "[Request interrupted by user]") +
+          User("g", "f",
+               "<command-name>/fix</command-name><command-args>it</command-args>") +
+          User("h", "g", "side", R"(,"isSidechain":true)"));
+  EXPECT_THAT(Prompts(transcript), ElementsAre("one", "/fix it"));
+  EXPECT_EQ(transcript.prompts[1].anchor, "p-g");
+}
+
+TEST_F(TranscriptFile, ATurnHasOnePrompt) {
+  std::string more = User("b", "a", "and more");
+  more.replace(more.find("p-b"), 3, "p-a");
+  EXPECT_THAT(Prompts(Read(AgentKind::kClaude, User("a", "", "one") + more)),
+              ElementsAre("one"));
+}
+
+TEST_F(TranscriptFile, AForkKnowsWhereItCameFrom) {
+  EXPECT_EQ(Read(AgentKind::kClaude,
+                 User("a", "", "one", R"(,"forkedFrom":{"sessionId":"old"})"))
+                .forked_from,
+            "old");
+  EXPECT_EQ(
+      Read(AgentKind::kCodex,
+           R"({"type":"session_meta","payload":{"id":"n","forked_from_id":"old"}})")
+          .forked_from,
+      "old");
+}
+
+std::string CodexTurn(const std::string& turn, const std::string& text) {
+  return R"({"type":"event_msg","payload":{"type":"task_started","turn_id":")" + turn +
+         "\"}}\n" +
+         R"({"type":"event_msg","payload":{"type":"user_message","message":")" + text +
+         "\"}}\n";
+}
+
+TEST_F(TranscriptFile, CodexTakesTurnsBack) {
+  const std::string back =
+      R"({"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}})"
+      "\n";
+  EXPECT_THAT(
+      Prompts(Read(AgentKind::kCodex, CodexTurn("1", "one") + CodexTurn("2", "two") +
+                                          back + CodexTurn("3", "three") + back + back +
+                                          CodexTurn("4", "four"))),
+      ElementsAre("(one)", "(two)", "(three)", "four"));
+}
+
+TEST_F(TranscriptFile, GeminiReplacesAndRewinds) {
+  const auto user = [](const std::string& id) {
+    return R"({"id":")" + id + R"(","type":"user","content":"say )" + id + "\"}";
+  };
+  EXPECT_THAT(Prompts(Read(AgentKind::kGemini, user("a") + "\n" + user("b") + "\n" +
+                                                   R"({"$rewindTo":"b"})"
+                                                   "\n" +
+                                                   user("c") + "\n")),
+              ElementsAre("say a", "(say b)", "say c"));
+  EXPECT_THAT(Prompts(Read(AgentKind::kGemini, user("a") + "\n" + user("b") + "\n" +
+                                                   R"({"$rewindTo":"unknown"})"
+                                                   "\n" +
+                                                   user("c") + "\n")),
+              ElementsAre("(say a)", "(say b)", "say c"));
+  EXPECT_THAT(
+      Prompts(Read(AgentKind::kGemini, user("a") + "\n" + user("b") + "\n" +
+                                           R"({"$set":{"messages":[)" + user("b") +
+                                           "," + user("d") + "]}}\n")),
+      ElementsAre("(say a)", "say b", "say d"));
+}
+
+TEST_F(TranscriptFile, ClineMayWriteOverSeveralLines) {
+  const Transcript transcript = Read(
+      AgentKind::kCline,
+      "{\n \"messages\": [\n  {\"role\": \"user\", \"content\": \"hi\"},\n"
+      "  {\"id\": \"m\", \"role\": \"assistant\", \"content\": [{\"text\":\"yes\"}]}\n"
+      " ]\n}\n");
+  ASSERT_THAT(Prompts(transcript), ElementsAre("hi"));
+  EXPECT_EQ(transcript.prompts[0].offset, 19u);
+  EXPECT_EQ(transcript.prompts[0].anchor.size(), 16u);  // a fingerprint
+}
+
+// --- what could go wrong -------------------------------------------------------------
+
+TEST_F(TranscriptFile, ATornLastLineIsToldAndTheRestIsRead) {
+  const std::string whole = User("a", "", "one") + User("b", "a", "two");
+  for (size_t cut = whole.find('\n') + 2; cut < whole.size() - 1; ++cut) {
+    const Transcript transcript = Read(AgentKind::kClaude, whole.substr(0, cut));
+    EXPECT_TRUE(transcript.torn) << cut;
+    ASSERT_THAT(Prompts(transcript), ElementsAre("one")) << cut;
+  }
+  // Whole, but for its newline.
+  const Transcript transcript =
+      Read(AgentKind::kClaude, whole.substr(0, whole.size() - 1));
+  EXPECT_FALSE(transcript.torn);
+  EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two"));
+}
+
+TEST_F(TranscriptFile, LinesThatAreNotJsonAreCountedAndPassedOver) {
+  const Transcript transcript = Read(
+      AgentKind::kClaude, "garbage\n" + User("a", "", "one") + "{\"a\":\n\n[]\n7\n" +
+                              std::string("\0\0\n", 3) + "\xFF\xFE\n" +
+                              R"({"type":"new-thing","uuid":"z","parentUuid":"a"})"
+                              "\n" +
+                              User("b", "gone", "two"));
+  EXPECT_EQ(transcript.broken, 4u);
+  EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two"));
+  EXPECT_THAT(Prompts(Read(AgentKind::kClaude, "")), IsEmpty());
+}
+
+TEST_F(TranscriptFile, ALineOfManyMegabytesIsRead) {
+  const std::string big(20 << 20, 'x');
+  const Transcript transcript =
+      Read(AgentKind::kClaude,
+           User("a", "", "one") + User("b", "a", big) + User("c", "b", "three"));
+  ASSERT_EQ(transcript.prompts.size(), 3u);
+  EXPECT_EQ(transcript.prompts[1].text.size(), kMaxPrompt);
+  EXPECT_EQ(transcript.prompts[2].text, "three");
+}
+
+TEST_F(TranscriptFile, ALineThatIsTooLongIsPassedOver) {
+  std::string text = User("a", "", "one");
+  text += User("b", "a", std::string(kLongestLine, 'x'));
+  const uint64_t third = text.size();
+  text += User("c", "b", "three");
+  const Transcript transcript = Read(AgentKind::kClaude, text);
+  EXPECT_EQ(transcript.too_long, 1u);
+  EXPECT_THAT(Prompts(transcript), ElementsAre("one", "three"));
+  EXPECT_EQ(transcript.prompts[1].offset, third);
+  EXPECT_EQ(transcript.prompts[1].line, 2u);
+}
+
+TEST_F(TranscriptFile, CirclesAndForwardParentsEnd) {
+  EXPECT_EQ(
+      Read(AgentKind::kClaude, User("a", "a", "self") + User("b", "c", "later") +
+                                   User("c", "b", "back") + User("a", "c", "same"))
+          .prompts.size(),
+      3u);
+}
+
+TEST_F(TranscriptFile, KeepsTheNewestOfVeryManyMessages) {
+  std::string text = User("a", "", "one");
+  for (size_t i = 0; i < kMostMessages + 10; ++i)
+    text += Assistant("m" + std::to_string(i), "a");
+  const Transcript transcript = Read(AgentKind::kClaude, text);
+  EXPECT_EQ(transcript.messages.size(), kMostMessages);
+  EXPECT_EQ(transcript.messages_left_out, 11u);
+  EXPECT_EQ(transcript.messages.back().id, "m" + std::to_string(kMostMessages + 9));
+}
+
+// Also when a file stays small and its prompts are very many.
+TEST_F(TranscriptFile, TextsAreBounded) {
+  std::string text;
+  const std::string prompt(20'000, 'x');
+  for (int i = 0; i < 4000; ++i) text += CodexTurn(std::to_string(i), prompt);
+  const Transcript transcript = Read(AgentKind::kCodex, text);
+  size_t total = 0;
+  for (const TranscriptPrompt& at : transcript.prompts) total += at.text.size();
+  EXPECT_EQ(transcript.prompts.size(), 4000u);
+  EXPECT_LT(total, (33u << 20));
+  EXPECT_EQ(transcript.prompts[0].text.size(), kMaxPrompt);
+  EXPECT_EQ(transcript.prompts[3999].text.size(), 100u);
+}
+
+TEST_F(TranscriptFile, MorePromptsThanAnybodyWritesAreCounted) {
+  std::string text;
+  for (size_t i = 0; i < kMostPrompts + 3; ++i) text += CodexTurn("t", "x");
+  const Transcript transcript = Read(AgentKind::kCodex, text);
+  EXPECT_EQ(transcript.prompts.size(), kMostPrompts);
+  EXPECT_EQ(transcript.prompts_left_out, 3u);
+}
+
+TEST_F(TranscriptFile, OnlyARegularFileIsRead) {
+  ASSERT_TRUE(fs.MakeDir(root, Name::Literal("dir"), 0755).ok());
+  auto dir = ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/dir"));
+  ASSERT_FALSE(dir.ok());
+  auto missing = ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/none"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, Errc::kNotFound);
+  EXPECT_FALSE(ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/")).ok());
+  Write(User("a", "", "one"));
+  ASSERT_TRUE(fs.Symlink(root, Name::Literal("link"), "t").ok());
+  auto link = ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/link"));
+  ASSERT_TRUE(link.ok());
+  EXPECT_THAT(Prompts(*link), ElementsAre("one"));
+}
+
+TEST_F(TranscriptFile, AgentsWithoutOneSaySo) {
+  Write("{}");
+  for (AgentKind agent : {AgentKind::kOpencode, AgentKind::kReasonix, AgentKind::kCrush,
+                          AgentKind::kGeneric}) {
+    auto read = ReadTranscript(fs, agent, AbsPath::Literal("/t"));
+    ASSERT_FALSE(read.ok());
+    EXPECT_EQ(read.error().code, Errc::kUnsupported);
+  }
+}
+
+// Read in pieces of any size: the lines are the same.
+TEST_F(TranscriptFile, LinesMeetChunksAnywhere) {
+  const std::string first = User("a", "", "one");
+  for (size_t around = (256 << 10) - 3; around < (256 << 10) + 3; ++around) {
+    std::string text = first;
+    text += "\"" + std::string(around - text.size() - 3, 'x') + "\"\n";
+    ASSERT_EQ(text.size(), around);
+    text += User("b", "a", "two");
+    const Transcript transcript = Read(AgentKind::kClaude, text);
+    EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two")) << around;
+    EXPECT_EQ(transcript.prompts[1].offset, around);
+    EXPECT_EQ(transcript.broken, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace belay::test

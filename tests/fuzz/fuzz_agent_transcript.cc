@@ -1,0 +1,56 @@
+// Transcripts of any bytes: what is told of them holds, and a copy that ends where a
+// turn begins has no more than the prompts before it.
+
+#include "agent/transcript.h"
+#include "base/mem_fs.h"
+
+namespace {
+
+using namespace belay;
+
+Transcript Read(AgentKind agent, std::string_view text) {
+  MemFs fs;
+  auto root = fs.OpenDir(AbsPath::Literal("/"));
+  BELAY_CHECK(root.ok());
+  auto file = fs.Open(*root, Name::Literal("t"), OpenMode::CreateNew());
+  BELAY_CHECK(file.ok() && WriteFull(fs, *file, 0, AsBytes(text)).ok());
+  auto read = ReadTranscript(fs, agent, AbsPath::Literal("/t"));
+  BELAY_CHECK(read.ok());
+  return std::move(*read);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 1) return 0;
+  static constexpr AgentKind kAgents[] = {AgentKind::kClaude,  AgentKind::kCodex,
+                                          AgentKind::kGemini,  AgentKind::kQwen,
+                                          AgentKind::kCopilot, AgentKind::kCline};
+  const AgentKind agent = kAgents[data[0] % std::size(kAgents)];
+  const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
+  const Transcript transcript = Read(agent, text);
+  BELAY_CHECK(transcript.size == text.size());
+  BELAY_CHECK(transcript.broken + transcript.too_long <= transcript.lines);
+  uint64_t before = 0;
+  size_t looked = 0;
+  for (const TranscriptPrompt& prompt : transcript.prompts) {
+    BELAY_CHECK(prompt.index ==
+                static_cast<uint64_t>(&prompt - transcript.prompts.data()));
+    BELAY_CHECK(prompt.offset < text.size() && prompt.turn_offset <= prompt.offset);
+    BELAY_CHECK(prompt.offset >= before && !prompt.anchor.empty());
+    BELAY_CHECK(prompt.text.size() <= kMaxPrompt);
+    before = prompt.offset;
+    if (agent == AgentKind::kCline) continue;
+    BELAY_CHECK(prompt.turn_offset == 0 || text[prompt.turn_offset - 1] == '\n');
+    if (++looked > 8) continue;
+    const Transcript cut = Read(agent, text.substr(0, prompt.turn_offset));
+    BELAY_CHECK(!cut.torn && cut.prompts.size() <= prompt.index);
+  }
+  for (const TranscriptMessage& message : transcript.messages) {
+    BELAY_CHECK(message.offset < text.size() && message.text.size() <= kMaxWhat);
+    BELAY_CHECK(!message.prompt || *message.prompt < transcript.prompts.size());
+    if (message.prompt && transcript.prompts[*message.prompt].dead)
+      BELAY_CHECK(message.dead);
+  }
+  return 0;
+}
