@@ -362,7 +362,7 @@ Status PlanGitDirAway(const GitPlanInput& input, const GitRepoRecord& want,
       // Refs count by what they are: packing them (`git gc`) changes nothing.
       if (path.starts_with(kRefsPath) || path == kPackedRefs || path == kInfoRefs)
         continue;
-      auto same_in = [&](const GitDirMap& map) {
+      auto same_in = [&path = path, &state = state](const GitDirMap& map) {
         auto found = map.find(path);
         return found != map.end() && SameContent(found->second, state);
       };
