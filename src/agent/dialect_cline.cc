@@ -22,6 +22,7 @@ constexpr KnownTool kTools[] = {
     {"fetch_web_content", kReads},
     {"ask_question", kReads, "question"},
     {"submit_and_exit", kReads},
+    {"spawn_agent", kReads, "task"},
     {"editor", kPaths, "path"},
     {"write_to_file", kPaths, "path"},
     {"replace_in_file", kPaths, "path"},

@@ -12,10 +12,18 @@ namespace {
 
 using enum ToolReach;
 
+// A subagent's calls are told one by one, with its agent_id.
 constexpr KnownTool kTools[] = {
-    {"view_image", kReads, "path"},   {"update_plan", kReads},
-    {"web_search", kReads, "query"},  {"read_file", kReads, "file_path"},
-    {"list_dir", kReads, "dir_path"}, {"grep_files", kReads, "pattern"},
+    {"view_image", kReads, "path"},
+    {"update_plan", kReads},
+    {"web_search", kReads, "query"},
+    {"read_file", kReads, "file_path"},
+    {"list_dir", kReads, "dir_path"},
+    {"grep_files", kReads, "pattern"},
+    {"collaborationspawn_agent", kReads, "task_name", "message"},
+    {"collaborationwait_agent", kReads},
+    {"spawn_agent", kReads, "task_name", "message"},
+    {"wait_agent", kReads},
     {"Bash", kWrites, "command"},
 };
 
@@ -36,7 +44,11 @@ constexpr KnownEvent kEvents[] = {
 
 HookEvent ParseCodex(const Payload& payload, std::string_view given) {
   HookEvent event = ReadCommon(AgentKind::kCodex, kEvents, payload, given);
-  event.anchor = payload.Id({"turn_id"});
+  // A subagent has turns and a rollout of its own; the session is its parent's.
+  if (event.subagent)
+    event.transcript.reset();
+  else
+    event.anchor = payload.Id({"turn_id"});
   if (!IsCall(event.kind)) return event;
   event.tool = ReadCall(kTools, payload, event.cwd);
   if (event.tool->name == "apply_patch")

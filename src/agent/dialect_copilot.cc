@@ -1,5 +1,6 @@
 // Copilot CLI 1.0: command hooks. The payload does not name its event: the hook is
-// registered with the name as an argument. No ids of calls or turns.
+// registered with the name as an argument. No ids of calls or turns. What a subagent
+// does is told under its own id as the session, with parentAgentId.
 
 #include "agent/dialect_internal.h"
 
@@ -21,6 +22,7 @@ constexpr KnownTool kTools[] = {
     {"read_bash", kReads, "shellId"},
     {"list_bash", kReads},
     {"fetch_copilot_cli_documentation", kReads},
+    {"task", kReads, "description"},
     {"create", kPaths, "path"},
     {"edit", kPaths, "path"},
     {"bash", kWrites, "command"},
@@ -43,6 +45,13 @@ constexpr KnownEvent kEvents[] = {
 HookEvent ParseCopilot(const Payload& payload, std::string_view given) {
   HookEvent event = ReadCommon(AgentKind::kCopilot, kEvents, payload, given);
   if (event.source == "new") event.source = "startup";
+  const std::optional<std::string> parent = payload.Id({"parentAgentId"});
+  if (parent && event.subagent == event.session) {
+    event.session = *parent;
+    event.human = false;
+    // subagentStop follows, and is told of the parent.
+    if (event.kind == EventKind::kTurnEnd) event.kind = EventKind::kOther;
+  }
   if (!IsCall(event.kind)) return event;
   event.tool = ReadCall(kTools, payload, event.cwd);
   if (event.tool->name == "apply_patch")

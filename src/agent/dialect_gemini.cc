@@ -1,5 +1,6 @@
 // Gemini CLI 0.61: command hooks with names of their own. No ids of calls or turns: the
-// fingerprint pairs a call's beginning and end.
+// fingerprint pairs a call's beginning and end. Shells run in parallel. The calls of a
+// subagent (invoke_agent) are told as if they were the agent's own.
 
 #include "agent/dialect_internal.h"
 
@@ -23,6 +24,7 @@ constexpr KnownTool kTools[] = {
     {"get_internal_docs", kReads, "path"},
     {"update_topic", kReads, "title"},
     {"complete_task", kReads},
+    {"invoke_agent", kReads, "agent_name"},
     {"write_file", kPaths, "file_path"},
     {"replace", kPaths, "file_path"},
     {"run_shell_command", kWrites, "command"},

@@ -169,9 +169,9 @@ HookEvent ReadCommon(AgentKind agent, std::span<const KnownEvent> events,
       break;
     case EventKind::kTurnEnd:
     case EventKind::kSubagentEnd:
-      event.last_answer = payload.Text(
-          {"last_assistant_message", "lastAssistantText", "prompt_response"},
-          kMaxPrompt);
+      event.last_answer = payload.Text({"last_assistant_message", "lastAssistantText",
+                                        "prompt_response", "response"},
+                                       kMaxPrompt);
       break;
     case EventKind::kSessionEnd:
       event.reason = payload.Id({"reason"}).value_or("");

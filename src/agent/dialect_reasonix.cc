@@ -1,6 +1,6 @@
 // Reasonix 1.38: command hooks. No ids of calls, no transcript; `turn` counts within
 // one run and begins again with the next, so it is no anchor. Paths are as the model
-// wrote them, mostly relative.
+// wrote them, mostly relative. What a subagent (tool `task`) does is not told.
 
 #include "agent/dialect_internal.h"
 
@@ -60,6 +60,16 @@ void TakeMove(ToolCall& call, const std::optional<Json>& input) {
   call.paths = {std::move(*from), std::move(*to)};
 }
 
+// 'Started background task "task-1" (...)' is all that tells the task.
+std::optional<std::string> TaskOf(const Payload& payload) {
+  const std::string text = payload.Text({"toolResult"}, 4 * kMaxWhat);
+  if (!text.starts_with("Started background ")) return std::nullopt;
+  const size_t begin = text.find('"');
+  const size_t end = begin == std::string::npos ? begin : text.find('"', begin + 1);
+  if (end == std::string::npos || end == begin + 1) return std::nullopt;
+  return text.substr(begin + 1, end - begin - 1);
+}
+
 }  // namespace
 
 HookEvent ParseReasonix(const Payload& payload, std::string_view given) {
@@ -67,6 +77,8 @@ HookEvent ParseReasonix(const Payload& payload, std::string_view given) {
   if (!IsCall(event.kind)) return event;
   event.tool = ReadCall(kTools, payload, event.cwd);
   event.tool->background = InputFlag(payload, "run_in_background");
+  event.tool->task = TaskOf(payload);
+  if (event.tool->task) event.tool->background = true;
   if (event.tool->name == "move_file") TakeMove(*event.tool, payload.Get("toolArgs"));
   return event;
 }

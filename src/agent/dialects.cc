@@ -46,7 +46,7 @@ AgentTraits TraitsOf(AgentKind agent) {
     case AgentKind::kCodex:
       return {.output_is_context = true, .prompts_can_be_blocked = true};
     case AgentKind::kGemini:
-      return {.serial_calls = true, .prompts_can_be_blocked = true};
+      return {.prompts_can_be_blocked = true};
     case AgentKind::kQwen:
       return {.serial_calls = true, .output_is_context = true};
     case AgentKind::kReasonix:

@@ -233,6 +233,7 @@ class CopilotFormat final : public TranscriptFormat {
 
 void CopilotFormat::Take(const Record& record) {
   const std::optional<Json> type = record.json.Get("type");
+  if (record.json.Get("agentId")) return;  // a subagent's
   const Json data = record.json.Get("data").value_or(Json());
   const std::string id = IdOf(record.json.Get("id")).value_or("");
   if (Is(type, "hook.start")) {

@@ -177,7 +177,7 @@ TEST(Agents, HaveTheTraitsThatWereSeenInRuns) {
     if (traits.output_is_context) context += name;
     if (traits.prompts_can_be_blocked) blocked += name;
   }
-  EXPECT_EQ(serial, "claude gemini qwen reasonix crush ");
+  EXPECT_EQ(serial, "claude qwen reasonix crush ");
   EXPECT_EQ(context, "claude codex qwen ");
   EXPECT_EQ(blocked, "claude codex gemini ");
 }
