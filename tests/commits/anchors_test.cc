@@ -117,8 +117,9 @@ TEST_F(AnchorTest, NoneIsTakenAwayWhileSomebodyIsAtWorkOnTheRoot) {
 TEST_F(AnchorTest, NorWhileSomebodyIsAtWorkOnAnotherWorkTreeOfTheRepository) {
   const Captured one = Take("one");
   Anchored();
-  const AbsPath linked = temp_ / "linked";
-  Do("git worktree add -q -b side ../linked");
+  // Behind the other in every list of roots: it is not the one that is looked at.
+  const AbsPath linked = temp_ / "second";
+  Do("git worktree add -q -b side ../second");
   auto opened = world_.Open();
   ASSERT_TRUE(opened.ok());
   auto dir = fs_.OpenDir(linked);

@@ -336,7 +336,7 @@ TEST_F(GitProtectTest, PackingAfterwardsIsNoUseOfIt) {
   Take("start");
   Do("rm -rf .git");
   MustBack("start");
-  Do("git gc -q; git status -s; git update-server-info");
+  Do("git gc -q; touch a; GIT_OPTIONAL_LOCKS=1 git status -s; git update-server-info");
   auto undone = world_.Undo();
   ASSERT_TRUE(undone.ok());
   for (const Conflict& conflict : undone->conflicts) ADD_FAILURE() << conflict.path;
