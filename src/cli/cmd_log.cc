@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
@@ -73,29 +74,37 @@ std::string_view Verb(Change change) {
                                       : "modified";
 }
 
-// "outside", "belay run", "claude, session 12ab, turn 3, Bash"
 std::string AuthorText(const Author& author) {
-  if (author.kind == "outside") return "outside";
-  if (author.kind == "run") return "belay run";
+  if (author.kind == Author::Kind::kOutside) return "outside";
+  if (author.kind == Author::Kind::kRun) return "belay run";
   std::string text = author.agent ? *author.agent + ", " : std::string();
-  text += StrCat("session ", *author.session);
+  text += StrCat("session ", author.session.value_or("?"));
   if (author.subagent) text += StrCat(", ", *author.subagent);
   if (author.turn) text += StrCat(", turn ", std::to_string(*author.turn));
-  if (author.tool) text += StrCat(", ", *author.tool);
+  if (author.tool_name) text += StrCat(", ", *author.tool_name);
   return text;
 }
 
-void WriteAuthor(const PathHistoryRow& row, JsonWriter& json) {
-  Author author;
-  if (row.checkpoint != nullptr)
-    author = AuthorOf(*row.checkpoint);
-  else
-    author.kind = OperationName(row.operation->kind);
+// "outside", "belay run", "claude, session 12ab, turn 3, Bash", or several of them.
+std::string AuthorText(const std::vector<Author>& authors) {
+  if (authors.size() == 1) return AuthorText(authors[0]);
+  std::string text = "shared:";
+  for (const Author& author : authors)
+    text += StrCat(&author == authors.data() ? " " : "; ", AuthorText(author));
+  return text;
+}
+
+std::string_view KindName(Author::Kind kind) {
+  return kind == Author::Kind::kOutside ? "outside"
+         : kind == Author::Kind::kRun   ? "run"
+                                        : "session";
+}
+
+void WriteAuthor(const Author& author, std::string_view kind, JsonWriter& json) {
   auto text = [&](std::string_view key, const std::optional<std::string>& value) {
     WriteTextOrNull(json, key, value);
   };
-  json.BeginObject();
-  json.Key("kind").String(author.kind);
+  json.Key("kind").String(kind);
   text("session", author.session);
   text("agent", author.agent);
   text("subagent", author.subagent);
@@ -104,7 +113,28 @@ void WriteAuthor(const PathHistoryRow& row, JsonWriter& json) {
     json.Uint(*author.turn);
   else
     json.Null();
-  text("tool", author.tool);
+  text("tool", author.tool_name);
+  text("tool_id", author.tool_use_id);
+}
+
+// Of several the kind is "shared", and "among" names them.
+void WriteAuthors(const PathHistoryRow& row, std::string_view path, JsonWriter& json) {
+  json.BeginObject();
+  if (row.checkpoint == nullptr) {
+    WriteAuthor({}, OperationName(row.operation->kind), json);
+  } else if (const auto authors = AuthorsOf(*row.checkpoint, path);
+             authors.size() == 1) {
+    WriteAuthor(authors[0], KindName(authors[0].kind), json);
+  } else {
+    WriteAuthor({}, "shared", json);
+    json.Key("among").BeginArray();
+    for (const Author& author : authors) {
+      json.BeginObject();
+      WriteAuthor(author, KindName(author.kind), json);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
   json.EndObject();
 }
 
@@ -133,7 +163,7 @@ void WriteChanges(const PathHistory& history, JsonWriter& json) {
       json.Key("title").PathValue(c != nullptr ? CheckpointTitle(*c)
                                                : row.operation->label);
       json.Key("author");
-      WriteAuthor(row, json);
+      WriteAuthors(row, changed.path, json);
       json.EndObject();
     }
   json.EndArray();
@@ -274,15 +304,24 @@ ExitCode CmdLog(CommandContext& ctx) {
       show_operation(row.operation);
   }
   for (const PathHistoryRow& row : history.rows) {
-    if (row.operation != nullptr)
-      show_operation(*row.operation);
-    else
-      show(row.checkpoint->id, row.checkpoint->made_ms,
-           EscapeText(CheckpointTitle(*row.checkpoint)),
-           StrCat("  by ", EscapeText(AuthorText(AuthorOf(*row.checkpoint)))));
+    // One that shows the doings of several is told of each.
+    std::map<std::string, std::vector<const PathHistoryRow::Changed*>> by;
     for (const PathHistoryRow::Changed& changed : row.paths)
-      ctx.term.Out(StrCat("    ", Pad(Verb(changed.change), 8), "  ",
-                          EscapeForDisplay(changed.path), "\n"));
+      by[row.checkpoint == nullptr
+             ? std::string()
+             : AuthorText(AuthorsOf(*row.checkpoint, changed.path))]
+          .push_back(&changed);
+    for (const auto& [authors, paths] : by) {
+      if (row.operation != nullptr)
+        show_operation(*row.operation);
+      else
+        show(row.checkpoint->id, row.checkpoint->made_ms,
+             EscapeText(CheckpointTitle(*row.checkpoint)),
+             StrCat("  by ", EscapeText(authors)));
+      for (const PathHistoryRow::Changed* changed : paths)
+        ctx.term.Out(StrCat("    ", Pad(Verb(changed->change), 8), "  ",
+                            EscapeForDisplay(changed->path), "\n"));
+    }
   }
   return ExitCode::kOk;
 }

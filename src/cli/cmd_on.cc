@@ -1,71 +1,14 @@
 #include <optional>
 
 #include "base/escape.h"
-#include "base/machine.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/place.h"
 #include "core/roots.h"
-#include "git/repository.h"
 
 namespace belay {
-
-namespace {
-
-// What nobody means to protect as a whole; --force says that somebody does.
-Status CheckPlace(CommandContext& ctx, const AbsPath& dir, const AbsPath& store_dir,
-                  const FileStat& stat, uint64_t file_system) {
-  if (dir.IsWithin(store_dir))
-    return dir == store_dir
-               ? Error(Errc::kRefused, "Belay's own store cannot protect itself")
-               : Error(Errc::kRefused, StrCat(EscapeForDisplay(dir.bytes()),
-                                              " lies inside Belay's store, ",
-                                              EscapeForDisplay(store_dir.bytes())))
-                     .WithHint("keep the store elsewhere: set BELAY_HOME");
-  // Not even with --force: reading such files may do something, and never ends.
-  if (IsPseudoFileSystem(file_system))
-    return Error(Errc::kRefused,
-                 StrCat(EscapeForDisplay(dir.bytes()), " is on ",
-                        FileSystemName(file_system),
-                        ": what is there are not files but the kernel's answers"))
-        .WithHint("protect a directory on a disk");
-  // /dev looks like any tmpfs; what is mounted below it (/dev/shm) is another matter.
-  const AbsPath devices = AbsPath::Literal("/dev");
-  if (dir.IsWithin(devices)) {
-    auto there = ctx.fs.OpenDir(devices);
-    auto dev = there.ok() ? ctx.fs.Stat(*there) : there.error();
-    if (dev.ok() && dev->dev == stat.dev)
-      return Error(Errc::kRefused,
-                   StrCat(EscapeForDisplay(dir.bytes()), " holds devices, not files"))
-          .WithHint("protect a directory on a disk");
-  }
-  if (ctx.args.has("--force")) return Ok();
-  std::string what;
-  if (dir.is_root()) what = "the whole machine";
-  if (auto home = ctx.env.HomeDir(); home.ok()) {
-    auto real = ctx.fs.RealPath(*home);
-    const AbsPath& at = real.ok() ? *real : *home;
-    if (dir == at)
-      what = "your home directory";
-    else if (what.empty() && at.IsWithin(dir))
-      what = "a directory that holds your home directory";
-  }
-  // A rollback in there would take commits back behind git's back.
-  for (AbsPath at = dir; what.empty() && !at.is_root(); at = at.parent()) {
-    auto opened = ctx.fs.OpenDir(at);
-    if (!opened.ok()) break;
-    auto git = IsGitDirectory(ctx.fs, *opened);
-    if (git.ok() && *git)
-      what = at == dir ? "a git directory" : "inside a git directory";
-  }
-  if (what.empty()) return Ok();
-  return Error(Errc::kRefused,
-               StrCat("that is ", what, " (", EscapeForDisplay(dir.bytes()), ")"))
-      .WithHint("protect the project's own directory, or give --force");
-}
-
-}  // namespace
 
 ExitCode CmdOn(CommandContext& ctx) {
   const auto& words = ctx.args.positional();
@@ -89,10 +32,10 @@ ExitCode CmdOn(CommandContext& ctx) {
   auto prepared = PrepareStore(ctx);
   if (!prepared.ok()) return ctx.term.Fail(prepared.error());
   auto store_dir = ctx.fs.RealPath((*prepared)->dir);
-  auto info = ctx.fs.Info(*dir);
-  if (!info.ok()) return ctx.term.Fail(info.error());
-  Status place = CheckPlace(ctx, *real, store_dir.ok() ? *store_dir : (*prepared)->dir,
-                            *stat, info->magic);
+  auto home = ctx.env.HomeDir();
+  Status place = CheckPlace(
+      ctx.fs, *real, *dir, store_dir.ok() ? *store_dir : (*prepared)->dir,
+      home.ok() ? std::optional(*home) : std::nullopt, ctx.args.has("--force"));
   if (!place.ok()) return ctx.term.Fail(place.error());
 
   auto opened = OpenStore(ctx, Store::Mode::kWrite);

@@ -20,6 +20,7 @@ ExitCode CmdExport(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdPrune(CommandContext& ctx);
 ExitCode CmdPurge(CommandContext& ctx);
+ExitCode CmdHook(CommandContext& ctx);
 ExitCode CmdHelp(CommandContext& ctx);
 ExitCode CmdImport(CommandContext& ctx);
 ExitCode CmdList(CommandContext& ctx);

@@ -285,7 +285,8 @@ constexpr CommandSpec kAgentCommands[] = {
          "Reads one hook event from standard input. Exits 0 whatever happens, unless "
          "the setting strict is true: a failing checkpoint does not stop an agent.",
      .args = kHookArgs,
-     .examples = kHookExamples},
+     .examples = kHookExamples,
+     .run = CmdHook},
     {.name = "run",
      .summary = "run a program between two checkpoints",
      .usage = kRunUsage,

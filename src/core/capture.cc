@@ -305,10 +305,37 @@ Status CheckRoom(Store& store, const Settings& settings) {
 
 namespace {
 
+Captured NotPublished() {
+  Captured none;
+  none.published = false;
+  return none;
+}
+
+// What goes on in the root, and what is told of it when the capture is over.
+struct InStep {
+  InStep(Store& s, const RootId& r, LiveStep* given)
+      : store(s), root(r), step(given), live(Live::Load(s, r)) {}
+  ~InStep() {
+    if (step == nullptr) return;
+    step->Done(live, published);
+    (void)live.Save(store, root);
+  }
+  InStep(const InStep&) = delete;
+  InStep& operator=(const InStep&) = delete;
+  Store& store;
+  RootId root;
+  LiveStep* step;
+  Live live;
+  bool published = false;
+};
+
 // `needed`: how much it had stored when there was no more room.
-Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
+Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
                              uint64_t& needed) {
   const int64_t began = store.clock().SteadyNanos();
+  std::optional<CaptureRequest> completed;
+  if (given.step != nullptr) completed = given;
+  const CaptureRequest& request = completed ? *completed : given;
   const Settings& settings = *request.settings;
   if (request.session && request.kind == CheckpointKind::kManual) {
     BELAY_TRY(auto catalog, Catalog::Open(store));
@@ -327,6 +354,11 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   if (!request.holds_root_lock) {
     BELAY_TRY(root_lock,
               store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
+  }
+  InStep in_step(store, request.root.id, given.step);
+  if (completed) {
+    BELAY_TRY(bool wanted, given.step->Begin(in_step.live, *completed));
+    if (!wanted) return NotPublished();
   }
   BELAY_TRY(Heads heads, Heads::Read(store));
   const std::optional<Heads::Last> last = heads.LastOf(request.root.id);
@@ -386,8 +418,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
                 .git = git.record()};
     BELAY_OK(request.amend(draft));
     if (!draft.publish) {
-      Captured none;
-      none.published = false;
+      Captured none = NotPublished();
       none.tree = summary.tree;
       none.skipped = summary.skipped;
       none.scan = summary;
@@ -406,6 +437,11 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   Captured captured;
   ChangeCounts counts;
   FirstPaths paths;
+  // A program under `belay run` has just ended.
+  if (request.tool_name && !request.session)
+    in_step.live.AddUnheard(
+        {.author = {.kind = Author::Kind::kRun, .tool_name = request.tool_name}});
+  WhoWrote who(in_step.live);
   uint64_t left_out = 0;  // not in the tree any more, and not deleted
   std::string of_root;
   const bool first = !last;
@@ -420,6 +456,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
               return;
             }
             paths.Add(path);
+            who.Add(path);
           });
       if (changed.ok()) {
         counts = *changed;
@@ -468,6 +505,8 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   c.turn = request.turn;
   c.meta = request.meta;
   c.paths = paths.Take();
+  // Where nobody tells what is at work, the checkpoint's own words are all there is.
+  if (given.step != nullptr || !in_step.live.sessions().empty()) c.by = who.Take();
   c.more_refs = std::move(more_refs);
   c.partial = summary.late;
   c.files = summary.files;
@@ -477,9 +516,23 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
   c.deleted = counts.deleted;
   c.stored_bytes = writer->bytes_so_far();
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
-  writer->Add(ToRecord(c));
+  captured.same_state = last && last->state == state_id;
+  std::optional<std::vector<LogRecord>> more;
+  if (given.step != nullptr) {
+    if (first) c.by = {{{Author()}, {}}};  // it was all there before anybody looked
+    more = given.step->Settle(in_step.live, c, captured.same_state);
+    if (!more) {
+      captured.published = false;
+      captured.tree = state.tree;
+      return captured;
+    }
+  }
+  writer->Add(ToRecord(c));  // the first of them: its number is the batch's
+  if (more)
+    for (LogRecord& record : *more) writer->Add(std::move(record));
   BELAY_TRY(auto published, writer->Commit());
   c.seq = published.first_seq;
+  in_step.published = true;
 
   // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
   //    is slower, not wrong.
@@ -499,7 +552,6 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& request,
           "; what of it is still in the directory was stored again; run: belay verify");
   }
   captured.tree = state.tree;
-  captured.same_state = last && last->state == state_id;
   captured.skipped = summary.skipped;
   for (const SkippedPath& path : summary.skipped) {
     const std::string_view name =
@@ -563,6 +615,22 @@ Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
 }
 
 }  // namespace
+
+Status TakeStep(Store& store, const Root& root, int64_t lock_wait_ms, LiveStep& step) {
+  BELAY_TRY(HeldLock lock, store.locks().AcquireRoot(root.id, lock_wait_ms));
+  InStep in_step(store, root.id, &step);
+  CaptureRequest request;
+  BELAY_TRY(bool wanted, step.Begin(in_step.live, request));
+  if (!wanted) return Ok();
+  Checkpoint none;
+  auto records = step.Settle(in_step.live, none, /*same_state=*/true);
+  if (!records || records->empty()) return Ok();
+  BELAY_TRY(auto writer, store.Begin());
+  for (LogRecord& record : *records) writer->Add(std::move(record));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  in_step.published = true;
+  return Ok();
+}
 
 Result<Captured> CaptureCheckpoint(Store& store, const CaptureRequest& request) {
   auto captured = CaptureWithRoom(store, request);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "core/git_record.h"
+#include "core/live.h"
 #include "core/settings.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
@@ -59,6 +60,8 @@ struct CaptureRequest {
   bool holds_root_lock = false;  // the caller does
   // As ScanRequest::released_ns: what changed later makes a partial checkpoint.
   const std::atomic<int64_t>* released_ns = nullptr;
+  // The event that this capture is made for, if any.
+  LiveStep* step = nullptr;
   std::function<Status(Draft&)> amend = {};
   std::function<void(const ScanProgress&)> progress = {};
 };

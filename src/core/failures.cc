@@ -54,13 +54,13 @@ bool IsFailure(Errc code) {
   }
 }
 
-void NoteFailure(Store& store, const RootId& root, std::string_view what,
-                 const Error& error) {
-  if (!IsFailure(error.code)) return;
-  Fs& fs = store.fs();
-  auto dir = fs.Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
+namespace {
+
+void Append(Fs& fs, const Fd& store_dir, Clock& clock, const RootId& root,
+            std::string_view what, const Error& error) {
+  auto dir = fs.Open(store_dir, StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return;
-  std::string line = std::to_string(store.clock().WallMillis());
+  std::string line = std::to_string(clock.WallMillis());
   (line += ' ') += root.text();
   (line += ' ') += what;
   (line += ' ') += ErrcName(error.code);
@@ -76,6 +76,24 @@ void NoteFailure(Store& store, const RootId& root, std::string_view what,
   auto file = fs.Open(*dir, FileName(), OpenMode::OpenOrCreate());
   if (!file.ok()) return;
   (void)WriteFull(fs, *file, old.ok() ? old->size() : 0, AsBytes(line));
+}
+
+}  // namespace
+
+void NoteFailure(Store& store, const RootId& root, std::string_view what,
+                 const Error& error) {
+  if (IsFailure(error.code)) CountFailure(store, root, what, error);
+}
+
+void CountFailure(Store& store, const RootId& root, std::string_view what,
+                  const Error& error) {
+  Append(store.fs(), store.dir(), store.clock(), root, what, error);
+}
+
+void CountFailure(Fs& fs, const AbsPath& store_dir, Clock& clock, std::string_view what,
+                  const Error& error) {
+  if (auto dir = fs.OpenDir(store_dir); dir.ok())
+    Append(fs, *dir, clock, {}, what, error);
 }
 
 std::vector<Failure> ReadFailures(Store& store, const std::optional<RootId>& root) {

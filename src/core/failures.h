@@ -33,6 +33,13 @@ bool IsFailure(Errc code);
 void NoteFailure(Store& store, const RootId& root, std::string_view what,
                  const Error& error);
 
+// Notes it whatever it is: what a hook swallowed.
+void CountFailure(Store& store, const RootId& root, std::string_view what,
+                  const Error& error);
+// The same where the store itself cannot be opened.
+void CountFailure(Fs& fs, const AbsPath& store_dir, Clock& clock, std::string_view what,
+                  const Error& error);
+
 // Oldest first.
 std::vector<Failure> ReadFailures(Store& store, const std::optional<RootId>& root);
 

@@ -286,26 +286,4 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
   return out;
 }
 
-Author AuthorOf(const Checkpoint& checkpoint) {
-  Author author;
-  // What differs before a program, a tool or a rollback is at work came from elsewhere.
-  if (checkpoint.kind == CheckpointKind::kSafety ||
-      (checkpoint.kind == CheckpointKind::kAuto &&
-       checkpoint.description.starts_with("before ")))
-    return author;
-  if (checkpoint.session) {
-    author.kind = "session";
-  } else if (checkpoint.tool_name) {
-    author.kind = "run";
-  } else {
-    return author;
-  }
-  author.session = checkpoint.session;
-  author.agent = checkpoint.agent;
-  author.subagent = checkpoint.subagent;
-  author.tool = checkpoint.tool_name;
-  author.turn = checkpoint.turn;
-  return author;
-}
-
 }  // namespace belay

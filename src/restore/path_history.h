@@ -42,14 +42,4 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
                               const std::vector<std::string>& asked,
                               const std::function<bool(const RelPath&)>& exists = {});
 
-// Who made the changes that a checkpoint shows.
-struct Author {
-  // "outside": a person, an editor, another program. "run": a program under `belay
-  // run`.
-  std::string_view kind = "outside";  // "session", "run", "outside"
-  std::optional<std::string> session = {}, agent = {}, subagent = {}, tool = {};
-  std::optional<uint64_t> turn = {};
-};
-Author AuthorOf(const Checkpoint& checkpoint);
-
 }  // namespace belay

@@ -1,5 +1,7 @@
 #include "store/log_record.h"
 
+#include <algorithm>
+
 namespace belay {
 
 namespace {
@@ -29,8 +31,19 @@ enum CheckpointTag : uint64_t {
   kMeta,
   kSubagent,
   kPath,
+  kBy,
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
+// Of one entry of kBy, and of an author in it.
+constexpr uint64_t kByAuthor = 1, kByPath = 2;
+constexpr uint64_t kAuthorKind = 1, kAuthorSession = 2, kAuthorAgent = 3,
+                   kAuthorSubagent = 4, kAuthorTurn = 5, kAuthorTool = 6,
+                   kAuthorToolUse = 7;
+// Of a session's record, and of a turn's.
+constexpr uint64_t kSessionId = 1, kSessionAgent = 2, kSessionParent = 3,
+                   kSessionInherited = 5, kSessionPath = 6, kSessionBytes = 7,
+                   kSessionEnded = 8, kSessionCwd = 9;
+constexpr uint64_t kTurnSession = 1, kTurnNumber = 2, kTurnPrompt = 3, kTurnAnchor = 4;
 constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
                    kRootPurged = 5, kAboutRecord = 1, kPurgeObject = 1, kPurgeWhy = 2,
                    kPurgeErased = 3, kPurgeKept = 4;
@@ -38,6 +51,54 @@ constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
 Error Bad(std::string_view why) {
   return Error(Errc::kCorrupt, "record: " + std::string(why));
 }
+}  // namespace
+
+namespace {
+
+void AddText(Fields& fields, uint64_t tag, const std::optional<std::string>& text) {
+  if (text) fields.Add(tag, *text);
+}
+
+Fields EncodeAuthorship(const Authorship& by) {
+  Fields out;
+  for (const Author& author : by.authors) {
+    Fields f;
+    f.AddNumber(kAuthorKind, static_cast<uint64_t>(author.kind));
+    AddText(f, kAuthorSession, author.session);
+    AddText(f, kAuthorAgent, author.agent);
+    AddText(f, kAuthorSubagent, author.subagent);
+    if (author.turn) f.AddNumber(kAuthorTurn, *author.turn);
+    AddText(f, kAuthorTool, author.tool_name);
+    AddText(f, kAuthorToolUse, author.tool_use_id);
+    out.AddNested(kByAuthor, f);
+  }
+  for (const std::string& path : by.paths) out.Add(kByPath, path);
+  return out;
+}
+
+Result<Authorship> DecodeAuthorship(ByteSpan bytes) {
+  ByteReader r(bytes);
+  BELAY_TRY(Fields fields, Fields::Decode(r));
+  Authorship out;
+  for (ByteSpan raw : fields.All(kByAuthor)) {
+    ByteReader in(raw);
+    BELAY_TRY(Fields f, Fields::Decode(in));
+    const uint64_t kind = f.Number(kAuthorKind).value_or(0);
+    // One that a newer version knows is nobody whom this one does.
+    Author author{
+        .kind = kind > 2 ? Author::Kind::kOutside : static_cast<Author::Kind>(kind),
+        .session = f.Text(kAuthorSession),
+        .agent = f.Text(kAuthorAgent),
+        .subagent = f.Text(kAuthorSubagent),
+        .tool_name = f.Text(kAuthorTool),
+        .tool_use_id = f.Text(kAuthorToolUse),
+        .turn = f.Number(kAuthorTurn)};
+    out.authors.push_back(std::move(author));
+  }
+  for (ByteSpan path : fields.All(kByPath)) out.paths.emplace_back(AsText(path));
+  return out;
+}
+
 }  // namespace
 
 Bytes EncodeLogRecord(const LogRecord& record) {
@@ -125,6 +186,7 @@ LogRecord ToRecord(const Checkpoint& c) {
     f.AddNested(kMeta, pair);
   }
   for (const std::string& path : c.paths) f.Add(kPath, path);
+  for (const Authorship& by : c.by) f.AddNested(kBy, EncodeAuthorship(by));
   return record;
 }
 
@@ -169,7 +231,43 @@ Result<Checkpoint> ToCheckpoint(const LogRecord& record) {
     c.meta[pair.Text(kMetaKey).value_or("")] = pair.Text(kMetaValue).value_or("");
   }
   for (ByteSpan path : f.All(kPath)) c.paths.emplace_back(AsText(path));
+  for (ByteSpan raw : f.All(kBy)) {
+    BELAY_TRY(Authorship by, DecodeAuthorship(raw));
+    c.by.push_back(std::move(by));
+  }
   return c;
+}
+
+namespace {
+
+// Of a checkpoint that does not say who was at work.
+Author AuthorByFields(const Checkpoint& c) {
+  // What differs before a program, a tool or a rollback is at work came from elsewhere.
+  if (c.kind == CheckpointKind::kSafety ||
+      (c.kind == CheckpointKind::kAuto && c.description.starts_with("before ")))
+    return {};
+  if (!c.session && !c.tool_name) return {};
+  return {.kind = c.session ? Author::Kind::kSession : Author::Kind::kRun,
+          .session = c.session,
+          .agent = c.agent,
+          .subagent = c.subagent,
+          .tool_name = c.tool_name,
+          .tool_use_id = c.tool_use_id,
+          .turn = c.turn};
+}
+
+}  // namespace
+
+std::vector<Author> AuthorsOf(const Checkpoint& checkpoint, std::string_view path) {
+  const Authorship* rest = nullptr;
+  for (const Authorship& by : checkpoint.by) {
+    if (by.authors.empty()) continue;
+    if (std::find(by.paths.begin(), by.paths.end(), path) != by.paths.end())
+      return by.authors;
+    if (by.paths.empty()) rest = &by;
+  }
+  if (rest != nullptr) return rest->authors;
+  return {checkpoint.by.empty() ? AuthorByFields(checkpoint) : Author()};
 }
 
 LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms) {
@@ -200,6 +298,68 @@ Result<Root> ToRoot(const LogRecord& record) {
   for (ByteSpan purged : record.fields.All(kRootPurged))
     root.purged.emplace_back(AsText(purged));
   return root;
+}
+
+LogRecord ToRecord(const SessionRecord& session, const RecordId& id, const RootId& root,
+                   int64_t made_ms) {
+  LogRecord record;
+  record.kind = RecordKind::kSession;
+  record.id = id;
+  record.root = root;
+  record.made_ms = made_ms;
+  Fields& f = record.fields;
+  f.Add(kSessionId, session.session);
+  AddText(f, kSessionAgent, session.agent);
+  AddText(f, kSessionParent, session.parent);
+  if (session.inherited_turns != 0)
+    f.AddNumber(kSessionInherited, session.inherited_turns);
+  AddText(f, kSessionPath, session.transcript_path);
+  if (!session.transcript.is_zero()) {
+    record.refs.push_back({ObjectType::kBlob, session.transcript});
+    f.AddNumber(kSessionBytes, session.transcript_bytes);
+  }
+  if (session.ended) f.AddNumber(kSessionEnded, 1);
+  if (!session.cwd.empty()) f.Add(kSessionCwd, session.cwd);
+  return record;
+}
+
+Result<SessionRecord> ToSession(const LogRecord& record) {
+  auto id = record.fields.Text(kSessionId);
+  if (record.kind != RecordKind::kSession || !id) return Bad("not a session");
+  const Fields& f = record.fields;
+  return SessionRecord{
+      .session = *id,
+      .agent = f.Text(kSessionAgent),
+      .parent = f.Text(kSessionParent),
+      .inherited_turns = f.Number(kSessionInherited).value_or(0),
+      .transcript_path = f.Text(kSessionPath),
+      .transcript = record.refs.empty() ? ObjectId() : record.refs[0].id,
+      .transcript_bytes = f.Number(kSessionBytes).value_or(0),
+      .ended = f.Number(kSessionEnded).value_or(0) != 0,
+      .cwd = f.Text(kSessionCwd).value_or("")};
+}
+
+LogRecord ToRecord(const TurnRecord& turn, const RecordId& id, const RootId& root,
+                   int64_t made_ms) {
+  LogRecord record;
+  record.kind = RecordKind::kTurn;
+  record.id = id;
+  record.root = root;
+  record.made_ms = made_ms;
+  record.fields.Add(kTurnSession, turn.session);
+  record.fields.AddNumber(kTurnNumber, turn.turn);
+  record.fields.Add(kTurnPrompt, turn.prompt);
+  AddText(record.fields, kTurnAnchor, turn.anchor);
+  return record;
+}
+
+Result<TurnRecord> ToTurn(const LogRecord& record) {
+  auto session = record.fields.Text(kTurnSession);
+  if (record.kind != RecordKind::kTurn || !session) return Bad("not a turn");
+  return TurnRecord{.session = *session,
+                    .turn = record.fields.Number(kTurnNumber).value_or(0),
+                    .prompt = record.fields.Text(kTurnPrompt).value_or(""),
+                    .anchor = record.fields.Text(kTurnAnchor)};
 }
 
 namespace {

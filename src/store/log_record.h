@@ -47,6 +47,28 @@ Result<LogRecord> DecodeLogRecord(ByteSpan bytes);
 
 enum class CheckpointKind : uint8_t { kAuto = 0, kManual = 1, kSafety = 2 };
 
+// Whose doing a change is.
+struct Author {
+  enum class Kind : uint8_t {
+    kOutside = 0,  // a person, an editor, another program
+    kSession = 1,  // an agent: a tool call, or something in a turn of it
+    kRun = 2,      // a program under `belay run`
+  };
+  Kind kind = Kind::kOutside;
+  std::optional<std::string> session = {}, agent = {}, subagent = {}, tool_name = {},
+                             tool_use_id = {};
+  std::optional<uint64_t> turn = {};
+  bool operator==(const Author&) const = default;
+};
+
+// Who made the changes that a checkpoint shows. Several authors: one of them, or more
+// than one, and nobody can tell.
+struct Authorship {
+  std::vector<Author> authors;
+  std::vector<std::string> paths;  // none: all that no other entry names
+  bool operator==(const Authorship&) const = default;
+};
+
 struct Checkpoint {
   RecordId id;
   uint64_t seq = 0;
@@ -67,8 +89,14 @@ struct Checkpoint {
   // What changed since the one before, to be searched for: the first of them by name,
   // within kMaxPathsKept and kMaxPathBytes. None of a root's first.
   std::vector<std::string> paths;
+  // Empty when nothing changed, and of checkpoints that nobody looked after (a first
+  // one, and those that were made before there were authors).
+  std::vector<Authorship> by;
   bool operator==(const Checkpoint&) const = default;
 };
+// Who made the change of `path` that the checkpoint shows. Never empty.
+std::vector<Author> AuthorsOf(const Checkpoint& checkpoint, std::string_view path);
+
 inline constexpr size_t kMaxPathsKept = 100, kMaxPathBytes = 8192;
 LogRecord ToRecord(const Checkpoint& checkpoint);
 Result<Checkpoint> ToCheckpoint(const LogRecord& record);
@@ -88,6 +116,34 @@ struct Root {
 // they share an id is up to the writer, and a drop of an id takes all that have it.
 LogRecord ToRecord(const Root& root, const RecordId& id, int64_t made_ms);
 Result<Root> ToRoot(const LogRecord& record);
+
+// A conversation, as far as it is known. The latest record of a session counts.
+struct SessionRecord {
+  std::string session;
+  std::optional<std::string> agent = {}, parent = {};
+  uint64_t inherited_turns = 0;  // of the parent, that belong to this one too
+  std::optional<std::string> transcript_path = {};
+  ObjectId transcript = {};  // its content when it was last kept; zero: not kept
+  uint64_t transcript_bytes = 0;
+  bool ended = false;
+  std::string cwd = {};
+  bool operator==(const SessionRecord&) const = default;
+};
+LogRecord ToRecord(const SessionRecord& session, const RecordId& id, const RootId& root,
+                   int64_t made_ms);
+Result<SessionRecord> ToSession(const LogRecord& record);
+
+// What was asked for, and where the agent keeps it.
+struct TurnRecord {
+  std::string session;
+  uint64_t turn = 0;
+  std::string prompt;
+  std::optional<std::string> anchor = {};
+  bool operator==(const TurnRecord&) const = default;
+};
+LogRecord ToRecord(const TurnRecord& turn, const RecordId& id, const RootId& root,
+                   int64_t made_ms);
+Result<TurnRecord> ToTurn(const LogRecord& record);
 
 LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
                    const std::vector<RecordId>& dropped);

@@ -178,24 +178,5 @@ TEST_F(PathHistoryTest, OnlyTreesThatDifferAreRead) {
   EXPECT_LE(reads, 3 * 2 * 21u);
 }
 
-TEST(PathHistoryAuthor, IsWhoeverWasAtWork) {
-  Checkpoint checkpoint;
-  checkpoint.kind = CheckpointKind::kManual;
-  EXPECT_EQ(AuthorOf(checkpoint).kind, "outside");
-  checkpoint.kind = CheckpointKind::kAuto;
-  checkpoint.tool_name = "run";
-  checkpoint.description = "after make";
-  EXPECT_EQ(AuthorOf(checkpoint).kind, "run");
-  checkpoint.session = "s1";
-  checkpoint.agent = "claude";
-  checkpoint.turn = 3;
-  EXPECT_EQ(AuthorOf(checkpoint).kind, "session");
-  EXPECT_EQ(AuthorOf(checkpoint).agent, "claude");
-  EXPECT_EQ(AuthorOf(checkpoint).turn, 3u);
-  checkpoint.description = "before Bash: rm -rf build";
-  EXPECT_EQ(AuthorOf(checkpoint).kind, "outside") << "made before the tool was at work";
-  EXPECT_EQ(AuthorOf(checkpoint).session, std::nullopt);
-}
-
 }  // namespace
 }  // namespace belay::test

@@ -1,0 +1,421 @@
+#include "agent/recorder.h"
+
+#include <algorithm>
+
+#include "agent/dialects.h"
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "core/refs.h"
+#include "restore/rollback.h"
+
+namespace belay {
+
+namespace {
+
+constexpr size_t kMaxPromptKept = 4096, kMaxLabel = 120;
+
+std::string FirstLine(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  text = text.substr(0, text.find_first_of("\r\n"));
+  if (text.size() <= kMaxLabel) return std::string(text);
+  size_t end = kMaxLabel;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+std::string Cut(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return std::string(text);
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
+  return std::string(text.substr(0, limit));
+}
+
+std::string AgentOf(const HookEvent& event) {
+  return event.host.empty() ? std::string(AgentName(event.agent)) : event.host;
+}
+
+// The path from the root on; nothing when it lies elsewhere.
+std::optional<std::string> BelowRoot(Fs& fs, const AbsPath& root, const AbsPath& path) {
+  auto below = [&](const AbsPath& p) -> std::optional<std::string> {
+    if (!p.IsWithin(root) || p == root) return std::nullopt;
+    return p.bytes().substr(root.is_root() ? 1 : root.bytes().size() + 1);
+  };
+  if (auto found = below(path)) return found;
+  // Another name of the same place: as much of it as exists, resolved.
+  std::string rest;
+  for (AbsPath at = path; !at.is_root();) {
+    const std::string& bytes = at.bytes();
+    const std::string name = bytes.substr(bytes.rfind('/') + 1);
+    rest = rest.empty() ? name : name + '/' + rest;
+    at = at.parent();
+    auto real = fs.RealPath(at);
+    if (!real.ok()) continue;
+    auto relative = RelPath::Parse(rest);
+    return relative.ok() ? below(real->Join(*relative)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// How a turn is counted that this process has not seen: by what the log has.
+struct KnownSession {
+  bool known = false;
+  uint64_t turns = 0;
+  std::optional<TurnRecord> newest = {};
+};
+Result<KnownSession> LookUp(Store& store, const std::string& session) {
+  KnownSession out;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto sessions, catalog->ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : sessions) {
+    auto one = ToSession(record);
+    if (!one.ok() || one->session != session) continue;
+    out.known = true;
+    out.turns = std::max(out.turns, one->inherited_turns);
+    break;
+  }
+  BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : turns) {
+    auto turn = ToTurn(record);
+    if (!turn.ok() || turn->session != session) continue;
+    out.known = true;
+    if (!out.newest) out.newest = *turn;
+    out.turns = std::max(out.turns, turn->turn);
+  }
+  return out;
+}
+
+class EventStep final : public LiveStep {
+ public:
+  EventStep(Store& store, const RecordRequest& request, const HookEvent& event)
+      : store_(store),
+        settings_(*request.settings),
+        event_(event),
+        root_(request.root),
+        session_(SessionOf(event)),
+        traits_(TraitsOf(event.agent)) {}
+
+  Result<bool> Begin(Live& live, CaptureRequest& request) override {
+    now_ms_ = store_.clock().WallMillis();
+    records_.clear();
+    BELAY_OK(MeetSession(live));
+    const LiveSession& session = *live.Find(session_);
+    request.kind = CheckpointKind::kAuto;
+    request.session = session_;
+    request.agent = AgentOf(event_);
+    request.subagent = event_.subagent;
+    for (const auto& [key, value] : event_.meta) request.meta[key] = value;
+    if (session.turn > 0) {
+      request.turn = session.turn;
+      if (session.anchor) request.message_id = session.anchor;
+      if (!session.prompt.empty()) request.prompt = session.prompt;
+      request.message_index = session.message_index;
+    }
+    if (event_.message_index) request.message_index = event_.message_index;
+    switch (event_.kind) {
+      case EventKind::kSessionStart:
+        return BeginSession(request);
+      case EventKind::kPrompt:
+        return BeginTurn(session, request);
+      case EventKind::kToolBegin:
+        return BeginCall(live, session, request);
+      case EventKind::kToolEnd:
+        return EndCall(live, session, request);
+      default:
+        return EndSomething(request);
+    }
+  }
+
+  std::optional<std::vector<LogRecord>> Settle(const Live&, Checkpoint& checkpoint,
+                                               bool same_state) override {
+    if (same_state && !always_ && records_.empty()) return std::nullopt;
+    if (settings_.transcripts == Transcripts::kOff) checkpoint.prompt.reset();
+    return records_;
+  }
+
+  void Done(Live& live, bool published) override {
+    LiveSession& session = live.Meet(session_, now_ms_);
+    if (published) session.recorded = true;
+    session.agent = AgentOf(event_);
+    if (event_.transcript) session.transcript = *event_.transcript;
+    if (event_.message_index) session.message_index = event_.message_index;
+    if (!event_.cwd.empty() && session.cwd.empty()) session.cwd = event_.cwd;
+    for (const std::string& task : event_.ended_tasks) live.EndTask(session_, task);
+    switch (event_.kind) {
+      case EventKind::kPrompt:
+        if (!event_.human || !begun_) break;
+        live.EndAll(session_, std::nullopt);
+        session.turn = turn_;
+        session.anchor = event_.anchor;
+        session.prompt = prompt_;
+        session.in_turn = true;
+        // Nobody looks at single calls: all of the turn is one.
+        if (settings_.granularity != Granularity::kTool)
+          (void)live.Begin(
+              {.author = AuthorNow(turn_), .fingerprint = "turn", .begun_ms = now_ms_});
+        break;
+      case EventKind::kToolBegin:
+        if (!begun_) break;
+        if (traits_.serial_calls) EndCallsBefore(live);
+        (void)live.Begin(call_);
+        break;
+      case EventKind::kToolEnd:
+        if (begun_) (void)live.End(call_, event_.tool->background);
+        break;
+      case EventKind::kSubagentEnd:
+        if (event_.subagent) live.EndAll(session_, event_.subagent);
+        KeepTasks(live);
+        break;
+      case EventKind::kTurnEnd:
+        live.EndAll(session_, std::nullopt);
+        KeepTasks(live);
+        session.in_turn = false;
+        break;
+      case EventKind::kSessionStart:
+        live.EndAll(session_, std::nullopt);
+        session.in_turn = false;
+        break;
+      case EventKind::kSessionEnd:
+        live.EndAll(session_, std::nullopt);
+        live.KeepTasks(session_, {});
+        live.Meet(session_, now_ms_).in_turn = false;
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  Status MeetSession(Live& live) {
+    const LiveSession* known = live.Find(session_);
+    bool recorded = known != nullptr && known->recorded;
+    if (known == nullptr) {
+      BELAY_TRY(KnownSession log, LookUp(store_, session_));
+      LiveSession& session = live.Meet(session_, now_ms_);
+      session.turn = log.turns;
+      if (log.newest && log.newest->turn == log.turns) {
+        session.anchor = log.newest->anchor;
+        session.prompt = log.newest->prompt;
+      }
+      recorded = session.recorded = log.known;
+    }
+    live.Meet(session_, now_ms_);
+    new_session_ = !recorded;
+    if (recorded) return Ok();
+    SessionRecord record{.session = session_,
+                         .agent = AgentOf(event_),
+                         .parent = event_.parent_session,
+                         .transcript_path = event_.transcript,
+                         .cwd = event_.cwd};
+    records_.push_back(
+        ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
+    return Ok();
+  }
+
+  Result<bool> BeginSession(CaptureRequest& request) {
+    const bool anew = event_.source == "clear" || event_.source == "compact";
+    always_ = new_session_ || anew;
+    request.description = event_.source == "clear" ? "the conversation was cleared"
+                          : event_.source == "compact"
+                              ? "the conversation was shortened"
+                          : new_session_ ? "session started"
+                                         : "session resumed";
+    return true;
+  }
+
+  Result<bool> BeginTurn(const LiveSession& session, CaptureRequest& request) {
+    if (!event_.human) {
+      request.description = "a task in the background ended";
+      return true;
+    }
+    // Told twice: by the hooks of the user and of the project.
+    if (session.in_turn && session.turn > 0 &&
+        (event_.anchor ? session.anchor == event_.anchor
+                       : session.prompt == KeptPrompt())) {
+      if (!BELAY_MUTANT("turn-counted-twice")) return false;
+    }
+    begun_ = always_ = true;
+    turn_ = session.turn + 1;
+    prompt_ = KeptPrompt();
+    request.turn = turn_;
+    request.message_id = event_.anchor;
+    request.prompt.reset();
+    if (!prompt_.empty()) request.prompt = prompt_;
+    request.message_index = event_.message_index;
+    request.description = FirstLine(prompt_);
+    if (request.description.empty())
+      request.description = "turn " + std::to_string(turn_);
+    TurnRecord record{
+        .session = session_, .turn = turn_, .prompt = prompt_, .anchor = event_.anchor};
+    records_.push_back(
+        ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
+    return true;
+  }
+
+  Result<bool> BeginCall(Live& live, const LiveSession& session,
+                         CaptureRequest& request) {
+    MakeCall(session);
+    if (live.Knows(call_) && !BELAY_MUTANT("call-begins-twice")) return false;
+    begun_ = always_ = true;
+    Label(request, "before ");
+    return true;
+  }
+
+  Result<bool> EndCall(Live& live, const LiveSession& session,
+                       CaptureRequest& request) {
+    MakeCall(session);
+    Live probe = live;
+    switch (probe.End(call_, false)) {
+      case Live::Ending::kTwice:
+        return false;
+      case Live::Ending::kUnknown:
+        live.AddUnheard(call_);
+        break;
+      case Live::Ending::kEnded:
+        break;
+    }
+    begun_ = true;
+    Label(request, "after ");
+    return true;
+  }
+
+  Result<bool> EndSomething(CaptureRequest& request) {
+    switch (event_.kind) {
+      case EventKind::kTurnEnd:
+        request.description = "end of the turn";
+        break;
+      case EventKind::kSubagentEnd:
+        request.description = "end of a subagent";
+        break;
+      case EventKind::kCompact:
+        request.description = "before the conversation is shortened";
+        always_ = true;
+        break;
+      default:
+        request.description = "end of the session";
+    }
+    return true;
+  }
+
+  void MakeCall(const LiveSession& session) {
+    const ToolCall& tool = *event_.tool;
+    call_ = {.author = AuthorNow(session.turn),
+             .fingerprint = tool.fingerprint,
+             .anything = tool.reach != ToolReach::kPaths,
+             .task = tool.task.value_or(""),
+             .begun_ms = now_ms_};
+    call_.author.tool_name = tool.name;
+    call_.author.tool_use_id = tool.id;
+    auto root = AbsPath::Parse(root_.path);
+    auto cwd = AbsPath::Parse(event_.cwd.empty() ? root_.path : event_.cwd);
+    if (!root.ok() || !cwd.ok()) return;
+    for (const std::string& path : tool.paths) {
+      auto absolute = AbsPath::Resolve(*cwd, path);
+      if (!absolute.ok()) continue;
+      if (auto below = BelowRoot(store_.fs(), *root, *absolute))
+        call_.paths.push_back(*below);
+    }
+    std::ranges::sort(call_.paths);
+  }
+
+  // "before Bash: rm -rf build", "before Write src/app.ts"
+  void Label(CaptureRequest& request, std::string_view when) {
+    const ToolCall& tool = *event_.tool;
+    request.tool_name = tool.name;
+    request.tool_use_id = tool.id;
+    request.description = std::string(when) + tool.name;
+    if (settings_.transcripts == Transcripts::kOff || tool.what.empty()) return;
+    const bool one = !call_.anything && call_.paths.size() == 1;
+    request.description += call_.anything ? ": " : " ";
+    request.description += FirstLine(one ? call_.paths[0] : tool.what);
+  }
+
+  Author AuthorNow(uint64_t turn) const {
+    Author author{.kind = Author::Kind::kSession,
+                  .session = session_,
+                  .agent = AgentOf(event_),
+                  .subagent = event_.subagent};
+    if (turn > 0) author.turn = turn;
+    return author;
+  }
+
+  std::string KeptPrompt() const {
+    return settings_.transcripts == Transcripts::kOff
+               ? std::string()
+               : Cut(event_.prompt, kMaxPromptKept);
+  }
+
+  // One at a time: what has begun before is over.
+  void EndCallsBefore(Live& live) {
+    live.EndAll(session_,
+                event_.subagent ? event_.subagent : std::optional<std::string>(""));
+  }
+
+  void KeepTasks(Live& live) {
+    if (event_.running_tasks) live.KeepTasks(session_, *event_.running_tasks);
+  }
+
+  Store& store_;
+  const Settings& settings_;
+  const HookEvent& event_;
+  const Root& root_;
+  const std::string session_;
+  const AgentTraits traits_;
+  int64_t now_ms_ = 0;
+  bool new_session_ = false;
+  bool always_ = false;  // a checkpoint even when nothing changed
+  bool begun_ = false;   // the event is not one that is known already
+  uint64_t turn_ = 0;
+  std::string prompt_;
+  LiveCall call_;
+  std::vector<LogRecord> records_;
+};
+
+}  // namespace
+
+std::string SessionOf(const HookEvent& event) {
+  // One that does not say is one for ever.
+  return event.session.empty() ? AgentOf(event) : event.session;
+}
+
+bool IsRecorded(const HookEvent& event, const Settings& settings) {
+  if (!settings.enabled || event.kind == EventKind::kOther) return false;
+  const bool tool =
+      event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd;
+  if (!tool) return true;
+  return event.tool && event.tool->reach != ToolReach::kReads &&
+         settings.ToolEnabled(event.tool->name) &&
+         settings.granularity == Granularity::kTool;
+}
+
+Result<std::optional<Captured>> RecordEvent(Store& store, const RecordRequest& request,
+                                            const HookEvent& event) {
+  std::optional<Captured> none;
+  if (!IsRecorded(event, *request.settings)) return none;
+  // A rollback that was interrupted is ended first: half of one is no state that
+  // anybody wants.
+  RollbackRequest recovery;
+  recovery.root = request.root;
+  recovery.pid = request.pid;
+  recovery.lock_wait_ms = request.lock_wait_ms;
+  BELAY_TRY(auto recovered, Recover(store, recovery));
+  if (recovered && recovered->busy) return std::move(*recovered->busy);
+  EventStep step(store, request, event);
+  if (request.settings->granularity == Granularity::kSession &&
+      event.kind != EventKind::kSessionStart && event.kind != EventKind::kSessionEnd) {
+    BELAY_OK(TakeStep(store, request.root, request.lock_wait_ms, step));
+    return none;
+  }
+  CaptureRequest capture;
+  capture.root = request.root;
+  capture.settings = request.settings;
+  capture.git = request.git;
+  capture.lock_wait_ms = request.lock_wait_ms;
+  capture.released_ns = request.released_ns;
+  capture.step = &step;
+  BELAY_TRY(Captured made, CaptureCheckpoint(store, capture));
+  if (!made.published) return none;
+  return std::optional<Captured>(std::move(made));
+}
+
+}  // namespace belay

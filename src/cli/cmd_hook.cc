@@ -1,0 +1,203 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "agent/dialects.h"
+#include "agent/event_roots.h"
+#include "agent/recorder.h"
+#include "base/escape.h"
+#include "base/forked_work.h"
+#include "cli/anchoring.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/open_store.h"
+#include "cli/text.h"
+#include "core/failures.h"
+#include "core/place.h"
+#include "core/roots.h"
+#include "git/repository.h"
+#include "store/heads.h"
+
+namespace belay {
+
+namespace {
+
+// How long a hook waits when nobody has read the settings yet, how long for its input,
+// and how long the work goes on behind it for somebody else to finish.
+constexpr int64_t kWaitMs = 2000, kInputMs = 5000, kLockMs = 60'000;
+
+// What the child tells its parent.
+enum Outcome : int { kDone = 0, kFailed = 1, kFailedStrictly = 2 };
+
+// All of standard input, up to what is read at all.
+Result<std::string> ReadInput() {
+  std::string out;
+  char buffer[1 << 16];
+  for (;;) {
+    pollfd wait{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    const int ready = poll(&wait, 1, static_cast<int>(kInputMs));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) return Error(Errc::kIo, "nobody said what happened");
+    const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error(Errc::kIo, "the event cannot be read");
+    if (got == 0) return out;
+    out.append(buffer, static_cast<size_t>(got));
+    if (out.size() > kMaxPayload)
+      return Error(Errc::kInvalid, "the event is larger than 64 MiB");
+  }
+}
+
+// A directory that nobody protected yet, where `auto = true` says that it shall be.
+Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event) {
+  std::vector<Root> none;
+  auto place = PlaceOf(ctx.fs, event);
+  if (!place) return none;
+  BELAY_TRY(AbsPath user_file, ctx.env.UserSettingsFile());
+  // The user's own word: a project cannot protect itself.
+  BELAY_TRY(Settings settings, LoadSettings(ctx.fs, user_file, std::nullopt));
+  if (!settings.auto_protect || !settings.enabled) return none;
+  BELAY_TRY(auto tree, FindWorkTree(ctx.fs, *place, ctx.env.git));
+  const AbsPath dir = tree ? tree->work_tree : *place;
+  BELAY_TRY(Fd fd, ctx.fs.OpenDir(dir));
+  BELAY_TRY(auto prepared, PrepareStore(ctx));
+  auto store_dir = ctx.fs.RealPath(prepared->dir);
+  auto home = ctx.env.HomeDir();
+  BELAY_OK(CheckPlace(ctx.fs, dir, fd, store_dir.ok() ? *store_dir : prepared->dir,
+                      home.ok() ? std::optional(*home) : std::nullopt, false));
+  BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kWrite));
+  BELAY_TRY(auto catalog, Catalog::Open(*opened->store));
+  // Whoever switched it off meant it.
+  BELAY_TRY(auto known, FindRootAt(*catalog, dir));
+  if (known && known->root.off) return none;
+  BELAY_TRY(FileStat stat, ctx.fs.Stat(fd));
+  BELAY_TRY(Registered done,
+            RegisterRoot(*opened->store, *catalog, dir, stat, std::nullopt));
+  return std::vector<Root>{done.root};
+}
+
+class HookWork {
+ public:
+  HookWork(CommandContext& ctx, const HookEvent& event, ForkedWork::Shared& shared)
+      : ctx_(ctx), event_(event), shared_(shared) {}
+
+  int Run() {
+    auto opened = OpenStore(ctx_, Store::Mode::kWriteExisting);
+    if (!opened.ok() && opened.error().code != Errc::kNotFound)
+      return Fail(nullptr, {}, opened.error());
+    std::vector<Root> roots;
+    if (opened.ok()) {
+      auto heads = Heads::Read(*(*opened)->store);
+      if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
+      roots = RootsOf(*(*opened)->store, heads->roots(), event_);
+    }
+    if (roots.empty()) {
+      auto fresh = ProtectNew(ctx_, event_);
+      if (!fresh.ok()) {
+        // Home, /proc and the like are no failure: nobody asked for them.
+        if (fresh.error().code == Errc::kRefused) return kDone;
+        return Fail(opened.ok() ? (*opened)->store.get() : nullptr, {}, fresh.error());
+      }
+      if (fresh->empty()) return kDone;
+      roots = std::move(*fresh);
+      opened = OpenStore(ctx_, Store::Mode::kWriteExisting);
+      if (!opened.ok()) return Fail(nullptr, {}, opened.error());
+    }
+    Store& store = *(*opened)->store;
+    int outcome = kDone;
+    for (size_t i = 0; i < roots.size(); ++i)
+      outcome = std::max(outcome, Record(store, roots[i], i == 0));
+    RememberAgent(store, event_.agent);
+    return outcome;
+  }
+
+ private:
+  int Record(Store& store, const Root& root, bool first) {
+    auto path = AbsPath::Parse(root.path);
+    if (!path.ok()) return Fail(&store, root.id, path.error());
+    auto settings = LoadSettingsFor(ctx_, *path);
+    if (!settings.ok()) return Fail(&store, root.id, settings.error());
+    strict_ = settings->strict;
+    if (first) shared_.WaitOnly(settings->deadline_ms);
+    if (!IsRecorded(event_, *settings)) return kDone;
+    if (first && !event_.session.empty() &&
+        (event_.kind == EventKind::kSessionStart || event_.kind == EventKind::kPrompt))
+      RememberSessionRoot(store, event_.session, root.id);
+    RecordRequest request{.root = root,
+                          .settings = &*settings,
+                          .git = GitPlacesOf(ctx_.env),
+                          .pid = getpid(),
+                          .lock_wait_ms = kLockMs,
+                          .released_ns = &shared_.released_ns};
+    auto made = RecordEvent(store, request, event_);
+    if (!made.ok()) {
+      // A root that is deleted while an agent is at work in it has nothing to record.
+      return Fail(&store, root.id, made.error());
+    }
+    if (!*made) return kDone;
+    StartUpkeepIfDue(store, (*made)->checkpoint);
+    if ((*made)->git.Find("") != nullptr) StartAnchoring(*settings, root);
+    return kDone;
+  }
+
+  int Fail(Store* store, const RootId& root, const Error& error) {
+    if (store != nullptr)
+      CountFailure(*store, root, "hook", error);
+    else if (auto prepared = PrepareStore(ctx_); prepared.ok())
+      CountFailure(ctx_.fs, (*prepared)->dir, (*prepared)->clock, "hook", error);
+    shared_.Say(error.what);
+    return strict_ ? kFailedStrictly : kFailed;
+  }
+
+  CommandContext& ctx_;
+  const HookEvent& event_;
+  ForkedWork::Shared& shared_;
+  bool strict_ = false;
+};
+
+// What cannot even be understood is counted, and stops nobody.
+ExitCode NotUnderstood(CommandContext& ctx, const Error& error) {
+  ctx.term.Detail(StrCat("hook: ", error.what));
+  if (auto prepared = PrepareStore(ctx); prepared.ok())
+    CountFailure(ctx.fs, (*prepared)->dir, (*prepared)->clock, "hook", error);
+  return ExitCode::kOk;
+}
+
+bool MayMatter(const HookEvent& event) {
+  if (event.kind == EventKind::kOther) return false;
+  return !event.tool || event.tool->reach != ToolReach::kReads;
+}
+
+}  // namespace
+
+ExitCode CmdHook(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  const auto agent = AgentNamed(words[0]);
+  if (!agent) {
+    // Any other exit code may stop the tool that an agent is about to use.
+    ctx.term.Warn(StrCat("no agent is called ", EscapeForDisplay(words[0]),
+                         "; nothing was recorded"));
+    return ExitCode::kOk;
+  }
+  auto input = ReadInput();
+  if (!input.ok()) return NotUnderstood(ctx, input.error());
+  auto event = ParseHook(*agent, words.size() > 1 ? words[1] : "", *input);
+  if (!event.ok()) return NotUnderstood(ctx, event.error());
+  if (!MayMatter(*event)) return ExitCode::kOk;
+  // A session may begin before the first checkpoint of it is made.
+  const int64_t wait = event->kind == EventKind::kSessionStart ? 0 : kWaitMs;
+  auto ended = ForkedWork::Run(wait, [&](ForkedWork::Shared& shared) {
+    return HookWork(ctx, *event, shared).Run();
+  });
+  if (!ended.ok()) return NotUnderstood(ctx, ended.error());
+  if (*ended && (*ended)->code == kFailedStrictly) {
+    std::fprintf(stderr, "belay: no checkpoint could be made: %s\n",
+                 EscapeForDisplay((*ended)->text).c_str());
+    return static_cast<ExitCode>(2);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

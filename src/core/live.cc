@@ -1,0 +1,317 @@
+#include "core/live.h"
+
+#include <algorithm>
+
+#include "base/fast_hash.h"
+#include "base/mutant.h"
+#include "scan/stat_cache.h"
+
+namespace belay {
+
+namespace {
+
+constexpr std::string_view kMagic = "BELAYLV1";
+constexpr size_t kMaxFile = size_t{4} << 20;
+constexpr size_t kMaxSessions = 64, kMaxCalls = 256, kMaxEnded = 256;
+constexpr size_t kMaxPathsOfCall = 256, kMaxKept = 2000;
+
+Name FileName(const RootId& root) { return Name::Literal(root.text() + ".live"); }
+
+void Put(ByteWriter& out, const std::optional<std::string>& text) {
+  out.U8(text ? 1 : 0);
+  if (text) out.Sized(*text);
+}
+std::optional<std::string> TakeText(ByteReader& in) {
+  if (in.U8() == 0) return std::nullopt;
+  return std::string(AsText(in.Sized()));
+}
+void Put(ByteWriter& out, const std::optional<uint64_t>& number) {
+  out.U8(number ? 1 : 0);
+  if (number) out.Varint(*number);
+}
+std::optional<uint64_t> TakeNumber(ByteReader& in) {
+  if (in.U8() == 0) return std::nullopt;
+  return in.Varint();
+}
+std::string TakeString(ByteReader& in) { return std::string(AsText(in.Sized())); }
+
+void Put(ByteWriter& out, const LiveCall& call) {
+  out.U8(static_cast<uint8_t>(call.author.kind));
+  for (const auto* text :
+       {&call.author.session, &call.author.agent, &call.author.subagent,
+        &call.author.tool_name, &call.author.tool_use_id})
+    Put(out, *text);
+  Put(out, call.author.turn);
+  out.Sized(call.fingerprint);
+  out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0)));
+  out.Varint(call.paths.size());
+  for (const std::string& path : call.paths) out.Sized(path);
+  out.Sized(call.task);
+  out.U64(static_cast<uint64_t>(call.begun_ms));
+}
+
+LiveCall TakeCall(ByteReader& in) {
+  LiveCall call;
+  call.author.kind = static_cast<Author::Kind>(std::min<uint8_t>(in.U8(), 2));
+  for (auto* text : {&call.author.session, &call.author.agent, &call.author.subagent,
+                     &call.author.tool_name, &call.author.tool_use_id})
+    *text = TakeText(in);
+  call.author.turn = TakeNumber(in);
+  call.fingerprint = TakeString(in);
+  const uint8_t flags = in.U8();
+  call.anything = (flags & 1) != 0;
+  call.background = (flags & 2) != 0;
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    call.paths.push_back(TakeString(in));
+  call.task = TakeString(in);
+  call.begun_ms = static_cast<int64_t>(in.U64());
+  return call;
+}
+
+void Put(ByteWriter& out, const LiveSession& session) {
+  for (const auto* text : {&session.id, &session.agent, &session.prompt,
+                           &session.transcript, &session.cwd})
+    out.Sized(*text);
+  Put(out, session.anchor);
+  Put(out, session.message_index);
+  out.Varint(session.turn);
+  out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0)));
+  out.U64(static_cast<uint64_t>(session.seen_ms));
+}
+
+LiveSession TakeSession(ByteReader& in) {
+  LiveSession session;
+  for (auto* text : {&session.id, &session.agent, &session.prompt, &session.transcript,
+                     &session.cwd})
+    *text = TakeString(in);
+  session.anchor = TakeText(in);
+  session.message_index = TakeNumber(in);
+  session.turn = in.Varint();
+  const uint8_t flags = in.U8();
+  session.in_turn = (flags & 1) != 0;
+  session.recorded = (flags & 2) != 0;
+  session.seen_ms = static_cast<int64_t>(in.U64());
+  return session;
+}
+
+// It is the path itself, or a directory that had to be there for it.
+bool Covers(const LiveCall& call, std::string_view path) {
+  return std::any_of(call.paths.begin(), call.paths.end(), [&](std::string_view named) {
+    return named == path || (named.size() > path.size() && named.starts_with(path) &&
+                             named[path.size()] == '/');
+  });
+}
+
+void AddOnce(std::vector<Author>& authors, const Author& author) {
+  if (std::find(authors.begin(), authors.end(), author) == authors.end())
+    authors.push_back(author);
+}
+
+}  // namespace
+
+// --- the file ------------------------------------------------------------------------
+
+Live Live::Load(Store& store, const RootId& root) {
+  Fs& fs = store.fs();
+  auto dir = fs.Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
+  if (!dir.ok()) return {};
+  auto bytes = ReadSmallFile(fs, *dir, FileName(root), kMaxFile);
+  if (!bytes.ok() || bytes->size() < kMagic.size() + 8) return {};
+  const ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
+  if (LoadU64(bytes->data() + body.size()) != Check64(body)) return {};
+  ByteReader in(body);
+  if (AsText(in.Raw(kMagic.size())) != kMagic) return {};
+  Live live;
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    live.sessions_.push_back(TakeSession(in));
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    live.calls_.push_back(TakeCall(in));
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    live.ended_.push_back(TakeString(in));
+  if (!in.done()) return {};
+  return live;
+}
+
+// Not flushed, and replaced by rename: old, new or none.
+Status Live::Save(Store& store, const RootId& root) const {
+  Bytes out;
+  ByteWriter writer(out);
+  writer.Raw(kMagic);
+  writer.Varint(sessions_.size());
+  for (const LiveSession& session : sessions_) Put(writer, session);
+  writer.Varint(calls_.size());
+  for (const LiveCall& call : calls_) Put(writer, call);
+  writer.Varint(ended_.size());
+  for (const std::string& key : ended_) writer.Sized(key);
+  writer.U64(Check64(out));
+  Fs& fs = store.fs();
+  Status made = fs.MakeDir(store.dir(), StatCache::DirName(), 0700);
+  if (!made.ok() && made.error().code != Errc::kExists) return made;
+  BELAY_TRY(Fd dir, fs.Open(store.dir(), StatCache::DirName(), OpenMode::Directory()));
+  const Name temporary = Name::Literal(root.text() + ".live.tmp");
+  BELAY_TRY(Fd file, fs.Open(dir, temporary,
+                             {.access = OpenMode::Access::kReadWrite,
+                              .create = true,
+                              .truncate = true,
+                              .mode = 0600}));
+  BELAY_OK(WriteFull(fs, file, 0, out));
+  BELAY_OK(file.Close());
+  return fs.Rename(dir, temporary, dir, FileName(root), RenameHow::kReplace);
+}
+
+// --- sessions ------------------------------------------------------------------------
+
+const LiveSession* Live::Find(std::string_view session) const {
+  auto at = std::find_if(sessions_.begin(), sessions_.end(),
+                         [&](const LiveSession& s) { return s.id == session; });
+  return at == sessions_.end() ? nullptr : &*at;
+}
+
+const LiveSession* Live::newest() const {
+  auto at = std::max_element(
+      sessions_.begin(), sessions_.end(),
+      [](const LiveSession& a, const LiveSession& b) { return a.seen_ms < b.seen_ms; });
+  return at == sessions_.end() ? nullptr : &*at;
+}
+
+LiveSession& Live::Meet(std::string_view session, int64_t now_ms) {
+  auto at = std::find_if(sessions_.begin(), sessions_.end(),
+                         [&](const LiveSession& s) { return s.id == session; });
+  if (at == sessions_.end()) {
+    if (sessions_.size() >= kMaxSessions) {
+      auto oldest = std::min_element(sessions_.begin(), sessions_.end(),
+                                     [](const LiveSession& a, const LiveSession& b) {
+                                       return a.seen_ms < b.seen_ms;
+                                     });
+      Forget(std::string(oldest->id));
+    }
+    sessions_.push_back({.id = std::string(session)});
+    at = std::prev(sessions_.end());
+  }
+  at->seen_ms = now_ms;
+  return *at;
+}
+
+void Live::Forget(std::string_view session) {
+  std::erase_if(calls_, [&](const LiveCall& c) { return c.author.session == session; });
+  std::erase_if(sessions_, [&](const LiveSession& s) { return s.id == session; });
+}
+
+// --- calls ---------------------------------------------------------------------------
+
+std::string Live::KeyOf(const LiveCall& call) {
+  std::string key = call.author.session.value_or("");
+  key += '\0';
+  key += call.author.tool_use_id ? *call.author.tool_use_id
+                                 : call.author.subagent.value_or("") + call.fingerprint;
+  return key;
+}
+
+void Live::Remember(std::string key) {
+  if (ended_.size() >= kMaxEnded) ended_.erase(ended_.begin());
+  ended_.push_back(std::move(key));
+}
+
+bool Live::Knows(const LiveCall& call) const {
+  const std::string key = KeyOf(call);
+  for (const LiveCall& at_work : calls_)
+    if (!at_work.background && KeyOf(at_work) == key) return true;
+  // The same command may be run again; the same id is the same call.
+  return call.author.tool_use_id &&
+         std::find(ended_.begin(), ended_.end(), key) != ended_.end();
+}
+
+bool Live::Begin(LiveCall call) {
+  if (Knows(call)) return false;
+  std::erase(ended_, KeyOf(call));
+  if (call.paths.size() > kMaxPathsOfCall) {
+    call.paths.clear();
+    call.anything = true;
+  }
+  if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
+  calls_.push_back(std::move(call));
+  return true;
+}
+
+Live::Ending Live::End(const LiveCall& call, bool background) {
+  const std::string key = KeyOf(call);
+  auto at = std::find_if(calls_.begin(), calls_.end(), [&](const LiveCall& c) {
+    return !c.background && KeyOf(c) == key;
+  });
+  if (at == calls_.end()) {
+    const bool twice = std::find(ended_.begin(), ended_.end(), key) != ended_.end();
+    if (!twice) Remember(key);
+    return twice ? Ending::kTwice : Ending::kUnknown;
+  }
+  if (background) {
+    at->background = true;
+    at->task = call.task;
+  } else {
+    calls_.erase(at);
+  }
+  Remember(key);
+  return Ending::kEnded;
+}
+
+void Live::EndAll(std::string_view session,
+                  const std::optional<std::string>& subagent) {
+  auto is_one = [&](const LiveCall& call) {
+    return !call.background && call.author.session == session &&
+           (!subagent || call.author.subagent.value_or("") == *subagent);
+  };
+  for (const LiveCall& call : calls_)
+    if (is_one(call)) Remember(KeyOf(call));
+  std::erase_if(calls_, is_one);
+}
+
+void Live::EndTask(std::string_view session, std::string_view task) {
+  std::erase_if(calls_, [&](const LiveCall& call) {
+    return call.background && call.author.session == session && call.task == task;
+  });
+}
+
+void Live::KeepTasks(std::string_view session,
+                     const std::vector<std::string>& running) {
+  std::erase_if(calls_, [&](const LiveCall& call) {
+    return call.background && call.author.session == session &&
+           std::find(running.begin(), running.end(), call.task) == running.end();
+  });
+}
+
+// --- whose doing ---------------------------------------------------------------------
+
+WhoWrote::WhoWrote(const Live& live) {
+  for (const LiveCall& call : live.calls_) calls_.push_back(&call);
+  for (const LiveCall& call : live.unheard_) calls_.push_back(&call);
+  for (const LiveCall* call : calls_)
+    if (call->anything) AddOnce(rest_, call->author);
+  if (rest_.empty()) rest_.emplace_back();
+  if (rest_.size() > 1 && BELAY_MUTANT("shared-is-the-first")) rest_.resize(1);
+}
+
+void WhoWrote::Add(std::string_view path) {
+  std::vector<Author> authors;
+  for (const LiveCall* call : calls_)
+    if (!call->anything && Covers(*call, path)) AddOnce(authors, call->author);
+  if (authors.empty() || BELAY_MUTANT("named-paths-do-not-count")) {
+    any_rest_ = true;
+    return;
+  }
+  for (Authorship& entry : named_) {
+    if (entry.authors != authors) continue;
+    if (entry.paths.size() < kMaxKept) entry.paths.emplace_back(path);
+    return;
+  }
+  named_.push_back({std::move(authors), {std::string(path)}});
+}
+
+std::vector<Authorship> WhoWrote::Take() {
+  // One that names all there is needs no list.
+  if (any_rest_)
+    named_.push_back({rest_, {}});
+  else if (named_.size() == 1)
+    named_[0].paths.clear();
+  return std::move(named_);
+}
+
+}  // namespace belay

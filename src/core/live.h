@@ -1,0 +1,140 @@
+#pragma once
+
+// Live: what is going on in a root right now: the sessions at work there, the turn each
+// is in, and the tool calls that have begun and not ended. From it follows whose doing
+// a change is.
+//
+// Every beginning and every end of a call is a look at the directory (a capture), so
+// between two captures the same calls are at work all the time. What changed in between
+// is
+//   * the doing of the calls that name the path (edit tools do);
+//   * of a path that nobody names, the doing of the calls that may write anything;
+//   * when nobody may have: from outside.
+// Several of them are named together, as *shared*: nobody guesses.
+//
+// A file in the store (cache/<root id>.live), read and written under the root's lock.
+// It is a hint that no flush protects: without it sessions are known from the log, and
+// of calls that are at work nobody knows, so that what they do is from outside.
+// Layout: docs/format.md, "cache/".
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/log_record.h"
+#include "store/store.h"
+
+namespace belay {
+
+struct LiveCall {
+  Author author;
+  std::string fingerprint = {};         // pairs the two ends of a call that has no id
+  bool anything = true;                 // it may write anywhere; else only `paths`
+  std::vector<std::string> paths = {};  // from the root on
+  bool background = false;              // its end was told, and it may be at work still
+  std::string task = {};  // what later messages call one in the background
+  int64_t begun_ms = 0;
+  bool operator==(const LiveCall&) const = default;
+};
+
+struct LiveSession {
+  std::string id;
+  std::string agent = {};
+  uint64_t turn = 0;                       // the newest; 0: no prompt yet
+  std::optional<std::string> anchor = {};  // of that turn
+  std::string prompt = {};                 // of that turn
+  std::optional<uint64_t> message_index = {};
+  bool recorded = false;  // there is a record of it
+  bool in_turn = false;   // it was not told to have ended
+  std::string transcript = {}, cwd = {};
+  int64_t seen_ms = 0;  // the last event
+  bool operator==(const LiveSession&) const = default;
+};
+
+class Live {
+ public:
+  // Empty when there is none, or none that can be read.
+  static Live Load(Store& store, const RootId& root);
+  Status Save(Store& store, const RootId& root) const;
+
+  const std::vector<LiveSession>& sessions() const { return sessions_; }
+  const std::vector<LiveCall>& calls() const { return calls_; }
+  const LiveSession* Find(std::string_view session) const;
+  // The session that was heard of last.
+  const LiveSession* newest() const;
+
+  // The session, made when it is new; the one that was not heard of for longest goes
+  // when there are too many.
+  LiveSession& Meet(std::string_view session, int64_t now_ms);
+  void Forget(std::string_view session);
+
+  // It has begun already, or even ended: a hook that runs twice, or late.
+  bool Knows(const LiveCall& call) const;
+  // False: it is known.
+  bool Begin(LiveCall call);
+  enum class Ending : uint8_t { kEnded, kUnknown, kTwice };
+  // With `background` it stays, as one whose end is not known.
+  Ending End(const LiveCall& call, bool background);
+  // All calls of a session, or of one subagent of it, or with "" of the agent itself;
+  // not those in the background.
+  void EndAll(std::string_view session, const std::optional<std::string>& subagent);
+  // Those in the background: one by its task, or all of the session but some.
+  void EndTask(std::string_view session, std::string_view task);
+  void KeepTasks(std::string_view session, const std::vector<std::string>& running);
+  // A call whose end comes before its beginning was recorded: it is at work as far as
+  // the present change is concerned.
+  void AddUnheard(LiveCall call) { unheard_.push_back(std::move(call)); }
+
+  bool operator==(const Live&) const = default;
+
+ private:
+  friend class WhoWrote;
+  static std::string KeyOf(const LiveCall& call);
+  void Remember(std::string key);
+
+  std::vector<LiveSession> sessions_;
+  std::vector<LiveCall> calls_;
+  std::vector<std::string> ended_;  // keys, oldest first
+  std::vector<LiveCall> unheard_;   // of this capture alone
+};
+
+// Sorts changes by whose doing they are.
+class WhoWrote {
+ public:
+  explicit WhoWrote(const Live& live);
+  void Add(std::string_view path);
+  // Nothing when nothing changed.
+  std::vector<Authorship> Take();
+
+ private:
+  std::vector<const LiveCall*> calls_;
+  std::vector<Author> rest_;  // of what nobody names
+  bool any_rest_ = false;
+  std::vector<Authorship> named_;
+};
+
+// A step in what goes on, taken by a capture under the root's lock: see
+// CaptureRequest::step. A capture may be tried again after a failure: then all of it is
+// done again.
+struct CaptureRequest;
+class LiveStep {
+ public:
+  virtual ~LiveStep() = default;
+  // Before the directory is looked at; completes the request. False: there is nothing
+  // to record after all.
+  virtual Result<bool> Begin(Live& live, CaptureRequest& request) = 0;
+  // All but its number is known. What else is to be recorded with it, in one batch;
+  // nothing at all when the checkpoint is not needed.
+  virtual std::optional<std::vector<LogRecord>> Settle(const Live& live,
+                                                       Checkpoint& checkpoint,
+                                                       bool same_state) = 0;
+  // Afterwards, whether there is a checkpoint or not: an event has happened although
+  // nothing could be recorded.
+  virtual void Done(Live& live, bool published) = 0;
+};
+
+// Takes the step without a capture: what it records, if anything, has no checkpoint.
+Status TakeStep(Store& store, const Root& root, int64_t lock_wait_ms, LiveStep& step);
+
+}  // namespace belay

@@ -1,0 +1,445 @@
+// What agents tell becomes history: every change has its author, whatever order and
+// number the events come in.
+
+#include "agent/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "base/mem_fs.h"
+#include "core/live.h"
+#include "core/operations.h"
+#include "core/refs.h"
+#include "restore/path_history.h"
+#include "support/fs_world.h"
+#include "support/restore_world.h"
+
+namespace belay::test {
+namespace {
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  RecorderTest() : world_(disk_, AbsPath::Literal("/top")) {
+    Must(world_.Dir());
+    Put("old.txt", "old");
+  }
+
+  void Put(const std::string& path, const std::string& text) {
+    Fd dir = Must(world_.Dir());
+    if (const size_t slash = path.rfind('/'); slash != std::string::npos)
+      Must(MakeDirs(disk_, world_.project.Join(P(path.substr(0, slash))), 0755));
+    Must(PutFile(disk_, dir, P(path), text));
+  }
+  void Delete(const std::string& name) {
+    Must(disk_.Unlink(Must(world_.Dir()), Name::Literal(name)));
+  }
+
+  HookEvent Event(EventKind kind, const std::string& session) {
+    return {.agent = agent_,
+            .kind = kind,
+            .session = session,
+            .cwd = world_.project.bytes(),
+            .anchor = anchor_};
+  }
+  // What was made of it: nothing, or the description of the checkpoint.
+  std::string Tell(const HookEvent& event) {
+    auto opened = Must(world_.Open());
+    RecordRequest request{
+        .root = opened.root, .settings = &world_.settings, .lock_wait_ms = 200};
+    request.git.user.no_system = true;
+    auto made = RecordEvent(*opened.store, request, event);
+    if (!made.ok()) return "failed: " + made.error().what;
+    if (!*made) return "";
+    last_ = (*made)->checkpoint;
+    return (*made)->checkpoint.description;
+  }
+  std::string Start(const std::string& session, const std::string& source = "startup") {
+    HookEvent event = Event(EventKind::kSessionStart, session);
+    event.source = source;
+    return Tell(event);
+  }
+  std::string Prompt(const std::string& session, const std::string& anchor,
+                     const std::string& text = "do it") {
+    anchor_ = anchor;
+    HookEvent event = Event(EventKind::kPrompt, session);
+    event.prompt = text;
+    return Tell(event);
+  }
+  HookEvent Call(EventKind kind, const std::string& session, const std::string& id,
+                 const std::vector<std::string>& paths = {}) {
+    HookEvent event = Event(kind, session);
+    event.tool =
+        ToolCall{.name = paths.empty() ? "Bash" : "Write",
+                 .fingerprint = id,
+                 .reach = paths.empty() ? ToolReach::kWrites : ToolReach::kPaths,
+                 .paths = paths,
+                 .what = paths.empty() ? "make" : paths[0]};
+    if (ids_) event.tool->id = id;
+    return event;
+  }
+  std::string Pre(const std::string& session, const std::string& id,
+                  const std::vector<std::string>& paths = {}) {
+    return Tell(Call(EventKind::kToolBegin, session, id, paths));
+  }
+  std::string Post(const std::string& session, const std::string& id,
+                   const std::vector<std::string>& paths = {}) {
+    return Tell(Call(EventKind::kToolEnd, session, id, paths));
+  }
+  std::string End(EventKind kind, const std::string& session) {
+    return Tell(Event(kind, session));
+  }
+
+  // Of every change but those of the first checkpoint, oldest first: "path=author",
+  // where an author is "outside" or session/call, and several are joined by "+".
+  std::string Authors() {
+    auto opened = Must(world_.Open());
+    auto list = Must(opened.catalog->ListCheckpoints({.root = opened.root.id}));
+    auto history = Must(HistoryOf(
+        *opened.store, [&](const ObjectId& id) { return opened.store->GetTree(id); },
+        list, Must(ListOperations(*opened.catalog, opened.root.id)), {""}));
+    std::string out;
+    for (auto row = history.rows.rbegin(); row != history.rows.rend(); ++row) {
+      if (row->checkpoint == nullptr || row == history.rows.rbegin()) continue;
+      for (const auto& changed : row->paths) {
+        std::string by;
+        for (const Author& author : AuthorsOf(*row->checkpoint, changed.path)) {
+          if (!by.empty()) by += "+";
+          by += author.kind == Author::Kind::kOutside
+                    ? "outside"
+                    : author.session.value_or("?") + "/" +
+                          author.tool_use_id.value_or(author.tool_name.value_or("-"));
+        }
+        out += (out.empty() ? "" : " ") + changed.path + "=" + by;
+      }
+    }
+    return out;
+  }
+  size_t Count() {
+    auto opened = Must(world_.Open());
+    return Must(opened.catalog->ListCheckpoints({.root = opened.root.id})).size();
+  }
+
+  MemFs disk_;
+  RestoreWorld world_;
+  AgentKind agent_ = AgentKind::kGeneric;
+  std::optional<std::string> anchor_;
+  bool ids_ = true;
+  Checkpoint last_;
+};
+
+TEST_F(RecorderTest, EveryChangeHasItsAuthor) {
+  EXPECT_EQ(Start("s"), "session started");
+  EXPECT_EQ(Prompt("s", "p1", "\n  tidy up\nplease"), "tidy up");
+  EXPECT_EQ(last_.turn, 1u);
+  EXPECT_EQ(last_.message_id, "p1");
+  Put("mine", "1");
+  EXPECT_EQ(Pre("s", "t1"), "before Bash: make");
+  Put("its", "1");
+  Delete("old.txt");
+  EXPECT_EQ(Post("s", "t1"), "after Bash: make");
+  Put("mine2", "1");
+  EXPECT_EQ(Pre("s", "t2", {"src/a"}), "before Write src/a");
+  Put("src/a", "1");
+  EXPECT_EQ(Post("s", "t2", {"src/a"}), "after Write src/a");
+  EXPECT_EQ(End(EventKind::kTurnEnd, "s"), "");
+  EXPECT_EQ(Authors(), "mine=outside its=s/t1 old.txt=s/t1 mine2=outside src/a=s/t2");
+}
+
+TEST_F(RecorderTest, AnEventThatIsToldTwiceIsRecordedOnce) {
+  Start("s");
+  Prompt("s", "p1");
+  EXPECT_EQ(Prompt("s", "p1"), "");
+  for (const bool ids : {true, false}) {
+    ids_ = ids;
+    const size_t before = Count();
+    EXPECT_NE(Pre("s", "t1"), "");
+    EXPECT_EQ(Pre("s", "t1"), "");
+    Put(ids ? "a" : "b", "1");
+    EXPECT_NE(Post("s", "t1"), "");
+    Put(ids ? "a" : "b", "somebody");
+    EXPECT_EQ(Post("s", "t1"), "");
+    EXPECT_EQ(Count(), before + 2);
+  }
+  // The next one is the second turn, not the third.
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p2");
+  EXPECT_EQ(last_.turn, 2u);
+}
+
+TEST_F(RecorderTest, OneThatHasNoIdMayBeMadeAgain) {
+  ids_ = false;
+  Start("s");
+  Prompt("s", "p1");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Pre("s", "same"), "before Bash: make");
+    Put("out" + std::to_string(i), "1");
+    EXPECT_EQ(Post("s", "same"), "after Bash: make");
+  }
+}
+
+TEST_F(RecorderTest, EditsOfTwoSessionsAtOnceAreToldApart) {
+  Start("a");
+  Start("b");
+  Pre("a", "t1", {"one"});
+  Pre("b", "t2", {"two"});
+  Put("one", "1");
+  Put("two", "22");
+  Put("three", "333");
+  Post("a", "t1", {"one"});
+  Post("b", "t2", {"two"});
+  EXPECT_EQ(Authors(), "one=a/t1 three=outside two=b/t2");
+}
+
+TEST_F(RecorderTest, WhatTwoShellsMayHaveDoneIsShared) {
+  Start("a");
+  Start("b");
+  Pre("a", "t1");
+  Put("alone", "1");
+  Pre("b", "t2");
+  Put("both", "22");
+  Post("a", "t1");
+  Put("alone2", "333");
+  Post("b", "t2");
+  EXPECT_EQ(Authors(), "alone=a/t1 both=a/t1+b/t2 alone2=b/t2");
+}
+
+TEST_F(RecorderTest, WhatAnEditNamesIsItsOwnThoughAShellIsAtWork) {
+  Start("a");
+  Start("b");
+  Pre("a", "shell");
+  Pre("b", "edit", {"named"});
+  Put("named", "1");
+  Put("other", "22");
+  Post("b", "edit", {"named"});
+  Post("a", "shell");
+  EXPECT_EQ(Authors(), "named=b/edit other=a/shell");
+}
+
+TEST_F(RecorderTest, PathsMayBeWrittenInAnyWay) {
+  Start("s");
+  Pre("s", "t", {world_.project.bytes() + "/sub/../one", "./two"});
+  Put("one", "1");
+  Put("two", "22");
+  Post("s", "t", {world_.project.bytes() + "/sub/../one", "./two"});
+  EXPECT_EQ(Authors(), "one=s/t two=s/t");
+}
+
+// A call that failed without a word is over when the next one begins, for an agent that
+// makes one at a time; for others, when the turn is.
+TEST_F(RecorderTest, ACallThatNeverEndsIsOverSomeTime) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "lost");
+  Pre("s", "next");
+  Put("x", "1");
+  Post("s", "next");
+  EXPECT_EQ(Authors(), "x=s/next");
+  agent_ = AgentKind::kGeneric;
+  Pre("s", "lost2");
+  Pre("s", "next2");
+  Put("y", "22");
+  Post("s", "next2");
+  EXPECT_EQ(Authors(), "x=s/next y=s/lost2+s/next2");
+  End(EventKind::kTurnEnd, "s");
+  Put("z", "333");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "x=s/next y=s/lost2+s/next2 z=outside");
+}
+
+TEST_F(RecorderTest, ASubagentsCallsAreItsOwn) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Prompt("s", "p");
+  HookEvent begin = Call(EventKind::kToolBegin, "s", "sub");
+  begin.subagent = "agent-7";
+  Tell(begin);
+  Pre("s", "main");  // does not end the subagent's
+  Put("x", "1");
+  Post("s", "main");
+  EXPECT_EQ(Authors(), "x=s/sub+s/main");
+  HookEvent end = Event(EventKind::kSubagentEnd, "s");
+  end.subagent = "agent-7";
+  Put("y", "22");
+  EXPECT_EQ(Tell(end), "end of a subagent");
+  Put("z", "333");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "x=s/sub+s/main y=s/sub z=outside");
+}
+
+TEST_F(RecorderTest, WhatGoesOnInTheBackgroundIsTheCallsUntilItEnds) {
+  Start("s");
+  Prompt("s", "p");
+  HookEvent begin = Call(EventKind::kToolBegin, "s", "bg");
+  Tell(begin);
+  HookEvent end = Call(EventKind::kToolEnd, "s", "bg");
+  end.tool->background = true;
+  end.tool->task = "task-1";
+  Tell(end);
+  Put("late", "1");
+  Pre("s", "t", {"named"});
+  Put("named", "22");
+  Put("later", "333");
+  Post("s", "t", {"named"});
+  Pre("s", "shell");
+  Put("who", "4444");
+  Post("s", "shell");
+  HookEvent note = Event(EventKind::kPrompt, "s");
+  note.human = false;
+  note.ended_tasks = {"task-1"};
+  Put("last", "55555");
+  EXPECT_EQ(Tell(note), "a task in the background ended");
+  Put("after", "666666");
+  Pre("s", "t9");
+  EXPECT_EQ(Authors(),
+            "late=s/bg later=s/bg named=s/t who=s/bg+s/shell last=s/bg after=outside");
+}
+
+TEST_F(RecorderTest, AnEndThatComesBeforeItsBeginningCounts) {
+  Start("s");
+  Prompt("s", "p");
+  Put("x", "1");
+  EXPECT_EQ(Post("s", "t"), "after Bash: make");
+  EXPECT_EQ(Pre("s", "t"), "") << "late: it is over";
+  Put("y", "22");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "x=s/t y=outside");
+}
+
+TEST_F(RecorderTest, ATurnWithoutChangesIsThere) {
+  Start("s");
+  Prompt("s", "p1", "only a question");
+  const ObjectId state = last_.state;
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p2", "another");
+  EXPECT_EQ(last_.state, state);
+  auto opened = Must(world_.Open());
+  RefContext context{.root = opened.root.id};
+  EXPECT_EQ(
+      Must(ResolveRef(*opened.catalog, context, "turn:1")).entry.checkpoint.prompt,
+      "only a question");
+  EXPECT_EQ(
+      Must(ResolveRef(*opened.catalog, context, "turn:2")).entry.checkpoint.prompt,
+      "another");
+}
+
+TEST_F(RecorderTest, TurnsAreCountedOnWithoutTheLiveFile) {
+  Start("s");
+  Prompt("s", "p1");
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p2");
+  {
+    auto opened = Must(world_.Open());
+    Fd cache = Must(
+        disk_.Open(opened.store->dir(), Name::Literal("cache"), OpenMode::Directory()));
+    Must(disk_.Unlink(cache, Name::Literal(opened.root.id.text() + ".live")));
+  }
+  Start("s", "resume");
+  Prompt("s", "p3");
+  EXPECT_EQ(last_.turn, 3u);
+  EXPECT_EQ(
+      Must(Must(world_.Open()).catalog->ListRecords({.kind = RecordKind::kSession}))
+          .size(),
+      1u);
+}
+
+TEST_F(RecorderTest, AnEventHappenedThoughNothingCouldBeRecorded) {
+  Start("s");
+  Prompt("s", "p1");
+  world_.settings.max_files = 1;
+  Put("many", "1");
+  EXPECT_NE(Pre("s", "t").find("failed"), std::string::npos);
+  world_.settings.max_files = 1000;
+  Put("x", "22");
+  Post("s", "t");
+  // What came before it and what it did cannot be told apart any more: it is the call's
+  // as far as anybody knows.
+  EXPECT_EQ(Authors(), "many=s/t x=s/t");
+}
+
+TEST_F(RecorderTest, AManualCheckpointAndARollbackAttributeToo) {
+  Start("s");
+  Pre("s", "t");
+  Put("x", "1");
+  Must(world_.Capture("by hand"));
+  Put("y", "22");
+  Must(world_.Rollback("by hand"));  // its safety checkpoint has y
+  Post("s", "t");
+  EXPECT_EQ(Authors(), "x=s/t y=s/t");
+}
+
+TEST_F(RecorderTest, ByTurnsTheTurnIsTheAuthor) {
+  world_.settings.granularity = Granularity::kTurn;
+  Start("s");
+  Prompt("s", "p1");
+  EXPECT_EQ(Pre("s", "t"), "");
+  Put("x", "1");
+  EXPECT_EQ(Post("s", "t"), "");
+  EXPECT_EQ(End(EventKind::kTurnEnd, "s"), "end of the turn");
+  Put("y", "22");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "x=s/- y=outside");
+}
+
+TEST_F(RecorderTest, BySessionsOnlyItsTwoEndsAreKept) {
+  world_.settings.granularity = Granularity::kSession;
+  Start("s");
+  EXPECT_EQ(Prompt("s", "p1"), "");
+  Put("x", "1");
+  EXPECT_EQ(End(EventKind::kTurnEnd, "s"), "");
+  EXPECT_EQ(Prompt("s", "p2"), "");
+  EXPECT_EQ(Count(), 1u);
+  EXPECT_EQ(Must(Must(world_.Open()).catalog->ListRecords({.kind = RecordKind::kTurn}))
+                .size(),
+            2u);
+  EXPECT_EQ(End(EventKind::kSessionEnd, "s"), "end of the session");
+}
+
+TEST_F(RecorderTest, WhereTranscriptsAreOffNothingIsKeptOfWhatWasSaid) {
+  world_.settings.transcripts = Transcripts::kOff;
+  Start("s");
+  EXPECT_EQ(Prompt("s", "p1", "my secret wish"), "turn 1");
+  EXPECT_EQ(last_.prompt, std::nullopt);
+  EXPECT_EQ(Pre("s", "t"), "before Bash");
+  auto opened = Must(world_.Open());
+  for (const LogRecord& record :
+       Must(opened.catalog->ListRecords({.kind = RecordKind::kTurn})))
+    EXPECT_EQ(Must(ToTurn(record)).prompt, "");
+}
+
+TEST_F(RecorderTest, ToolsThatReadAndToolsThatAreSwitchedOffCostNothing) {
+  Start("s");
+  HookEvent read = Call(EventKind::kToolBegin, "s", "r");
+  read.tool->reach = ToolReach::kReads;
+  EXPECT_FALSE(IsRecorded(read, world_.settings));
+  HookEvent write = Call(EventKind::kToolBegin, "s", "w");
+  EXPECT_TRUE(IsRecorded(write, world_.settings));
+  world_.settings.tools["Bash"] = {.enabled = false};
+  EXPECT_FALSE(IsRecorded(write, world_.settings));
+}
+
+TEST_F(RecorderTest, ADamagedLiveFileIsNone) {
+  Start("s");
+  Prompt("s", "p1");
+  auto opened = Must(world_.Open());
+  const Live live = Live::Load(*opened.store, opened.root.id);
+  ASSERT_NE(live.Find("s"), nullptr);
+  Fd cache = Must(
+      disk_.Open(opened.store->dir(), Name::Literal("cache"), OpenMode::Directory()));
+  const Name name = Name::Literal(opened.root.id.text() + ".live");
+  const Bytes whole = Must(ReadSmallFile(disk_, cache, name, 1 << 20));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    Bytes bad = whole;
+    bad[i] ^= std::byte{1};
+    Must(ReplaceFile(disk_, cache, name, bad));
+    EXPECT_EQ(Live::Load(*opened.store, opened.root.id), Live()) << i;
+  }
+  for (size_t size = 0; size < whole.size(); ++size) {
+    Must(ReplaceFile(disk_, cache, name, ByteSpan(whole).first(size)));
+    EXPECT_EQ(Live::Load(*opened.store, opened.root.id), Live()) << size;
+  }
+  Must(ReplaceFile(disk_, cache, name, whole));
+  EXPECT_EQ(Live::Load(*opened.store, opened.root.id), live);
+}
+
+}  // namespace
+}  // namespace belay::test
