@@ -86,6 +86,27 @@ void SayDeleted(Terminal& term, const Plan& plan) {
   term.Say(text);
 }
 
+// What others did since, where it would be taken back too.
+void SayOutside(Terminal& term, const Plan& plan) {
+  if (plan.outside.empty()) return;
+  std::vector<std::string> lines;
+  for (const std::string& path : plan.outside)
+    lines.push_back(StrCat("    ", EscapeForDisplay(path)));
+  term.Out(StrCat("  changed by others since: ", CountText(plan.outside.size(), "path"),
+                  "\n"));
+  for (const std::string& line : FirstOf(std::move(lines), term.verbose()))
+    term.Out(StrCat(line, "\n"));
+}
+
+std::optional<OnOutside> AskOutside(Terminal& term, const Plan& plan) {
+  const std::string what = CountText(plan.outside.size(), "path");
+  if (term.Confirm(StrCat("Take back what others did (", what, ") too?")))
+    return OnOutside::kExact;
+  if (term.Confirm("Leave that as it is, and roll back the rest?"))
+    return OnOutside::kKeep;
+  return std::nullopt;
+}
+
 Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
                         const Checkpoint& target, const std::optional<Plan>& agreed,
                         Progress& progress) {
@@ -143,6 +164,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
                : *action == "revert" ? GitAction::kRevert
                                      : GitAction::kKeep;
   request.git_choice = git;
+  request.outside = ctx.args.has("--exact")          ? OnOutside::kExact
+                    : ctx.args.has("--keep-outside") ? OnOutside::kKeep
+                                                     : settings.settings.on_outside;
   request.force = ctx.args.has("--force");
   request.preserve_times = ctx.args.has("--preserve-times");
   Progress progress(ctx.term, root->opened->clock, "looking");
@@ -176,10 +200,26 @@ ExitCode CmdRollback(CommandContext& ctx) {
     ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
                         AffectedText(preview->plan), "\n",
                         PlanText(preview->plan, ctx.term.verbose())));
+    SayOutside(ctx.term, preview->plan);
     if (dry) return CodeFor(preview->plan);
     if (!ask) {
       ctx.term.Warn("nothing was changed; to go ahead: --yes");
       return ExitCode::kProblem;
+    }
+    if (request.outside == OnOutside::kAsk && !preview->plan.outside.empty()) {
+      const std::optional<OnOutside> answer = AskOutside(ctx.term, preview->plan);
+      if (!answer) {
+        ctx.term.Say("Nothing was changed.");
+        return ExitCode::kProblem;
+      }
+      request.outside = *answer;
+      if (*answer == OnOutside::kKeep) {
+        preview = PreviewRollback(root->store(), request, checkpoint);
+        progress.Done();
+        if (!preview.ok()) return ctx.term.Fail(preview.error());
+        if (preview->plan.moves_nothing())
+          return NothingDone(ctx, *preview, checkpoint, of_paths);
+      }
     }
     if (!ctx.term.Confirm(StrCat("Roll back ", AffectedText(preview->plan), "?"))) {
       ctx.term.Say("Nothing was changed.");

@@ -93,6 +93,7 @@ std::string ReasonText(std::string_view why) {
       {"other_root", "a protected directory of its own"},
       {"partial", "the checkpoint is partial"},
       {"purged", "erased by belay purge"},
+      {"outside", "changed by others since"},
       {"replaced", "it became something else while it was read"},
       {"reserved_name", "a name that may be taken for .git"},
       {"rules_unknown", "the rules of that time cannot be read"},
@@ -325,7 +326,8 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.Key("to");
     WriteHash(json, removes ? std::nullopt : change.after);
     json.Key("size").Uint(removes ? change.before->size : change.after->size);
-    json.Key("outside").Bool(false);
+    json.Key("outside").Bool(std::binary_search(
+        outcome.plan.outside.begin(), outcome.plan.outside.end(), change.path));
     json.EndObject();
   }
   json.EndArray();
@@ -339,7 +341,9 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.EndObject();
   }
   json.EndArray();
-  json.Key("outside").BeginArray().EndArray();
+  json.Key("outside").BeginArray();
+  for (const std::string& path : outcome.plan.outside) json.PathValue(path);
+  json.EndArray();
   WriteGit(outcome.plan.git, json);
   json.Key("chat").Null();
   json.Key("conflicts").BeginArray();

@@ -39,6 +39,8 @@ Planner::Planner(const PlanInput& input, const PlanOptions& options)
   }
   for (const AbsPath& other : input.other_roots) AddForeign(other, "other_root");
   for (const std::string& path : input.purged.paths) foreign_.emplace(path, "purged");
+  if (!BELAY_MUTANT("outside-is-not-kept"))
+    for (const std::string& path : options.keep) foreign_.emplace(path, "outside");
   for (const SkippedPath& skipped : input.target.Skipped())
     if (skipped.why == Skip::kNoAttributes) attributes_unknown_.insert(skipped.path);
   if (input.target.rules)

@@ -36,6 +36,8 @@ struct PlanOptions {
   // Today's rules are not all known: nothing is deleted, since nothing is known to be
   // covered today.
   bool settings_unknown = false;
+  // Changed by others since: these stay as they are.
+  std::vector<std::string> keep = {};
   uint32_t uid = 0;  // who we are: nobody but root gives files away
   std::vector<uint32_t> groups = {};
 };
@@ -68,6 +70,8 @@ struct Plan {
   // Git is not as the target has it, and a warning says why it is left so.
   bool git_stays = false;
   ObjectId git_before, git_after;  // as Operation has them
+  // Of the changes: paths that others changed since the target (restore/foreign.h).
+  std::vector<std::string> outside;
   bool moves_nothing() const;
   // What CheckContent() read, as far as there was room.
   std::shared_ptr<HeldContents> contents = {};

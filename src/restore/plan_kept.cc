@@ -9,7 +9,7 @@ namespace belay {
 
 // The target has what is not ours to bring back, and it is not there anyway.
 bool Planner::IsMissed(const Pair& pair, std::string_view why) {
-  if (!pair.target || why == "purged") return false;
+  if (!pair.target || why == "purged" || why == "outside") return false;
   return why != "other_root" || BELAY_MUTANT("other-root-is-missed") ||
          (selection_.Has(pair.path) && !IsAsThen(pair.path));
 }

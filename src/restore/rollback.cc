@@ -1,11 +1,13 @@
 #include "restore/rollback.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/roots.h"
 #include "git/index_stat.h"
+#include "restore/foreign.h"
 #include "restore/ground.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
@@ -22,6 +24,55 @@ Result<Plan> PlanFor(const PlanInput& input, const PlanOptions& options) {
   auto plan = MakePlan(input, options);
   if (!plan.ok()) return AsDamage(std::move(plan).error());
   return plan;
+}
+
+// Which of the planned paths others changed since. A directory counts where nothing
+// below it is in the plan: what is in it counts by itself.
+std::vector<std::string> OutsideAmong(const std::vector<PathChange>& changes,
+                                      const ForeignChanges& foreign) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const std::string& path = changes[i].path;
+    if (path.empty() || !foreign.contains(path)) continue;
+    const auto& [_, before, after] = changes[i];
+    const bool dir = (before && before->kind == EntryKind::kDirectory) ||
+                     (after && after->kind == EntryKind::kDirectory);
+    const std::string below = path + "/";
+    if (dir && std::any_of(changes.begin(), changes.end(), [&](const PathChange& c) {
+          return c.path.starts_with(below);
+        }))
+      continue;
+    out.push_back(path);
+  }
+  return out;
+}
+
+Error ChangedByOthers(const std::vector<std::string>& paths) {
+  constexpr size_t kNamed = 5;
+  std::string text = paths.size() == 1 ? "one path was changed by others since: "
+                                       : std::to_string(paths.size()) +
+                                             " paths were changed by others since: ";
+  for (size_t i = 0; i < std::min(kNamed, paths.size()); ++i)
+    text += (i == 0 ? "" : ", ") + EscapeForDisplay(paths[i]);
+  if (paths.size() > kNamed) text += ", ...";
+  return Error(Errc::kRefused, text)
+      .WithHint("take them back too with --exact, or leave them with --keep-outside");
+}
+
+// The plan, with what others did since taken into account as the request says.
+Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target,
+                        const PlanInput& input, PlanOptions options, bool dry) {
+  BELAY_TRY(Plan plan, PlanFor(input, options));
+  if (!target.session || plan.changes.empty()) return plan;
+  BELAY_TRY(const ForeignChanges foreign,
+            ForeignSince(input.store, request.root.id, target, input.now_tree,
+                         input.now_trees));
+  plan.outside = OutsideAmong(plan.changes, foreign);
+  if (plan.outside.empty()) return plan;
+  if (request.outside == OnOutside::kAsk && !dry) return ChangedByOthers(plan.outside);
+  if (request.outside != OnOutside::kKeep) return plan;
+  options.keep = std::move(plan.outside);
+  return PlanFor(input, options);
 }
 
 Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
@@ -266,7 +317,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .root_path = scan.root,
                         .other_roots = scan.other_roots,
                         .purged = std::move(purged)};
-  BELAY_TRY(out.plan, PlanFor(input, options));
+  BELAY_TRY(out.plan, PlanAround(request, target, input, options, /*dry=*/true));
   if (!root.is_open())
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
@@ -332,7 +383,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .root_path = root_path,
                           .other_roots = others,
                           .purged = purged};
-    BELAY_TRY(Plan plan, PlanFor(input, options));
+    BELAY_TRY(Plan plan, PlanAround(request, target, input, options, /*dry=*/false));
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     if (GitGoesAlong(request, target)) {
       const GitPlanInput of_git{.store = store,

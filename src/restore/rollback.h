@@ -39,6 +39,10 @@ struct RollbackRequest {
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
   GitChoice git_choice = {};        // of a rollback
+  // Of a rollback: what becomes of changes that others made since a target that belongs
+  // to a session. kAsk: kRefused when there are any, with the first of them; a preview
+  // names them (Plan::outside).
+  OnOutside outside = OnOutside::kExact;
   // Of a rollback: the id that it will have, new, so that its preview can name what
   // goes by it; zero: chosen when it is done.
   RecordId operation = {};

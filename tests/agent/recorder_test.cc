@@ -441,5 +441,121 @@ TEST_F(RecorderTest, ADamagedLiveFileIsNone) {
   EXPECT_EQ(Live::Load(*opened.store, opened.root.id), live);
 }
 
+// --- rollbacks: what others did since ------------------------------------------------
+
+class ForeignTest : public RecorderTest {
+ protected:
+  // To the checkpoint that was made last when this was called.
+  void Mark() { target_ = last_; }
+  Result<Outcome> Back(OnOutside outside, bool dry = false) {
+    auto opened = Must(world_.Open());
+    RollbackRequest request = world_.RequestFor(opened.root);
+    request.outside = outside;
+    return dry ? PreviewRollback(*opened.store, request, target_)
+               : Rollback(*opened.store, request, target_);
+  }
+  std::string Outside(const Plan& plan) {
+    std::string out;
+    for (const std::string& path : plan.outside) out += path + " ";
+    return out;
+  }
+  // One session, a person and another session have each made a file, and changed it.
+  void Story() {
+    Start("s");
+    Start("other");
+    Prompt("s", "p");
+    Mark();
+    Pre("s", "t1", {"mine"});
+    Put("mine", "1");
+    Post("s", "t1", {"mine"});
+    Pre("other", "t2", {"theirs"});
+    Put("theirs", "22");
+    Post("other", "t2", {"theirs"});
+    Put("person", "333");
+    Put("old.txt", "changed by a person");
+  }
+  std::string Files() {
+    std::string out;
+    for (const DirEntry& entry : Must(disk_.List(Must(world_.Dir()))))
+      out += entry.name + " ";
+    return out;
+  }
+  Checkpoint target_;
+};
+
+TEST_F(ForeignTest, APreviewNamesWhatOthersDid) {
+  Story();
+  const Outcome shown = Must(Back(OnOutside::kAsk, true));
+  EXPECT_EQ(Outside(shown.plan), "old.txt person theirs ");
+}
+
+TEST_F(ForeignTest, NobodyIsTakenBackWithoutBeingAsked) {
+  Story();
+  const std::string before = world_.Tree();
+  auto refused = Back(OnOutside::kAsk);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  EXPECT_NE(refused.error().what.find("old.txt, person, theirs"), std::string::npos);
+  EXPECT_EQ(world_.Tree(), before);
+}
+
+TEST_F(ForeignTest, WhatOthersDidIsKept) {
+  Story();
+  const Outcome done = Must(Back(OnOutside::kKeep));
+  EXPECT_TRUE(done.verified);
+  EXPECT_EQ(Files(), "old.txt person theirs ");
+  EXPECT_NE(world_.Tree().find("changed by a person"), std::string::npos);
+  Must(world_.Undo());
+  EXPECT_EQ(Files(), "mine old.txt person theirs ");
+}
+
+TEST_F(ForeignTest, OrTakenBackToo) {
+  Story();
+  Must(Back(OnOutside::kExact));
+  EXPECT_EQ(Files(), "old.txt ");
+  Must(world_.Undo());
+  EXPECT_EQ(Files(), "mine old.txt person theirs ");
+}
+
+TEST_F(ForeignTest, ATargetWithoutASessionNeverAsks) {
+  Must(world_.Capture("by hand"));
+  Start("s");
+  Put("person", "1");
+  Pre("s", "t");
+  Put("its", "22");
+  Post("s", "t");
+  auto opened = Must(world_.Open());
+  target_ = Must(world_.Named(opened, "by hand"));
+  Must(Back(OnOutside::kAsk));
+  EXPECT_EQ(Files(), "old.txt ");
+}
+
+TEST_F(ForeignTest, WhatIsNotInThePlanNeverAsks) {
+  Start("s");
+  Prompt("s", "p");
+  Mark();
+  Put("person", "1");
+  Pre("s", "t", {"its"});
+  Delete("person");  // as it was
+  Put("its", "22");
+  Post("s", "t", {"its"});
+  Must(Back(OnOutside::kAsk));
+  EXPECT_EQ(Files(), "old.txt ");
+}
+
+TEST_F(ForeignTest, WhatARollbackDidIsNobodysElse) {
+  Start("s");
+  Prompt("s", "p");
+  Mark();
+  Pre("s", "t", {"its"});
+  Put("its", "22");
+  Post("s", "t", {"its"});
+  Must(Back(OnOutside::kAsk));
+  Must(world_.Undo());
+  EXPECT_EQ(Files(), "its old.txt ");
+  Must(Back(OnOutside::kAsk));
+  EXPECT_EQ(Files(), "old.txt ");
+}
+
 }  // namespace
 }  // namespace belay::test

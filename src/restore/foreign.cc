@@ -1,0 +1,89 @@
+#include "restore/foreign.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/mutant.h"
+#include "core/live.h"
+#include "core/operations.h"
+#include "restore/path_history.h"
+#include "scan/tree_diff.h"
+
+namespace belay {
+
+namespace {
+
+// The session and those that grew out of it: what is resumed under another id goes on.
+Result<std::set<std::string>> Family(Catalog& catalog, const std::string& session) {
+  std::set<std::string> family{session};
+  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
+  for (size_t before = 0; before != family.size();) {
+    before = family.size();
+    for (const LogRecord& record : records) {
+      auto one = ToSession(record);
+      if (one.ok() && one->parent && family.contains(*one->parent))
+        family.insert(one->session);
+    }
+  }
+  return family;
+}
+
+}  // namespace
+
+Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
+                                    const Checkpoint& target, const ObjectId& now_tree,
+                                    const Scan::TreeReader& now_trees) {
+  ForeignChanges out;
+  if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return out;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(const auto family, Family(*catalog, *target.session));
+  auto note = [&](const std::string& path, const std::vector<Author>& authors) {
+    const bool own = std::all_of(authors.begin(), authors.end(), [&](const Author& a) {
+      return a.session && family.contains(*a.session);
+    });
+    if (own) return;
+    std::vector<Author>& known = out[path];
+    for (const Author& author : authors)
+      if (std::find(known.begin(), known.end(), author) == known.end())
+        known.push_back(author);
+  };
+  BELAY_TRY(auto all, catalog->ListCheckpoints({.root = root}));
+  std::erase_if(all, [&](const CatalogEntry& entry) {
+    return entry.checkpoint.seq < target.seq;
+  });
+  BELAY_TRY(auto operations, ListOperations(*catalog, root));
+  std::erase_if(operations, [&](const Operation& o) { return o.seq < target.seq; });
+  const Scan::TreeReader trees = [&](const ObjectId& id) { return store.GetTree(id); };
+  BELAY_TRY(PathHistory history, HistoryOf(store, trees, all, operations, {""}));
+  for (const PathHistoryRow& row : history.rows) {
+    // What the operations did is told of them, and was somebody's wish.
+    if (row.checkpoint == nullptr || row.checkpoint->id == target.id) continue;
+    for (const PathHistoryRow::Changed& changed : row.paths)
+      note(changed.path, AuthorsOf(*row.checkpoint, changed.path));
+  }
+  // Since the last checkpoint, or since what a rollback left after it.
+  if (all.empty()) return out;
+  const Live live = Live::Load(store, root);
+  std::set<std::string> moved;
+  for (const PathHistoryRow& row : history.rows)
+    if (row.operation != nullptr && row.operation->seq > all[0].checkpoint.seq)
+      for (const PathHistoryRow::Changed& changed : row.paths)
+        moved.insert(changed.path);
+  BELAY_TRY(State last, store.GetState(all[0].checkpoint.state));
+  WhoWrote who(live);
+  std::vector<std::string> changed;
+  auto visit = [&](std::string_view path, Change) {
+    const std::string at(path);
+    if (moved.contains(at)) return;
+    who.Add(at);
+    changed.push_back(at);
+  };
+  BELAY_TRY([[maybe_unused]] auto counts,
+            DiffTrees(last.tree, now_tree, now_trees, visit));
+  Checkpoint since;
+  since.by = who.Take();
+  for (const std::string& path : changed) note(path, AuthorsOf(since, path));
+  return out;
+}
+
+}  // namespace belay

@@ -1,0 +1,25 @@
+#pragma once
+
+// Foreign changes: what others did since a checkpoint that belongs to a session: other
+// sessions, and whoever is outside of all. A target without a session has none.
+//
+// A change that may be the session's own and may be somebody else's (shared) is
+// foreign: nobody is to lose what they did by a guess.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scan/scan.h"
+#include "store/catalog.h"
+
+namespace belay {
+
+// Path to who changed it, by the checkpoints since `target` and what changed after the
+// last of them.
+using ForeignChanges = std::map<std::string, std::vector<Author>>;
+Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
+                                    const Checkpoint& target, const ObjectId& now_tree,
+                                    const Scan::TreeReader& now_trees);
+
+}  // namespace belay
