@@ -59,6 +59,9 @@ class Agent:
     pre_for_reads = True  # hooks are called for tools that only read
     resumes = True  # a session goes on over all turns
     says_prompt = True  # hooks hear what the prompt is
+    serial = False  # calls of one agent that may write come one after the other
+    tells_subagents = True  # hooks are called for what subagents do
+    marks_subagents = True  # ... and say so
     starts = True  # hooks hear of a start when a session is resumed, too
     timeout = 240
 
@@ -92,12 +95,19 @@ class Agent:
         said = self.call(action).get("args") or {"input": self.call(action).get("input")}
         return all((event.arguments or {}).get(key) == value for key, value in said.items())
 
+    @property
+    def delegates(self):
+        """The tool that starts a subagent, as hooks say it; None where there is none."""
+        return None if "subagent" in self.cannot else self.hook_tool({"do": "subagent",
+                                                                      "prompt": ""})
+
     def hook_tool(self, action):
         """The tool's name as hooks say it."""
         return self.call(action)["name"]
 
     def is_subagent(self, event):
-        return False
+        """Whether an event says that it is a subagent's."""
+        return "agent_id" in event.payload
 
     def registered(self, event):
         """What the hook of an event was registered for."""

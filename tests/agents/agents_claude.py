@@ -8,6 +8,7 @@ CLAUDE_KINDS = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse":
 
 class Claude(SnakeCaseAgent):
     name = "claude"
+    serial = True
     cannot = ("wait", "finish")
     kinds = CLAUDE_KINDS
     settings = (".claude/settings.json",)

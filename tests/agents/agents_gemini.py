@@ -5,6 +5,7 @@ from agents_claude import CLAUDE_KINDS
 
 class Gemini(SnakeCaseAgent):
     name = "gemini"
+    marks_subagents = False
     cannot = ("wait",)
     kinds = {"SessionStart": START, "BeforeAgent": PROMPT, "BeforeTool": PRE, "AfterTool": POST,
              "AfterAgent": STOP, "SessionEnd": END}
@@ -57,6 +58,7 @@ class Gemini(SnakeCaseAgent):
 
 class Qwen(SnakeCaseAgent):
     name = "qwen"
+    serial = True
     cannot = ("wait", "finish")
     kinds = CLAUDE_KINDS
     settings = (".qwen/settings.json",)

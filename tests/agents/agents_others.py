@@ -6,6 +6,8 @@ from agent import END, FAILED, POST, PRE, PROMPT, START, STOP, Agent, wait_until
 
 class Reasonix(Agent):
     name = "reasonix"
+    serial = True
+    tells_subagents = False
     cannot = ("wait", "finish")
     kinds = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse": PRE,
              "PostToolUse": POST, "Stop": STOP, "SessionEnd": END}

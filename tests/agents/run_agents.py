@@ -87,9 +87,22 @@ class Run:
             f"{e.name}: {e.session}" for e in events
             if e.kind in (PRE, PROMPT) and e.session != self.agent.session
             and not self.agent.is_subagent(e)])
-        for step in run_story.steps_of(turn, self.agent):
-            for action in step["actions"]:
-                self._check_action(name, events, action)
+        actions = [a for step in run_story.steps_of(turn, self.agent) for a in step["actions"]]
+        for action in actions:
+            self._check_action(name, events, action)
+        if any(action["do"] == "subagent" for action in actions):
+            self._check_subagent(name, events)
+        if self.agent.serial:
+            self.check(f"{name}: one call after the other", _overlaps(self.agent, events))
+
+    def _check_subagent(self, name, events):
+        """Who is told to have done what a subagent did."""
+        agent, action = self.agent, run_story.SUB["steps"][0]["actions"][0]
+        found = [e for e in events if e.kind == PRE and agent.concerns(e, action)]
+        expected = [agent.marks_subagents] if agent.tells_subagents else []
+        self.check(f"{name}: hooks {'say' if any(expected) else 'do not say'} what a subagent did",
+                   "" if [agent.is_subagent(e) for e in found] == expected else
+                   f"{[(e.name, e.payload) for e in found]}")
 
     def _check_action(self, name, events, action):
         if action["do"] == "read" and not self.agent.pre_for_reads:
@@ -102,6 +115,20 @@ class Run:
                        "" if len(found) == 1 else
                        f"{len(found)} events; there were "
                        f"{[(e.name, e.tool, e.arguments) for e in events if e.tool]}")
+
+
+def _overlaps(agent, events):
+    """Calls that began before the one before them had ended; those of a subagent do."""
+    running, wrong = None, []
+    for event in events:
+        if agent.is_subagent(event) or event.tool == agent.delegates:
+            continue
+        if event.kind == PRE:
+            wrong += [f"{event.tool} began during {running}"] if running else []
+            running = event.tool
+        elif event.kind in (POST, FAILED):
+            running = None
+    return wrong
 
 
 def tell(run):
