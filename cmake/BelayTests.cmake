@@ -124,9 +124,17 @@ belay_script_test(tools.check_includes LABEL tools
 belay_script_test(tools.check_includes_can_fail LABEL tools
   COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/check_includes.py --self-test)
 
-# The scripted model that real agents are run against: tests/agents/README.md.
-belay_script_test(agents.model LABEL agents
-  COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/agents/model_test.py)
+# Real agents: tests/agents/README.md. Here their recorded stories, and the smallest of them.
+foreach(test IN ITEMS model harness)
+  belay_script_test(agents.${test} LABEL agents
+    COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/agents/${test}_test.py)
+endforeach()
+if(TARGET belay)
+  belay_script_test(agents.replay LABEL agents
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/agents/replay)
+  belay_script_test(agents.smallest LABEL agents
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/agents/run reasonix)
+endif()
 
 # Only `ctest --preset all` (-C All) runs these: each takes minutes.
 foreach(preset IN ITEMS asan tsan)

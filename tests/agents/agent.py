@@ -59,11 +59,19 @@ class Agent:
     pre_for_reads = True  # hooks are called for tools that only read
     resumes = True  # a session goes on over all turns
     says_prompt = True  # hooks hear what the prompt is
+    tells_ends = True  # of calls and turns
     serial = False  # calls of one agent that may write come one after the other
     tells_subagents = True  # hooks are called for what subagents do
     marks_subagents = True  # ... and say so
     starts = True  # hooks hear of a start when a session is resumed, too
     timeout = 240
+    turn_begins = START  # where no prompt is told
+    install_flags = ()
+    event_argument = False  # hooks are registered with the event's name as an argument
+    # How `/rollback` is done: "blocked" (the hook answers, the model is not asked), "command"
+    # (one of the agent's own, whose text the model gets), or None.
+    slash = None
+    shows_reason = True  # of a prompt that was blocked
 
     def __init__(self, pin, node, world):
         self.pin, self.node, self.world = pin, node, world
@@ -105,6 +113,21 @@ class Agent:
         """The tool's name as hooks say it."""
         return self.call(action)["name"]
 
+    def hook_tool_or_none(self, action):
+        return None if action["do"] in self.cannot else self.hook_tool(action)
+
+    def readers(self):
+        """Tools that write nothing, as far as the story calls them."""
+        return {self.hook_tool_or_none(a) for a in (
+            {"do": "read", "path": ""}, {"do": "wait"}, {"do": "finish"},
+            {"do": "subagent", "prompt": ""})} - {self.hook_tool({"do": "shell", "command": ""})}
+
+    def is_human(self, event):
+        return not self.is_subagent(event)
+
+    def slash_command(self, words):
+        return self.command(f"/rollback {words}".rstrip())
+
     def is_subagent(self, event):
         """Whether an event says that it is a subagent's."""
         return "agent_id" in event.payload
@@ -127,11 +150,12 @@ class Agent:
         words = [str(HOOK), str(self.world.notes), str(self.world.project), event]
         return " ".join(filter(None, words))
 
+    def program(self):
+        node = [str(self.node.program)] if self.pin.node else []
+        return [*node, str(self.pin.program)]
+
     def command(self, prompt):
-        program = [str(self.pin.program)]
-        if self.pin.node:
-            program = [str(self.node.program), *program]
-        return program + self.arguments(prompt)
+        return self.program() + self.arguments(prompt)
 
     def full_environment(self):
         """Nothing of ours: every variable the agent gets is named here."""

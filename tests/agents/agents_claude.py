@@ -1,4 +1,8 @@
 """Claude Code and Codex: the same hook dialect, different everything else."""
+import hashlib
+import json
+import re
+
 from agent import (END, FAILED, POST, PRE, PROMPT, START, STOP, SnakeCaseAgent, nested_hooks)
 
 CLAUDE_KINDS = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse": PRE,
@@ -9,6 +13,7 @@ CLAUDE_KINDS = {"SessionStart": START, "UserPromptSubmit": PROMPT, "PreToolUse":
 class Claude(SnakeCaseAgent):
     name = "claude"
     serial = True
+    slash = "blocked"
     cannot = ("wait", "finish")
     kinds = CLAUDE_KINDS
     settings = (".claude/settings.json",)
@@ -56,6 +61,8 @@ class Claude(SnakeCaseAgent):
 
 class Codex(SnakeCaseAgent):
     name = "codex"
+    slash, shows_reason = "blocked", False
+    install_flags = ("--trust",)
     cannot = ("finish",)
     kinds = {key: kind for key, kind in CLAUDE_KINDS.items() if key != "PostToolUseFailure"}
     settings = (".codex/hooks.json", ".codex/config.toml")
@@ -94,7 +101,21 @@ trust_level = "trusted"
                     self.config.format(url=world.url, project=world.project))
         events = [*self.kinds, "PermissionRequest", "PreCompact", "PostCompact",
                   "SubagentStart", "SubagentStop", "Interrupt"]
-        world.write(".codex/hooks.json", {"hooks": nested_hooks(events, self.recorder(), 60)})
+        hooks = world.write(".codex/hooks.json",
+                            {"hooks": nested_hooks(events, self.recorder(), 60)})
+        with open(world.home / ".codex/config.toml", "a", encoding="utf-8") as config:
+            for event in events:
+                config.write(self._trust(hooks, event))
+
+    def _trust(self, hooks, event):
+        """What the user's consent to a hook looks like; without it the hook is skipped."""
+        name = re.sub(r"(?<=.)([A-Z])", r"_\1", event).lower()
+        seconds = 3 if event in ("SessionEnd", "Interrupt") else 60
+        seen = {"event_name": name, "hooks": [{
+            "async": False, "command": self.recorder(), "timeout": seconds, "type": "command"}]}
+        digest = hashlib.sha256(json.dumps(seen, separators=(",", ":")).encode()).hexdigest()
+        return (f'\n[hooks.state."{hooks}:{name}:0:0"]\n'
+                f'trusted_hash = "sha256:{digest}"\n')
 
     def environment(self):
         return {"CODEX_HOME": str(self.world.home / ".codex"), "SCRIPTED_KEY": "test-key",
@@ -102,7 +123,7 @@ trust_level = "trusted"
 
     def arguments(self, prompt):
         resume = ["resume", self.session] if self.session else []
-        return ["exec", *resume, "--dangerously-bypass-hook-trust", prompt]
+        return ["exec", *resume, prompt]
 
     def transcripts(self):
         return self.kept(transcript=".codex/sessions/**/rollout-*.jsonl")

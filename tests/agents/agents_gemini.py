@@ -6,6 +6,7 @@ from agents_claude import CLAUDE_KINDS
 class Gemini(SnakeCaseAgent):
     name = "gemini"
     marks_subagents = False
+    slash = "command"
     cannot = ("wait",)
     kinds = {"SessionStart": START, "BeforeAgent": PROMPT, "BeforeTool": PRE, "AfterTool": POST,
              "AfterAgent": STOP, "SessionEnd": END}
@@ -58,6 +59,7 @@ class Gemini(SnakeCaseAgent):
 
 class Qwen(SnakeCaseAgent):
     name = "qwen"
+    slash = "command"
     serial = True
     cannot = ("wait", "finish")
     kinds = CLAUDE_KINDS
@@ -72,6 +74,9 @@ class Qwen(SnakeCaseAgent):
             "hooks": nested_hooks(events, self.recorder(), 60,
                                   ("PreToolUse", "PostToolUse", "PostToolUseFailure"),
                                   name="recorder")})
+
+    def is_human(self, event):
+        return "submitted_prompt" in event.payload and super().is_human(event)
 
     def environment(self):
         return {"OPENAI_BASE_URL": self.world.url + "/v1", "OPENAI_API_KEY": "test-key",

@@ -6,6 +6,7 @@ from agent import END, FAILED, POST, PRE, PROMPT, START, STOP, Agent, wait_until
 
 class Reasonix(Agent):
     name = "reasonix"
+    slash = "blocked"
     serial = True
     tells_subagents = False
     cannot = ("wait", "finish")
@@ -84,6 +85,8 @@ models = ["scripted"]
 
 class Copilot(Agent):
     name = "copilot"
+    event_argument = True
+    slash = "blocked"
     cannot = ("wait", "finish")
     kinds = {"sessionStart": START, "userPromptSubmitted": PROMPT, "preToolUse": PRE,
              "postToolUse": POST, "postToolUseFailure": FAILED, "agentStop": STOP,

@@ -8,6 +8,8 @@ from agent import END, HOOK, POST, PRE, PROMPT, START, STOP, Agent
 
 class Opencode(Agent):
     name = "opencode"
+    event_argument = True
+    slash = "command"
     starts = False
     cannot = ("wait", "finish")
     kinds = {"session.created": START, "chat.message": PROMPT, "tool.execute.before": PRE,
@@ -45,6 +47,10 @@ class Opencode(Agent):
     def arguments(self, prompt):
         resume = ["-s", self.session] if self.session else []
         return ["run", *resume, prompt]
+
+    def slash_command(self, words):
+        return [str(self.pin.program), "run", "-s", self.session, "--command", "rollback",
+                *words.split()]
 
     def read_event(self, note):
         payload = json.loads(note["stdin"])
@@ -84,6 +90,7 @@ class Opencode(Agent):
 
 class Cline(Agent):
     name = "cline"
+    event_argument = True
     resumes = False  # --id needs a terminal
     says_prompt = False
     starts = False

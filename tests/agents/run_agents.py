@@ -1,11 +1,11 @@
 """One agent, from an empty HOME to the end of the story."""
-import json
 import os
 import shutil
 import tempfile
 
 import model_script
 import model_server
+import run_belay
 import run_install
 import run_payloads
 import run_sandbox
@@ -17,6 +17,7 @@ from agents_gemini import Gemini, Qwen
 from agents_others import Copilot, Reasonix
 from agents_plugins import Cline, Opencode
 
+BUILT = run_install.HERE.parent.parent / "build/release/bin/belay"
 ALL = {kind.name: kind for kind in (
     Claude, Codex, Opencode, Gemini, Qwen, Copilot, Reasonix, Cline)}
 CANNOT = {
@@ -152,6 +153,34 @@ def tell(run):
     return True
 
 
+def tell_bare(told, options):
+    if tell(told) and options.save_payloads:
+        count = run_payloads.save(told.agent)
+        told.check(f"{count} payloads kept", "" if count else "none")
+
+
+def tell_with_belay(told, program):
+    agent = told.agent
+    environment = agent.full_environment()
+    belay = run_belay.Belay(program, agent.world, {
+        name: environment[name] for name in ("HOME", "PATH", "LANG", "TMPDIR", "USER")})
+    before = run_belay.check_install(told, belay)
+    if not tell(told):
+        return
+    events = agent.events()
+    run_belay.check_story(told, belay, events)
+    run_belay.check_slash(told, belay, events)
+    run_belay.check_uninstall(told, belay, before)
+
+
+def put_on_path(agent, belay):
+    """The agent and Belay by the names people call them by."""
+    (agent.world.bin / "belay").symlink_to(belay)
+    own = agent.world.bin / agent.name
+    own.write_text("#!/bin/sh\nexec " + " ".join(agent.program()) + ' "$@"\n')
+    own.chmod(0o755)
+
+
 def run(name, options, report):
     pins = run_install.pins()
     os.umask(0o022)
@@ -168,9 +197,11 @@ def run(name, options, report):
             server.on_request = told.on_request
             with server:
                 agent.prepare()
-                if tell(told) and options.save_payloads:
-                    count = run_payloads.save(agent)
-                    told.check(f"{count} payloads kept", "" if count else "none")
+                put_on_path(agent, options.belay)
+                if options.bare:
+                    tell_bare(told, options)
+                else:
+                    tell_with_belay(told, options.belay)
         times = ", ".join(f"{seconds:.1f}" for seconds in told.seconds)
         print(f"         {name:<9} {agent.pin.version}: {times} s a turn", flush=True)
     finally:

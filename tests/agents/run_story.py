@@ -97,7 +97,7 @@ def make_project(directory):
     environment = {"PATH": os.environ["PATH"], "HOME": directory, "GIT_CONFIG_NOSYSTEM": "1"}
     for words in (["init", "-q", "-b", "main"], ["add", *BEFORE, "link"],
                   [*GIT_IDENTITY, "commit", "-q", "-m", "start"]):
-        subprocess.run(["git", *words], cwd=directory, env=environment, check=True)
+        subprocess.run(["git", "-c", "core.fsync=none", *words], cwd=directory, env=environment, check=True)
     os.mkdir(os.path.join(directory, "ignored"))
     with open(os.path.join(directory, "ignored/cache.bin"), "w", encoding="utf-8") as file:
         file.write("not covered\n")
@@ -147,10 +147,13 @@ def applied(trees, action, agent):
     return trees + after if beside else after
 
 
+def without_agents(tree):
+    """Without what agents keep in a project for themselves."""
+    return {path: entry for path, entry in tree.items() if path.split("/")[0] != ".reasonix"}
+
+
 def without_git(tree):
-    """Without what agents keep in a project for themselves, too."""
-    return {path: entry for path, entry in tree.items()
-            if path.split("/")[0] not in (run_tree.GIT, ".reasonix")}
+    return {path: entry for path, entry in without_agents(tree).items() if path != run_tree.GIT}
 
 
 def steps_of(turn, agent):
