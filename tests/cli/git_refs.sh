@@ -135,8 +135,9 @@ run __anchor; expect_rc 1
 run status; expect_rc 0; expect_in_out "not anchored in git"
 run stats --json; expect_py "d['operations']['failed'] == 0 and d['checkpoints']['failed'] == 0"
 rm .git/refs/belay/checkpoints
+# By this one, or by the one that the checkpoint started and that was late.
 anchor
-expect_py "len(d['made']) >= 1"
+anchors | grep -q "$(id_of broken3)" || fail "what failed is not made up for"
 run status; [[ $out == *anchored* ]] && fail "what was put right is still said: $out"
 
 # --- below the top of a work tree
