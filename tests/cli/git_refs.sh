@@ -7,8 +7,12 @@ g() { git -c user.name=Somebody -c user.email=some@body.example "$@"; }
 anchors() { git for-each-ref --format='%(refname)' refs/belay/checkpoints/; }
 count() { anchors | wc -l; }
 id_of() { "$BELAY_BIN" show "$1" --json | (cd / && python3 -c 'import json,sys; print(json.load(sys.stdin)["id"])'); }
-# As the process that a checkpoint starts, to its end. It waits for one that is at work.
-anchor() { run __anchor --json; expect_rc 0; }
+# What commands leave running behind them holds a lock of ours, as long as it lives.
+hold() { exec 9>"$scratch/alive"; flock -s 9; }
+settle() { exec 9>&-; flock "$scratch/alive" true; hold; }
+hold
+# As the process that a checkpoint starts, which has ended by then.
+anchor() { settle; run __anchor --json; expect_rc 0; }
 git_bytes() { find .git -type f ! -name index -exec sha256sum {} + | LC_ALL=C sort; }
 
 mkdir "$scratch/repo" && cd "$scratch/repo" || exit 1
