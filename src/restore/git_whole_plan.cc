@@ -207,7 +207,7 @@ Status AddMovedRefs(Store& store, const Place& place, const GitDirMap& now,
   }
   for (const auto& [name, value] : is) {
     if (conflicts.size() >= kShownConflicts) break;
-    if (std::ranges::none_of(were, [&](const GitRefs& refs) {
+    if (std::ranges::none_of(were, [&name = name, &value = value](const GitRefs& refs) {
           return GitRefValue(refs, name) == value;
         }))
       conflicts.push_back({top + ".git/" + name, "changed since"});
