@@ -79,6 +79,7 @@ HookEvent ParseReasonix(const Payload& payload, std::string_view given) {
   event.tool->background = InputFlag(payload, "run_in_background");
   event.tool->task = TaskOf(payload);
   if (event.tool->task) event.tool->background = true;
+  event.tool->failed = payload.Get("error").has_value();
   if (event.tool->name == "move_file") TakeMove(*event.tool, payload.Get("toolArgs"));
   return event;
 }

@@ -50,6 +50,7 @@ AgentTraits TraitsOf(AgentKind agent) {
     case AgentKind::kQwen:
       return {.serial_calls = true, .output_is_context = true};
     case AgentKind::kReasonix:
+      return {.serial_calls = true, .prompts_can_be_blocked = true};
     case AgentKind::kCrush:  // tells no end at all: the next call is the end
       return {.serial_calls = true};
     case AgentKind::kOpencode:

@@ -30,7 +30,8 @@ struct AgentTraits {
   bool serial_calls = false;
   // What it prints on a prompt or a session's start goes to the model.
   bool output_is_context = false;
-  // A prompt can be answered by the hook alone, without a model's request.
+  // A prompt can be answered by the hook alone, without a model's request: by exit 2
+  // and what it prints to standard error.
   bool prompts_can_be_blocked = false;
 };
 AgentTraits TraitsOf(AgentKind agent);

@@ -211,6 +211,39 @@ TEST(Copilot, TheEventIsTheArgument) {
                   .tool->failed);
 }
 
+TEST(Reasonix, TellsTheTaskOfACallInTheBackground) {
+  const std::string call = R"({"event":"PostToolUse","toolName":"task","toolArgs":{},)";
+  const HookEvent event = Read(
+      AgentKind::kReasonix,
+      call + R"("toolResult":"Started background task \"task-1\" (delegated). It"})");
+  EXPECT_TRUE(event.tool->background);
+  EXPECT_THAT(event.tool->task, Optional(std::string("task-1")));
+  EXPECT_FALSE(
+      Read(AgentKind::kReasonix, call + R"("toolResult":"Started background x"})")
+          .tool->background);
+  EXPECT_TRUE(Read(AgentKind::kReasonix, call + R"("error":"no"})").tool->failed);
+}
+
+TEST(Copilot, ASubagentIsItsParents) {
+  const std::string who =
+      R"({"sessionId":"sub","agentId":"sub","parentAgentId":"main","prompt":"do it"})";
+  const HookEvent prompt = Read(AgentKind::kCopilot, who, "userPromptSubmitted");
+  EXPECT_EQ(prompt.session, "main");
+  EXPECT_THAT(prompt.subagent, Optional(std::string("sub")));
+  EXPECT_FALSE(prompt.human);
+  EXPECT_EQ(Read(AgentKind::kCopilot, who, "agentStop").kind, EventKind::kOther);
+}
+
+TEST(Codex, ASubagentsTurnIsNotTheSessions) {
+  const HookEvent event =
+      Read(AgentKind::kCodex,
+           R"({"hook_event_name":"PreToolUse","session_id":"s","turn_id":)"
+           R"("t2","transcript_path":"/sub","agent_id":"a"})");
+  EXPECT_FALSE(event.anchor);
+  EXPECT_FALSE(event.transcript);
+  EXPECT_EQ(event.session, "s");
+}
+
 TEST(Reasonix, AMoveWritesBothPaths) {
   const ToolCall move = Call(AgentKind::kReasonix, "move_file",
                              R"({"source_path":"a","destination_path":"b/c"})");

@@ -179,7 +179,7 @@ TEST(Agents, HaveTheTraitsThatWereSeenInRuns) {
   }
   EXPECT_EQ(serial, "claude qwen reasonix crush ");
   EXPECT_EQ(context, "claude codex qwen ");
-  EXPECT_EQ(blocked, "claude codex gemini ");
+  EXPECT_EQ(blocked, "claude codex gemini reasonix ");
 }
 
 }  // namespace
