@@ -101,7 +101,7 @@ class FakeBelay:
         if call is None or self.fault == "everything is outside":
             return {"kind": "outside", "session": None, "agent": None, "turn": None, "tool": None}
         session, number, _ = self.turn or (call.session, None, None)
-        return {"kind": "agent", "session": session, "agent": self.agent.name, "turn": number,
+        return {"kind": "session", "session": session, "agent": self.agent.name, "turn": number,
                 "tool": call.tool}
 
     def _keep(self, tree, event, tool):
@@ -111,7 +111,7 @@ class FakeBelay:
         self.known.append({
             "id": f"c{len(self.known)}", "seq": self.seq, "session": session, "turn": number,
             "prompt": prompt, "agent": self.agent.name, "tool": tool, "tree": tree,
-            "own": event.session})
+            "description": "before it", "own": event.session})
 
     def _status(self, _):
         return 0, {"failures": ["one"] if self.fault == "a hook failed" else []}
@@ -144,7 +144,7 @@ class FakeBelay:
 
     def _find(self, words):
         name = words[1]
-        session = words[words.index("--session") + 1] if "--session" in words else None
+        session = self.agent.session
         for known in self.known:
             if name == known["id"] or (
                     name == f"turn:{known['turn']}" and known["session"] == session
@@ -163,7 +163,8 @@ class FakeBelay:
     def _become(self, tree):
         project = self.agent.world.project
         here = run_tree.record(project)
-        run_tree.write(project, {**{p: e for p, e in here.items() if p not in self._now()}, **tree})
+        ours = run_belay.covered(here)
+        run_tree.write(project, {**{p: e for p, e in here.items() if p not in ours}, **tree})
         (project / ".git/refs/heads/main").write_text(tree[run_tree.GIT]["text"] + "\n")
 
 

@@ -15,11 +15,11 @@ from agent import POST, PRE, PROMPT
 OWN = (".local", ".config/belay")  # below HOME: the store and settings of Belay itself
 
 
-def why_not(program):
-    """Why this Belay cannot be asked; "" if it can."""
+def why_not(program, *words):
+    """Why this Belay has no such command; "" if it has."""
     try:
-        asked = subprocess.run([program, "hook", "claude"], input="{}", capture_output=True,
-                               text=True, check=False)
+        asked = subprocess.run([program, *words, "--help"], stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, check=False)
     except OSError as error:
         return f"{program}: {error.strerror}"
     return asked.stderr.strip() if "not in this version yet" in asked.stderr else ""
@@ -38,7 +38,7 @@ class Belay:
 
     def json(self, *words):
         """(exit code, document); the document is None where there is none."""
-        done = self.run(*words, "--json")
+        done = self.run(words[0], "--json", *words[1:])
         for line in done.output.splitlines():
             if line.startswith("{"):
                 return done.status, json.loads(line)
@@ -145,17 +145,17 @@ def check_authors(run, belay, events):
         changes = (document or {}).get("changes", [])
         said = [c["author"] for c in sorted(changes, key=lambda c: c["seq"])]
         wrong = [] if said else ["no change is known"]
-        for field, value in author.items():
-            if said and said[-1].get(field) != value:
-                wrong.append(f"{field} is {said[-1].get(field)!r}, not {value!r}")
-        run.check(f"author of {path}: {author.get('tool') or author['kind']}", wrong)
+        for field, allowed in author.items():
+            if said and said[-1].get(field) not in allowed:
+                wrong.append(f"{field} is {said[-1].get(field)!r}, not {allowed}")
+        run.check(f"author of {path}: {author.get('tool', author['kind'])[0]}", wrong)
 
 
 def expected_authors(agent, events):
-    """{path: parts of the author that Belay must name}"""
+    """{path: {part of the author: what Belay may say}}"""
     made = {}
     if agent.tells_ends:  # otherwise nobody can know that no call was running
-        made[run_story.OUTSIDE[0]] = {"kind": "outside", "session": None}
+        made[run_story.OUTSIDE[0]] = {"kind": ["outside"], "session": [None]}
     numbers = {}
     for session, number, _, event in turns_of(agent, events):
         numbers[event.note["began"]] = (session, number)
@@ -168,9 +168,14 @@ def expected_authors(agent, events):
                         continue
                     began = [b for b in numbers if b < event.note["began"]]
                     session, number = numbers[max(began)] if began else (agent.session, None)
-                    author = {"kind": "agent", "agent": agent.name, "tool": event.tool}
+                    author = {"kind": ["session"], "agent": [agent.name], "tool": [event.tool]}
                     if agent.says_prompt:
-                        author.update(session=session, turn=number)
+                        author.update(session=[session], turn=[number])
+                    if event.session != session:  # a subagent in a session of its own
+                        author.update(session=[session, event.session], turn=[number, None])
+                    if action in run_story.TWO_AT_ONCE and not agent.serial:
+                        author = {key: [*said, None] for key, said in author.items()}
+                        author["kind"] = ["session", "shared"]
                     for path in written_by(action):
                         made[path] = author
     return made
@@ -198,7 +203,7 @@ def check_rollbacks(run, belay, events):
     final = covered(run_tree.record(project))
     for session, number, prompt, event in turns_of(agent, events):
         name = f"rollback to before turn {number} ({prompt[:20]})"
-        _take_back(run, belay, name, [f"turn:{number}", "--session", session],
+        _take_back(run, belay, name, turn_reference(run, belay, session, number),
                    lambda now, event=event: run_tree.differences(now, covered(event.tree)), final)
     for event, reference in references(run, belay, events):
         name = f"rollback to before {event.tool} {shown(event)}"
@@ -206,20 +211,31 @@ def check_rollbacks(run, belay, events):
                    lambda now, event=event: differs(agent, events, event, now), final)
 
 
+def turn_reference(run, belay, session, number):
+    """turn:N is of the session that was active last; one of another is named by its id."""
+    if session == run.agent.session:
+        return f"turn:{number}"
+    return next((c["id"] for c in belay.checkpoints()
+                 if (c["session"], c["turn"], c["tool"]) == (session, number, None)), "none")
+
+
 def references(run, belay, events):
-    """[(event, words)] that name the state before each call that may write."""
+    """[(event, reference)]: what names the state before each call that may write. Where the
+    agent gives its calls no ids, it is the checkpoint's own."""
     agent, made, used = run.agent, [], set()
     known = belay.checkpoints()
     for event in writing(agent, events):
-        if event.call:
-            made.append((event, [f"tool:{event.call}", "--session", event.session]))
+        if event.call and event.session == agent.session:
+            made.append((event, f"tool:{event.call}"))
             continue
         same = [c for c in known if c["tool"] and c["tool"]["name"] == event.tool
-                and c["id"] not in used and c["session"] in (event.session, agent.session)]
+                and c["description"].startswith("before ") and c["id"] not in used
+                and (not event.call or c["tool"]["id"] == event.call)
+                and c["session"] in (event.session, agent.session)]
         if run.check(f"timeline: a checkpoint before {event.tool} {shown(event)}",
                      "" if same else f"none of {len(known)}"):
             used.add(same[0]["id"])
-            made.append((event, [same[0]["id"]]))
+            made.append((event, same[0]["id"]))
     return made
 
 
@@ -242,7 +258,7 @@ def differs(agent, events, event, now):
 
 def _take_back(run, belay, name, reference, wrong, final):
     project = run.agent.world.project
-    status, document = belay.json("rollback", *reference, "--yes", "--exact")
+    status, document = belay.json("rollback", reference, "--yes", "--exact", "--git", "reset")
     now = covered(run_tree.record(project))
     problem = f"exit {status}: {document}" if status else wrong(now)
     run.check(name, problem)
@@ -260,7 +276,7 @@ def check_outside(run, belay, events):
     session, number, _, _ = turns[0]
     project, path = run.agent.world.project, run_story.OUTSIDE[0]
     before = covered(run_tree.record(project))
-    words = ["rollback", f"turn:{number}", "--session", session, "--yes"]
+    words = ["rollback", turn_reference(run, belay, session, number), "--yes"]
     done = belay.run(*words)
     run.check("rollback over a person's file asks first", (
         "" if done.status == 1 and path in done.output else f"exit {done.status}: {done.output}")

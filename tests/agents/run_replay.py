@@ -49,7 +49,8 @@ class Story:
                     "tree": run_tree.record(self.world.project)}
             event = self.agent.read_event(note)
             events.append(event)
-            self.agent.session = self.agent.session or event.session
+            if not self.agent.is_subagent(event):
+                self.agent.session = event.session
             hook(told["event"], payload)
         self.become(self.story["trees"][-1])
         return events
@@ -64,8 +65,8 @@ class Story:
         commit = tree[run_tree.GIT]["text"]
         if commit != self.commit:
             self.commit = commit
-            subprocess.run(["sh", "-c", run_story.COMMIT["command"]], cwd=self.world.project,
-                           check=True)
+            command = run_story.COMMIT["command"].replace("git ", "git -c core.fsync=none ")
+            subprocess.run(["sh", "-c", command], cwd=self.world.project, check=True)
 
 
 def replay(name, program, report):

@@ -58,6 +58,8 @@ CLEAN_UP = shell(
     " && chmod 644 tool.sh",
     [("doomed.txt", None, None), ("src/b.txt", None, "overwritten\n"),
      ("out", 0o040755, ""), ("out/gen.txt", 0o100644, "x\n"), ("tool.sh", 0o100644, None)])
+TWO_AT_ONCE = [shell("echo one > p1.txt", [("p1.txt", 0o100644, "one\n")]),
+               shell("echo two > p2.txt", [("p2.txt", 0o100644, "two\n")])]
 COMMIT = shell(
     "git add -A && git " + " ".join(GIT_IDENTITY) + " commit -q -m 'by the agent'", [])
 SUB_PROMPT = "sub task: write sub.txt"
@@ -71,9 +73,7 @@ TURNS = [
         {"text": "Turn 1 complete.", "actions": []}]},
     {"name": "turn 2", "prompt": "turn 2: clean up with the shell", "steps": [
         {"text": "Cleaning up.", "actions": [CLEAN_UP]},
-        {"text": "Two at once.", "actions": [
-            shell("echo one > p1.txt", [("p1.txt", 0o100644, "one\n")]),
-            shell("echo two > p2.txt", [("p2.txt", 0o100644, "two\n")])]},
+        {"text": "Two at once.", "actions": TWO_AT_ONCE},
         {"text": "Turn 2 complete.", "actions": []}]},
     {"name": "turn 3", "prompt": "turn 3: delegate, then commit", "steps": [
         {"text": "Delegating.", "actions": [subagent(SUB_PROMPT)]},
