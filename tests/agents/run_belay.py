@@ -22,7 +22,8 @@ def why_not(program, *words):
                                capture_output=True, text=True, check=False)
     except OSError as error:
         return f"{program}: {error.strerror}"
-    return asked.stderr.strip() if "not in this version yet" in asked.stderr else ""
+    missing = "not in this version yet" in asked.stdout + asked.stderr
+    return f"belay {words[0]}: not in this version yet" if missing else ""
 
 
 class Belay:
