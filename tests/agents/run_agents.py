@@ -64,6 +64,18 @@ class Run:
             agent.session = next((e.session for e in agent.events()[known:] if e.session), None)
         return self.check(f"{name}: every step was asked for, exit 0", problem)
 
+    def check_heard(self, number):
+        """That the model was told all that was said before, once, and nothing else."""
+        turn = run_story.TURNS[number]
+        before = run_story.TURNS[:number] if self.agent.resumes else []
+        expected = [words for earlier in before
+                    for words in run_story.words_of(earlier, self.agent)]
+        entry = next((e for e in self.server.entries
+                      if (e.get("rule"), e.get("step")) == (turn["name"], 0)), None)
+        said = run_story.heard(entry["conversation"], self.agent) if entry else None
+        self.check(f"{turn['name']}: the model hears the turns before it",
+                   "" if said == [*expected, turn["prompt"]] else f"{said}")
+
     def check_trees(self, turn, before):
         """That the agent did what it was told; the tree it should have left."""
         expected = [run_story.without_git(before)]
@@ -143,6 +155,7 @@ def tell(run):
         count = len(agent.events())
         if not run.turn(turn):
             return False
+        run.check_heard(number)
         expected = run.check_trees(turn, before)
         run.check_events(turn, agent.events()[count:])
         before = run_tree.record(project)

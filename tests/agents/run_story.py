@@ -166,6 +166,23 @@ def steps_of(turn, agent):
     return made
 
 
+def words_of(turn, agent):
+    """What is said in a turn, in order: the prompt, then the model's answers."""
+    return [turn["prompt"], *(step["text"] for step in steps_of(turn, agent))]
+
+
+def heard(conversation, agent):
+    """What a request says of the story's turns, in order: prompts and answers, nothing else.
+    This is what a conversation that goes on, or was taken back, is judged by."""
+    known = [words for turn in TURNS for words in words_of(turn, agent)]
+    found = []
+    for said in conversation:
+        text = said.get("text", "") if said["role"] in ("user", "assistant") else ""
+        found += [words for _, words in sorted(
+            (text.index(words), words) for words in known if words in text)]
+    return found
+
+
 def script_for(agent):
     """The story in the words of an agent, for the model server."""
     rules = []
