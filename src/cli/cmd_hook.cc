@@ -9,10 +9,12 @@
 #include "agent/recorder.h"
 #include "base/escape.h"
 #include "base/forked_work.h"
+#include "base/json.h"
 #include "cli/anchoring.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
+#include "cli/slash.h"
 #include "cli/text.h"
 #include "core/failures.h"
 #include "core/place.h"
@@ -165,6 +167,34 @@ ExitCode NotUnderstood(CommandContext& ctx, const Error& error) {
   return ExitCode::kOk;
 }
 
+// `/rollback` typed at the agent: answered here, and kept from the model where the
+// agent lets a hook do that. Nothing: the prompt is another, or the agent's own command
+// file answers it.
+std::optional<ExitCode> Answer(CommandContext& ctx, const HookEvent& event) {
+  if (event.kind != EventKind::kPrompt || !event.human || event.subagent)
+    return std::nullopt;
+  auto words = SlashWords(event.prompt);
+  if (!words) return std::nullopt;
+  const bool by_exit = event.agent == AgentKind::kReasonix;
+  if (!by_exit && event.agent != AgentKind::kClaude &&
+      event.agent != AgentKind::kCodex && event.agent != AgentKind::kCopilot)
+    return std::nullopt;
+  auto place = PlaceOf(ctx.fs, event);
+  const std::string answer =
+      AnswerSlash(ctx, place ? place->bytes() : std::string(), *words);
+  if (by_exit) {
+    std::fprintf(stderr, "%s\n", answer.c_str());
+    return static_cast<ExitCode>(2);
+  }
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("decision").String("block");
+  json.Key("reason").String(answer);
+  json.EndObject();
+  ctx.term.Out(json.Take() + "\n");
+  return ExitCode::kOk;
+}
+
 bool MayMatter(const HookEvent& event) {
   if (event.kind == EventKind::kOther) return false;
   return !event.tool || event.tool->reach != ToolReach::kReads;
@@ -186,6 +216,7 @@ ExitCode CmdHook(CommandContext& ctx) {
   auto event = ParseHook(*agent, words.size() > 1 ? words[1] : "", *input);
   if (!event.ok()) return NotUnderstood(ctx, event.error());
   if (!MayMatter(*event)) return ExitCode::kOk;
+  if (auto answered = Answer(ctx, *event)) return *answered;
   // A session may begin before the first checkpoint of it is made.
   const int64_t wait = event->kind == EventKind::kSessionStart ? 0 : kWaitMs;
   auto ended = ForkedWork::Run(wait, [&](ForkedWork::Shared& shared) {

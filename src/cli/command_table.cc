@@ -36,6 +36,11 @@ constexpr std::string_view kAnchorUsage[] = {"__anchor [--background]"};
 constexpr FlagSpec kAnchorFlags[] = {{.name = "--background", .help = "in no hurry"}};
 constexpr Example kAnchorExamples[] = {{"belay __anchor", "those that are missing"}};
 
+constexpr std::string_view kSlashUsage[] = {"__slash AGENT [WORDS...]"};
+constexpr PositionalSpec kSlashArgs[] = {
+    {.name = "AGENT"}, {.name = "WORDS", .optional = true, .many = true}};
+constexpr Example kSlashExamples[] = {{"belay __slash claude 3", "what it would do"}};
+
 constexpr CommandSpec kHelpCommands[] = {
     {.name = "help",
      .summary = "explain a command",
@@ -51,6 +56,14 @@ constexpr CommandSpec kHelpCommands[] = {
      .flags = kAnchorFlags,
      .examples = kAnchorExamples,
      .run = CmdAnchor,
+     .hidden = true},
+    {.name = "__slash",
+     .summary = "answer /rollback in an agent",
+     .usage = kSlashUsage,
+     .about = "What the command files that `belay install` writes run.",
+     .args = kSlashArgs,
+     .examples = kSlashExamples,
+     .run = CmdSlash,
      .hidden = true},
     {.name = "__man",
      .summary = "write the man pages",

@@ -82,6 +82,9 @@ void FindDirectory(Environment& env) {
 
 Environment ReadEnvironment() {
   Environment env;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr;
+       ++variable)
+    env.all.emplace_back(*variable);
   env.belay_home = Variable("BELAY_HOME");
   env.belay_config = Variable("BELAY_CONFIG");
   env.xdg_data_home = Variable("XDG_DATA_HOME");

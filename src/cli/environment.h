@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/path.h"
 #include "base/result.h"
@@ -29,6 +30,7 @@ struct Environment {
   std::optional<AbsPath> cwd;
   bool cwd_deleted = false;
 
+  std::vector<std::string> all;  // "NAME=value", for programs that are started
   // BELAY_HOME, else $XDG_DATA_HOME/belay, else ~/.local/share/belay.
   Result<AbsPath> StoreDir() const;
   // BELAY_CONFIG, else $XDG_CONFIG_HOME/belay/config.toml, else below ~/.config.

@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "core/failures.h"
 #include "core/last_failure.h"
 #include "core/roots.h"
 #include "core/settings_table.h"
@@ -18,6 +19,28 @@ std::string DirWord(CommandContext& ctx, std::string_view dir) {
   if (real.ok() && real->bytes() == dir) return {};
   return StrCat(" ", ShellWord(dir));
 }
+
+namespace {
+
+// What hooks could not do, and told nobody: agents do not show it.
+void AddHookFailures(Store& store, const RootId& root, RootStatus& status) {
+  size_t count = 0;
+  Failure last;
+  for (const RootId& of : {root, RootId()})
+    for (const Failure& failure : ReadFailures(store, of))
+      if (failure.what == "hook" && failure.root == of) {
+        ++count;
+        if (failure.at_ms >= last.at_ms) last = failure;
+      }
+  if (count == 0) return;
+  status.failures.push_back(
+      {FormatUtcMillis(last.at_ms),
+       StrCat(CountText(count, "event"),
+              " of agents could not be recorded; the last: ", last.message),
+       true});
+}
+
+}  // namespace
 
 Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir) {
   std::optional<RootStatus> none;
@@ -107,6 +130,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
              : StrCat("the catalogue cannot be used (", trouble->what, "); ", advice),
          !locked_out});
   }
+  AddHookFailures(now, root->root.id, status);
   return std::optional(std::move(status));
 }
 

@@ -239,10 +239,11 @@ constexpr FlagSpec kRunFlags[] = {
 constexpr Example kRunExamples[] = {
     {"belay run -- ./migrate.sh", "a checkpoint before and after any program"}};
 
-constexpr std::string_view kEventsUsage[] = {"events [--follow] [--since ID]"};
+constexpr std::string_view kEventsUsage[] = {"events [--follow] [--since ID] [--all]"};
 constexpr FlagSpec kEventsFlags[] = {
     {.name = "--follow", .help = "wait for more"},
     {.name = "--since", .value = "ID", .help = "only what came after this event"},
+    {.name = "--all", .help = "of all protected directories"},
 };
 constexpr Example kEventsExamples[] = {
     {"belay events --follow", "what happens, a JSON object a line"}};
@@ -299,9 +300,11 @@ constexpr CommandSpec kAgentCommands[] = {
     {.name = "events",
      .summary = "the event log",
      .usage = kEventsUsage,
-     .about = "Prints a JSON object a line.",
+     .about = "Prints a JSON object a line: what happened, to which directory, and ids "
+              "to ask for more by.",
      .flags = kEventsFlags,
-     .examples = kEventsExamples},
+     .examples = kEventsExamples,
+     .run = CmdEvents},
     {.name = "serve",
      .summary = "run the daemon",
      .usage = kServeUsage,

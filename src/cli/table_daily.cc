@@ -297,11 +297,13 @@ constexpr CommandSpec kLook[] = {
 // ---------------------------------------------------------------------------
 
 constexpr std::string_view kRollbackUsage[] = {
-    "rollback REF [--code|--chat|--both] [--dry-run] [--yes] [--exact|--keep-outside] "
+    "rollback REF [--session ID] [--code|--chat|--both] [--dry-run] [--yes] "
+    "[--exact|--keep-outside] "
     "[--git reset|revert|keep] [--switch] [--git-nested] [--delete-ignored] "
     "[--external-files] [--skip-damaged] [--preserve-times] [--force] [--hunks N,...] "
     "[-- PATH...]"};
 constexpr FlagSpec kRollbackFlags[] = {
+    kSessionOfRef,
     {.name = "--code", .help = "the files (the default)"},
     {.name = "--chat", .help = "the conversation", .available = false},
     {.name = "--both", .help = "files and conversation", .available = false},

@@ -14,9 +14,13 @@ namespace belay {
 namespace {
 
 // The session and those that grew out of it: what is resumed under another id goes on.
+// Empty when nobody ever told of it: what it did is not known from what others did.
 Result<std::set<std::string>> Family(Catalog& catalog, const std::string& session) {
-  std::set<std::string> family{session};
+  std::set<std::string> family;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : records)
+    if (auto one = ToSession(record); one.ok() && one->session == session)
+      family.insert(session);
   for (size_t before = 0; before != family.size();) {
     before = family.size();
     for (const LogRecord& record : records) {
@@ -37,6 +41,7 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return out;
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(const auto family, Family(*catalog, *target.session));
+  if (family.empty()) return out;
   auto note = [&](const std::string& path, const std::vector<Author>& authors) {
     const bool own = std::all_of(authors.begin(), authors.end(), [&](const Author& a) {
       return a.session && family.contains(*a.session);

@@ -1,7 +1,8 @@
 #pragma once
 
 // Foreign changes: what others did since a checkpoint that belongs to a session: other
-// sessions, and whoever is outside of all. A target without a session has none.
+// sessions, and whoever is outside of all. A target without a session has none, and
+// neither has one of a session whose doings nobody told (`belay checkpoint --session`).
 //
 // A change that may be the session's own and may be somebody else's (shared) is
 // foreign: nobody is to lose what they did by a guess.

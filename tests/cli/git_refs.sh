@@ -50,6 +50,7 @@ run list --json; expect_py "[c['git']['ref'] for c in d['checkpoints']] == ['ref
 # says when it has made one.
 echo more >>src/c
 mkfifo "$scratch/made"; mkdir "$scratch/told"
+exec 7<>"$scratch/made"  # open to the end: nobody waits for a reader
 cat >"$scratch/told/git" <<EOF
 #!/bin/sh
 "$(command -v git)" "\$@"; rc=\$?
@@ -58,7 +59,7 @@ exit \$rc
 EOF
 chmod +x "$scratch/told/git"
 PATH="$scratch/told:$PATH" run checkpoint -m started; expect_rc 0
-timeout 60 cat "$scratch/made" >/dev/null || fail "no process was started for it"
+read -r -t 60 _ <&7 || fail "no process was started for it"
 git rev-parse -q --verify "refs/belay/checkpoints/$(id_of started)" >/dev/null || fail "the process made no ref"
 
 # --- what changed, and nothing else; kinds that change, secrets that appear

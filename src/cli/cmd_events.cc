@@ -1,0 +1,189 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/open_store.h"
+#include "cli/text.h"
+#include "core/operations.h"
+#include "store/catalog.h"
+
+namespace belay {
+
+namespace {
+
+constexpr int64_t kShortestPauseMs = 20, kLongestPauseMs = 500;
+
+// The log of the store, told to whoever has a use for it: what happened, to which root,
+// and the ids to ask for more by.
+class EventWriter {
+ public:
+  EventWriter(Terminal& term, std::optional<RootId> root, uint64_t after)
+      : term_(term), root_(root), after_(after) {}
+
+  void Tell(const LogRecord& record) {
+    Learn(record);
+    if (record.seq <= after_) return;
+    if (root_ && !record.root.is_zero() && record.root != *root_) return;
+    const std::string type = TypeOf(record);
+    if (type.empty()) return;
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("id").String(std::to_string(record.seq));
+    json.Key("type").String(type);
+    json.Key("at").String(FormatUtcMillis(record.made_ms));
+    json.Key("root");
+    if (auto path = paths_.find(record.root); path != paths_.end())
+      json.PathValue(path->second);
+    else
+      json.Null();
+    WriteMore(record, json);
+    json.EndObject();
+    term_.Out(json.Take() + "\n");
+  }
+
+ private:
+  void Learn(const LogRecord& record) {
+    if (record.kind != RecordKind::kRoot) return;
+    if (auto root = ToRoot(record); root.ok()) paths_[root->id] = root->path;
+  }
+
+  static std::string TypeOf(const LogRecord& record) {
+    switch (record.kind) {
+      case RecordKind::kRoot: {
+        auto root = ToRoot(record);
+        return root.ok() && root->off ? "root.off" : "root.on";
+      }
+      case RecordKind::kCheckpoint:
+        return "checkpoint.made";
+      case RecordKind::kAnnotation:
+        return "checkpoint.annotated";
+      case RecordKind::kSession: {
+        auto session = ToSession(record);
+        return session.ok() && session->ended ? "session.ended" : "session.known";
+      }
+      case RecordKind::kTurn:
+        return "turn.started";
+      case RecordKind::kOperation:
+        return record.fields.Text(1).value_or("operation") + ".done";
+      case RecordKind::kDrop:
+        return "records.dropped";
+      case RecordKind::kPurge:
+        return "content.erased";
+      default:
+        return {};
+    }
+  }
+
+  static void WriteMore(const LogRecord& record, JsonWriter& json) {
+    auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
+      json.Key(key);
+      if (value)
+        json.Uint(*value);
+      else
+        json.Null();
+    };
+    if (auto c = ToCheckpoint(record); c.ok()) {
+      json.Key("checkpoint").String(c->id.text());
+      json.Key("kind").String(c->kind == CheckpointKind::kManual   ? "manual"
+                              : c->kind == CheckpointKind::kSafety ? "safety"
+                                                                   : "auto");
+      WriteTextOrNull(json, "name", c->name);
+      WriteTextOrNull(json, "description", c->description);
+      WriteTextOrNull(json, "session", c->session);
+      WriteTextOrNull(json, "agent", c->agent);
+      number("turn", c->turn);
+      WriteTextOrNull(json, "message_id", c->message_id);
+      WriteTextOrNull(json, "tool", c->tool_name);
+      WriteTextOrNull(json, "tool_id", c->tool_use_id);
+      json.Key("changed").Uint(c->added + c->modified + c->deleted);
+      json.Key("partial").Bool(c->partial);
+      WriteMeta(json, c->meta);
+    } else if (auto o = ToOperation(record); o.ok()) {
+      json.Key("operation").String(o->id.text());
+      json.Key("target");
+      if (o->target)
+        json.String(o->target->text());
+      else
+        json.Null();
+      json.Key("safety");
+      if (o->safety)
+        json.String(o->safety->text());
+      else
+        json.Null();
+      json.Key("paths").Uint(o->paths);
+    } else if (auto session = ToSession(record); session.ok()) {
+      json.Key("session").String(session->session);
+      WriteTextOrNull(json, "agent", session->agent);
+      WriteTextOrNull(json, "parent", session->parent);
+    } else if (auto turn = ToTurn(record); turn.ok()) {
+      json.Key("session").String(turn->session);
+      json.Key("turn").Uint(turn->turn);
+      WriteTextOrNull(json, "prompt", turn->prompt);
+      WriteTextOrNull(json, "message_id", turn->anchor);
+    } else if (auto about = AnnotationTarget(record)) {
+      json.Key("checkpoint").String(about->text());
+    }
+  }
+
+  Terminal& term_;
+  std::optional<RootId> root_;
+  uint64_t after_;
+  std::map<RootId, std::string> paths_;
+};
+
+}  // namespace
+
+ExitCode CmdEvents(CommandContext& ctx) {
+  uint64_t after = 0;
+  if (auto since = ctx.args.value("--since")) {
+    auto [end, problem] =
+        std::from_chars(since->data(), since->data() + since->size(), after);
+    if (problem != std::errc() || end != since->data() + since->size())
+      return ctx.term.FailUsage("--since takes the id of an event, a number");
+  }
+  std::optional<RootId> root;
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok()) {
+    if (opened.error().code != Errc::kNotFound) return FailOnStore(ctx, opened.error());
+    return ctx.term.Fail(Error(Errc::kRefused, "nothing was ever protected here")
+                             .WithHint("protect a directory with: belay on"));
+  }
+  if (!ctx.args.has("--all")) {
+    auto one = OpenRoot(ctx, NeedsRoot::kKnown);
+    if (!one.ok()) {
+      Error error = one.error();
+      if (error.code == Errc::kRefused) error.hint = "of all directories: --all";
+      return ctx.term.Fail(error);
+    }
+    root = one->root.id;
+  }
+  EventWriter writer(ctx.term, root, after);
+  Store& store = *(*opened)->store;
+  std::optional<LogPosition> position;
+  int64_t pause = kShortestPauseMs;
+  for (;;) {
+    bool any = false;
+    auto read = store.ReadLog(position, [&](const LogRecord& record) -> Status {
+      any = true;
+      writer.Tell(record);
+      return Ok();
+    });
+    if (!read.ok()) return FailOnStore(ctx, read.error());
+    // A collection writes the log anew: what was told is not told again.
+    position = *read;
+    ctx.term.FlushOut();
+    if (!ctx.args.has("--follow") || ctx.term.out_failed()) return ExitCode::kOk;
+    pause = any ? kShortestPauseMs : std::min(pause * 2, kLongestPauseMs);
+    usleep(static_cast<useconds_t>(pause * 1000));
+    if (Status fresh = store.Refresh(); !fresh.ok())
+      return FailOnStore(ctx, fresh.error());
+  }
+}
+
+}  // namespace belay

@@ -1,0 +1,146 @@
+# belay hook: what agents tell becomes history; whatever happens, it exits 0 and says
+# nothing; /rollback is answered without the model; belay events tells hosts.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+root=$scratch/work/project
+# hook AGENT JSON [EVENT]: one event; settled when it returns.
+hook() {
+  printf '%s' "$2" | "$BELAY_BIN" hook "$1" ${3+"$3"} >"$scratch/out" 2>"$scratch/err"
+  rc=$?
+  out=$(cat "$scratch/out"); err=$(cat "$scratch/err")
+}
+quiet() { hook "$@"; [ "$rc$out$err" = 0 ] || fail "not silent: rc=$rc out='$out' err='$err'"; }
+# event NAME [MORE]: of a Claude session s1.
+session=s1
+event() { quiet claude "{\"session_id\":\"$session\",\"cwd\":\"$root\",\"transcript_path\":\"/none\",\"hook_event_name\":\"$1\"${2:+,$2}}"; }
+pre() { event PreToolUse "\"prompt_id\":\"$1\",\"tool_name\":\"$2\",\"tool_use_id\":\"$3\",\"tool_input\":$4"; }
+post() { event PostToolUse "\"prompt_id\":\"$1\",\"tool_name\":\"$2\",\"tool_use_id\":\"$3\",\"tool_input\":$4,\"tool_response\":{}"; }
+prompt() { event UserPromptSubmit "\"prompt_id\":\"$1\",\"prompt\":\"$2\""; }
+
+# --- where nothing is protected nothing happens, and no file appears
+mkdir -p "$root" && cd "$root" || exit 1
+prompt p0 hello
+[ ! -e "$BELAY_HOME" ] || fail "a store was made"
+[ -z "$(find "$root" "$HOME" -mindepth 1)" ] || fail "files appeared: $(find "$root" "$HOME")"
+
+# --- a session
+echo one >a; echo two >b
+run on; expect_rc 0
+# Its checkpoint is made behind the hook.
+mkfifo "$scratch/told"
+"$BELAY_BIN" events --follow >"$scratch/told" & follower=$!
+exec 8<"$scratch/told"
+event SessionStart '"source":"startup"'
+while read -r line <&8; do [[ $line == *session.known* ]] && break; done
+exec 8<&-; kill "$follower"; wait "$follower" 2>/dev/null
+run list --json --all; expect_py "[c['description'] for c in d['checkpoints']] == ['session started']"
+prompt p1 "make it better"
+echo mine >person
+pre p1 Bash t1 '{"command":"rm a"}'
+pre p1 Bash t1 '{"command":"rm a"}'
+rm a
+post p1 Bash t1 '{"command":"rm a"}'
+pre p1 Read t2 '{"file_path":"b"}'
+pre p1 Write t3 "{\"file_path\":\"$root/src/new\"}"
+mkdir src; echo new >src/new; chmod 640 src/new
+post p1 Write t3 "{\"file_path\":\"$root/src/new\"}"
+event Stop
+prompt p2 "and more"
+event Stop
+run list --json --tools; expect_rc 0
+expect_py "[(c['description'], c['turn'], (c['tool'] or {}).get('id')) for c in reversed(d['checkpoints'])] == [
+  ('session started', None, None), ('make it better', 1, None), ('before Bash: rm a', 1, 't1'), ('after Bash: rm a', 1, 't1'),
+  ('before Write src/new', 1, 't3'), ('after Write src/new', 1, 't3'), ('and more', 2, None)]"
+expect_py "d['checkpoints'][0]['prompt'] == 'and more' and d['checkpoints'][0]['message_id'] == 'p2' and d['checkpoints'][0]['agent'] == 'claude'"
+run log --json -- .; expect_rc 0
+expect_py "{c['path']: (c['author']['kind'], c['author']['session'], c['author']['tool_id']) for c in reversed(d['changes']) if c['checkpoint']}.items() >= {
+  'person': ('outside', None, None), 'a': ('session', 's1', 't1'), 'src/new': ('session', 's1', 't3')}.items()"
+run list; expect_in_out "turn 1"
+
+# --- back to before each call; what a person did is not taken back unasked
+run rollback tool:t3 --yes; expect_rc 0; [ ! -e src ] || fail "src stays"; [ -e person ] || fail "person"
+run undo; expect_rc 0; [ "$(stat -c %a src/new)" = 640 ] || fail "mode"
+run rollback turn:1 --yes; expect_rc 1; expect_in_err "person"; [ -e src/new ] || fail "changed"
+run rollback turn:1 --dry-run --json; expect_rc 0
+expect_py "d['outside'] == ['person'] and [s['outside'] for s in d['steps'] if s['path'] == 'person'] == [True]"
+run rollback turn:1 --yes --keep-outside; expect_rc 0
+[ -e a ] && [ -e person ] && [ ! -e src ] || fail "keep-outside: $(ls)"
+run undo; expect_rc 0
+run rollback turn:1 --yes --exact; expect_rc 0
+[ -e a ] && [ ! -e person ] && [ ! -e src ] || fail "exact: $(ls)"
+run undo; expect_rc 0
+
+# --- /rollback: answered by the hook, never a turn
+ask() { hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"px\",\"prompt\":\"$1\"}"; expect_rc 0; expect_json; }
+ask /rollback; expect_py "d['decision'] == 'block' and 'and more' in d['reason'] and '/rollback' in d['reason']"
+ask '/rollback tool:t3'; expect_py "'src/new' in d['reason'] and '/rollback tool:t3 yes' in d['reason']"; [ -e src/new ] || fail "only asked"
+ask '/rollback tool:t3 yes'; expect_py "'rolled back' in d['reason'] and '/rollback undo' in d['reason']"; [ ! -e src ] || fail "not done"
+ask '/rollback undo'; [ -e src/new ] || fail "not undone"
+ask '/rollback --yes'; ask '/rollback 1 maybe'; expect_py "'lists' in d['reason']"
+hook reasonix "{\"event\":\"UserPromptSubmit\",\"sessionId\":\"r\",\"cwd\":\"$root\",\"prompt\":\"/rollback\"}"
+[ "$rc" = 2 ] && [[ $err == *"and more"* ]] || fail "reasonix: $rc '$err'"
+run list --json --all; expect_py "not any(c['prompt'] and c['prompt'].startswith('/rollback') for c in d['checkpoints'])"
+run __slash gemini "tool:t3 yes"; expect_rc 0; expect_in_out "rolled back"; run undo; expect_rc 0
+
+# --- events
+run events; expect_rc 0
+(cd / && python3 - "$scratch/out" <<'P') || fail "events: $out"
+import json,sys
+e=[json.loads(l) for l in open(sys.argv[1])]
+assert [int(x['id']) for x in e]==sorted(int(x['id']) for x in e)
+kinds=[x['type'] for x in e]
+assert kinds.count('turn.started')==2 and 'rollback.done' in kinds and 'undo.done' in kinds and 'session.known' in kinds, kinds
+assert any(x['type']=='checkpoint.made' and x['tool_id']=='t1' and x['session']=='s1' for x in e)
+P
+last=$(tail -1 "$scratch/out" | sed 's/.*"id":"\([0-9]*\)".*/\1/')
+run events --since "$last"; expect_rc 0; expect_out ""
+run events --since x; expect_rc 2
+"$BELAY_BIN" events --follow --since "$last" >"$scratch/told" & follower=$!
+exec 8<"$scratch/told"
+run checkpoint -m told; expect_rc 0
+read -r line <&8; exec 8<&-
+kill "$follower"; wait "$follower" 2>/dev/null
+[[ $line == *'"type":"checkpoint.made"'*'"name":"told"'* ]] || fail "followed: '$line'"
+
+# --- nothing that goes wrong stops an agent; all of it is counted
+for bad in '' 'not json' '[1,2]' '{"a":' "{\"hook_event_name\":{}}"; do quiet claude "$bad"; done
+quiet claude "$(head -c 300000 /dev/zero | tr '\0' '[')"
+hook nobody '{}'; [ "$rc" = 0 ] || fail "unknown agent: $rc"
+printf 'max_files = 1\n' >"$BELAY_CONFIG"
+pre p2 Bash t5 '{"command":"make"}'
+run status; expect_in_out "could not be recorded"
+run status --json; expect_py "any('could not be recorded' in f['what'] for f in d['failures'])"
+printf 'max_files = 1\nstrict = true\n' >"$BELAY_CONFIG"
+hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t6\",\"tool_input\":{}}"
+[ "$rc" = 2 ] && [[ $err == *"no checkpoint"* ]] || fail "strict: $rc '$err'"
+printf 'enabled = false\n' >"$BELAY_CONFIG"
+before=$("$BELAY_BIN" list --json --all | wc -c)
+pre p2 Bash t7 '{"command":"make"}'
+[ "$("$BELAY_BIN" list --json --all | wc -c)" = "$before" ] || fail "recorded although switched off"
+rm "$BELAY_CONFIG"
+(failures=0; unset HOME BELAY_HOME BELAY_CONFIG; prompt p3 homeless; exit "$failures") || fail "without HOME"
+cd / || exit 1
+mv "$root" "$root.gone"; pre p2 Bash t8 '{"command":"make"}'; mv "$root.gone" "$root"
+chmod 000 "$BELAY_HOME/packs"; mv "$BELAY_HOME/manifest" "$scratch/manifest"
+pre p2 Bash t9 '{"command":"make"}'
+mv "$scratch/manifest" "$BELAY_HOME/manifest"; chmod 700 "$BELAY_HOME/packs"
+cd "$root" || exit 1
+pre p2 Bash t10 '{"command":"make"}'
+run show tool:t10 --session s1; expect_rc 0
+
+# --- another host, by the published form
+quiet generic "{\"event\":\"session.begin\",\"session\":\"g1\",\"host\":\"myhost\",\"cwd\":\"$root\"}"
+quiet generic "{\"event\":\"turn.begin\",\"session\":\"g1\",\"host\":\"myhost\",\"cwd\":\"$root\",\"prompt\":\"from afar\",\"turn\":\"m1\"}"
+run list --json --session g1; expect_py "any(c['prompt'] == 'from afar' and c['agent'] == 'myhost' for c in d['checkpoints'])"
+
+# --- auto: a new directory is protected at first sight, its whole work tree; home is not
+printf 'auto = true\n' >"$BELAY_CONFIG"
+mkdir -p "$scratch/work/new/deep"; git init -q "$scratch/work/new"
+session=s2 root=$scratch/work/new/deep; prompt p9 hi
+run roots; expect_in_out "work/new"; [[ $out == *new/deep* ]] && fail "not the work tree: $out"
+session=s3 root=$HOME; prompt p9 hi; run roots; [[ $out == *"$HOME"* ]] && fail "home is protected: $out"
+run off "$scratch/work/new"; expect_rc 0
+session=s4 root=$scratch/work/new/deep; prompt p10 hi
+run roots --json; expect_py "not any(r['root'].endswith('/new') for r in d['roots'])"
+finish
