@@ -56,7 +56,6 @@ class Agent:
     side_words = []  # texts in requests that are not for the story
     kinds = {}  # event name: kind
     settings = ()  # files below HOME that `belay install` may change
-    pre_for_reads = True  # hooks are called for tools that only read
     resumes = True  # a session goes on over all turns
     says_prompt = True  # hooks hear what the prompt is
     tells_ends = True  # of calls and turns

@@ -250,7 +250,8 @@ class PayloadTest(unittest.TestCase):
 
     def test_kept_payloads_name_no_path_of_a_machine(self):
         for file in (run_payloads.HERE / "payloads").rglob("*.json*"):
-            self.assertNotRegex(file.read_text(), r"/tmp/belay|belay-agents|/root/[^d]|/scratch/home")
+            self.assertNotRegex(file.read_text(),
+                                r"/tmp/belay|belay-agents|/root/[^d]|/scratch/home")
 
 
 class InstallTest(unittest.TestCase):

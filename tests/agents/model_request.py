@@ -89,7 +89,8 @@ def _anthropic(body, kind):
     conversation = []
     for said in _dicts(body.get("messages")):
         content = said.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _dicts(content)
+        blocks = ([{"type": "text", "text": content}] if isinstance(content, str)
+                  else _dicts(content))
         conversation.append(message(
             said.get("role", "user"),
             "\n".join(b.get("text", "") for b in blocks if b.get("type") == "text"),

@@ -2,6 +2,7 @@
 import os
 import shutil
 import tempfile
+import traceback
 
 import model_script
 import model_server
@@ -118,8 +119,6 @@ class Run:
                    f"{[(e.name, e.payload) for e in found]}")
 
     def _check_action(self, name, events, action):
-        if action["do"] == "read" and not self.agent.pre_for_reads:
-            return
         tool = self.agent.hook_tool(action)
         for kinds, word in (((PRE,), "before"), ((POST, FAILED), "after")):
             found = [e for e in events if e.kind in kinds and e.tool == tool
@@ -163,7 +162,9 @@ def tell(run):
             run_story.without_git(before), expected))
     run.check("turn 3: the agent's commit is there",
               "" if before[run_tree.GIT] != run.start[run_tree.GIT] else "HEAD did not move")
-    return True
+    failed = agent.world.notes / "failed"
+    return run.check("the recording hook recorded every event",
+                     failed.read_text() if failed.exists() else "")
 
 
 def tell_bare(told, options):
@@ -217,6 +218,8 @@ def run(name, options, report):
                     tell_with_belay(told, options.belay)
         times = ", ".join(f"{seconds:.1f}" for seconds in told.seconds)
         print(f"         {name:<9} {agent.pin.version}: {times} s a turn", flush=True)
+    except Exception:  # noqa: BLE001  (the other agents still have their turn)
+        report.failed(name, "the harness itself", traceback.format_exc())
     finally:
         if options.keep:
             print(f"         {name:<9} left in {scratch}")

@@ -285,6 +285,10 @@ def check_outside(run, belay, events):
     status, document = belay.json(*words, "--keep-outside")
     run.check("rollback --keep-outside leaves it", f"exit {status}: {document}" if status else
               "" if os.path.exists(project / path) else f"{path} is gone")
+    if run.agent.resumes:  # otherwise another session made the commit, and it stays
+        run.check("... and takes the agent's commit back with the files", run_tree.differences(
+            *({run_tree.GIT: tree.get(run_tree.GIT)} for tree in (
+                run_tree.record(project), events[0].tree))))
     if status == 0:
         belay.json("undo")
 

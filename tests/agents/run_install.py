@@ -50,7 +50,8 @@ def install(pin):
     # Scripts of packages are not run: all of these bring their programs along.
     done = subprocess.run(
         ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock",
-         "--loglevel=error", "--fetch-retries=1", "--prefix", str(pin.folder), f"{pin.package}@{pin.version}"],
+         "--loglevel=error", "--fetch-retries=1", "--prefix", str(pin.folder),
+         f"{pin.package}@{pin.version}"],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]

@@ -97,7 +97,8 @@ def make_project(directory):
     environment = {"PATH": os.environ["PATH"], "HOME": directory, "GIT_CONFIG_NOSYSTEM": "1"}
     for words in (["init", "-q", "-b", "main"], ["add", *BEFORE, "link"],
                   [*GIT_IDENTITY, "commit", "-q", "-m", "start"]):
-        subprocess.run(["git", "-c", "core.fsync=none", *words], cwd=directory, env=environment, check=True)
+        subprocess.run(["git", "-c", "core.fsync=none", *words], cwd=directory,
+                       env=environment, check=True)
     os.mkdir(os.path.join(directory, "ignored"))
     with open(os.path.join(directory, "ignored/cache.bin"), "w", encoding="utf-8") as file:
         file.write("not covered\n")
