@@ -77,6 +77,7 @@ std::string_view Verb(Change change) {
 std::string AuthorText(const Author& author) {
   if (author.kind == Author::Kind::kOutside) return "outside";
   if (author.kind == Author::Kind::kRun) return "belay run";
+  if (author.kind == Author::Kind::kUnknown) return "unknown (let go)";
   std::string text = author.agent ? *author.agent + ", " : std::string();
   text += StrCat("session ", author.session.value_or("?"));
   if (author.subagent) text += StrCat(", ", *author.subagent);
@@ -95,9 +96,10 @@ std::string AuthorText(const std::vector<Author>& authors) {
 }
 
 std::string_view KindName(Author::Kind kind) {
-  return kind == Author::Kind::kOutside ? "outside"
-         : kind == Author::Kind::kRun   ? "run"
-                                        : "session";
+  return kind == Author::Kind::kOutside   ? "outside"
+         : kind == Author::Kind::kRun     ? "run"
+         : kind == Author::Kind::kUnknown ? "unknown"
+                                          : "session";
 }
 
 void WriteAuthor(const Author& author, std::string_view kind, JsonWriter& json) {
@@ -122,8 +124,7 @@ void WriteAuthors(const PathHistoryRow& row, std::string_view path, JsonWriter& 
   json.BeginObject();
   if (row.checkpoint == nullptr) {
     WriteAuthor({}, OperationName(row.operation->kind), json);
-  } else if (const auto authors = AuthorsOf(*row.checkpoint, path);
-             authors.size() == 1) {
+  } else if (const auto authors = AuthorsIn(row, path); authors.size() == 1) {
     WriteAuthor(authors[0], KindName(authors[0].kind), json);
   } else {
     WriteAuthor({}, "shared", json);
@@ -307,9 +308,8 @@ ExitCode CmdLog(CommandContext& ctx) {
     // One that shows the doings of several is told of each.
     std::map<std::string, std::vector<const PathHistoryRow::Changed*>> by;
     for (const PathHistoryRow::Changed& changed : row.paths)
-      by[row.checkpoint == nullptr
-             ? std::string()
-             : AuthorText(AuthorsOf(*row.checkpoint, changed.path))]
+      by[row.checkpoint == nullptr ? std::string()
+                                   : AuthorText(AuthorsIn(row, changed.path))]
           .push_back(&changed);
     for (const auto& [authors, paths] : by) {
       if (row.operation != nullptr)

@@ -507,6 +507,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   c.paths = paths.Take();
   // Where nobody tells what is at work, the checkpoint's own words are all there is.
   if (given.step != nullptr || !in_step.live.sessions().empty()) c.by = who.Take();
+  if (!c.by.empty() && last) c.since = last->id;
   c.more_refs = std::move(more_refs);
   c.partial = summary.late;
   c.files = summary.files;

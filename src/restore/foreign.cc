@@ -64,7 +64,7 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
     // What the operations did is told of them, and was somebody's wish.
     if (row.checkpoint == nullptr || row.checkpoint->id == target.id) continue;
     for (const PathHistoryRow::Changed& changed : row.paths)
-      note(changed.path, AuthorsOf(*row.checkpoint, changed.path));
+      note(changed.path, AuthorsIn(row, changed.path));
   }
   // Since the last checkpoint, or since what a rollback left after it.
   if (all.empty()) return out;

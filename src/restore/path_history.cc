@@ -279,10 +279,27 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
   for (size_t i = newest_first.size(); i-- > 0;) {
     const Checkpoint& checkpoint = newest_first[i].checkpoint;
     BELAY_OK(operations_before(checkpoint.seq));
-    BELAY_OK(add({.checkpoint = &checkpoint}, historian.Of(checkpoint), checkpoint.id));
+    const bool gap = !checkpoint.since.is_zero() &&
+                     (i + 1 == newest_first.size() ||
+                      newest_first[i + 1].checkpoint.id != checkpoint.since) &&
+                     !BELAY_MUTANT("gaps-are-not-seen");
+    BELAY_OK(add({.checkpoint = &checkpoint, .gap = gap}, historian.Of(checkpoint),
+                 checkpoint.id));
   }
   BELAY_OK(operations_before(UINT64_MAX));
   std::reverse(out.rows.begin(), out.rows.end());
+  return out;
+}
+
+std::vector<Author> AuthorsIn(const PathHistoryRow& row, std::string_view path) {
+  const Checkpoint& checkpoint = *row.checkpoint;
+  if (!row.gap) return AuthorsOf(checkpoint, path);
+  std::vector<Author> out;
+  // It changed in the last step too, whatever came before.
+  if (std::find(checkpoint.paths.begin(), checkpoint.paths.end(), path) !=
+      checkpoint.paths.end())
+    out = AuthorsOf(checkpoint, path);
+  out.push_back({.kind = Author::Kind::kUnknown});
   return out;
 }
 

@@ -27,7 +27,13 @@ struct PathHistoryRow {
     Change change;
   };
   std::vector<Changed> paths = {};  // by path
+  // Of a checkpoint: others between it and the one before it in this history were let
+  // go, and with them whose doing their changes were.
+  bool gap = false;
 };
+// Who made a change of the row's checkpoint; Author::Kind::kUnknown is among them when
+// that is not known any more.
+std::vector<Author> AuthorsIn(const PathHistoryRow& row, std::string_view path);
 
 struct PathHistory {
   std::vector<PathHistoryRow> rows;  // newest first

@@ -32,6 +32,7 @@ enum CheckpointTag : uint64_t {
   kSubagent,
   kPath,
   kBy,
+  kSince,
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 // Of one entry of kBy, and of an author in it.
@@ -187,6 +188,7 @@ LogRecord ToRecord(const Checkpoint& c) {
   }
   for (const std::string& path : c.paths) f.Add(kPath, path);
   for (const Authorship& by : c.by) f.AddNested(kBy, EncodeAuthorship(by));
+  if (!c.since.is_zero()) f.Add(kSince, c.since.span());
   return record;
 }
 
@@ -235,6 +237,8 @@ Result<Checkpoint> ToCheckpoint(const LogRecord& record) {
     BELAY_TRY(Authorship by, DecodeAuthorship(raw));
     c.by.push_back(std::move(by));
   }
+  if (auto since = f.All(kSince); !since.empty() && since[0].size() == 16)
+    c.since = RecordId(Id128::FromSpan(since[0]));
   return c;
 }
 

@@ -53,6 +53,7 @@ struct Author {
     kOutside = 0,  // a person, an editor, another program
     kSession = 1,  // an agent: a tool call, or something in a turn of it
     kRun = 2,      // a program under `belay run`
+    kUnknown = 3,  // what was recorded of it was let go; in no record
   };
   Kind kind = Kind::kOutside;
   std::optional<std::string> session = {}, agent = {}, subagent = {}, tool_name = {},
@@ -92,6 +93,7 @@ struct Checkpoint {
   // Empty when nothing changed, and of checkpoints that nobody looked after (a first
   // one, and those that were made before there were authors).
   std::vector<Authorship> by;
+  RecordId since = {};  // the checkpoint before, which `by` is about; zero: not said
   bool operator==(const Checkpoint&) const = default;
 };
 // Who made the change of `path` that the checkpoint shows. Never empty.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mem_fs.h"
+#include "core/annotate.h"
 #include "core/live.h"
 #include "core/operations.h"
 #include "core/refs.h"
@@ -101,10 +102,11 @@ class RecorderTest : public ::testing::Test {
       if (row->checkpoint == nullptr || row == history.rows.rbegin()) continue;
       for (const auto& changed : row->paths) {
         std::string by;
-        for (const Author& author : AuthorsOf(*row->checkpoint, changed.path)) {
+        for (const Author& author : AuthorsIn(*row, changed.path)) {
           if (!by.empty()) by += "+";
-          by += author.kind == Author::Kind::kOutside
-                    ? "outside"
+          by += author.kind == Author::Kind::kOutside ? "outside"
+                : author.kind == Author::Kind::kUnknown
+                    ? "unknown"
                     : author.session.value_or("?") + "/" +
                           author.tool_use_id.value_or(author.tool_name.value_or("-"));
         }
@@ -415,6 +417,28 @@ TEST_F(RecorderTest, ToolsThatReadAndToolsThatAreSwitchedOffCostNothing) {
   EXPECT_TRUE(IsRecorded(write, world_.settings));
   world_.settings.tools["Bash"] = {.enabled = false};
   EXPECT_FALSE(IsRecorded(write, world_.settings));
+}
+
+// Retention, or a person, let checkpoints go: the next one does not take over what they
+// said.
+TEST_F(RecorderTest, WhatWasLetGoTakesItsAuthorsAlong) {
+  Start("s");
+  Pre("s", "t1", {"one"});
+  Put("one", "1");
+  Post("s", "t1", {"one"});
+  const RecordId gone = last_.id;
+  Put("person", "22");
+  Put("twice", "22");
+  Pre("s", "t2", {"two"});
+  const RecordId gone_too = last_.id;
+  Put("two", "333");
+  Put("twice", "333");
+  Post("s", "t2", {"two"});
+  auto opened = Must(world_.Open());
+  Must(
+      DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, {gone, gone_too}));
+  EXPECT_EQ(Authors(),
+            "one=unknown person=unknown twice=outside+unknown two=s/t2+unknown");
 }
 
 TEST_F(RecorderTest, ADamagedLiveFileIsNone) {
