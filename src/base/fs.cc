@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "base/replace_file.h"
 
 namespace belay {
 
@@ -203,12 +204,18 @@ Result<Temporary> CreateTemporary(Fs& fs, const Fd& dir, const Name& name,
 
 Status ReplaceFile(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes,
                    uint32_t mode) {
+  return ReplaceFile(fs, dir, name, bytes, mode, [](const Fd&) { return Ok(); });
+}
+
+Status ReplaceFile(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes,
+                   uint32_t mode, const std::function<Status(const Fd&)>& prepare) {
   BELAY_TRY(Temporary temporary, CreateTemporary(fs, dir, name, mode));
   // 1. The content is durable before any reader can find it under `name`.
   // 2. The rename is the one step that changes what a reader sees.
   // 3. The directory is durable before we report success.
   auto publish = [&]() -> Status {
     BELAY_OK(WriteFull(fs, temporary.file, 0, bytes));
+    BELAY_OK(prepare(temporary.file));
     if (!BELAY_MUTANT("replace-skip-file-sync")) BELAY_OK(fs.Sync(temporary.file));
     return fs.Rename(dir, temporary.name, dir, name, RenameHow::kReplace);
   };

@@ -1,6 +1,7 @@
 #include "cli/args.h"
 
 #include "base/escape.h"
+#include "base/nearest.h"
 #include "cli/text.h"
 
 namespace belay {
@@ -24,12 +25,16 @@ bool IsKnownFlag(const CommandSpec& command, std::string_view word) {
 Status CheckChoice(std::string_view what, std::string_view choices,
                    std::string_view given) {
   if (!IsChoice(choices)) return Ok();
+  std::vector<std::string_view> known;
   for (std::string_view left = choices; !left.empty();) {
     size_t bar = left.find('|');
     if (left.substr(0, bar) == given) return Ok();
+    known.push_back(left.substr(0, bar));
     left = bar == std::string_view::npos ? std::string_view() : left.substr(bar + 1);
   }
-  return Wrong(StrCat(what, " must be one of ", choices, ", not '", Shown(given), "'"));
+  const std::string_view nearest = NearestWord(given, known);
+  return Wrong(StrCat(what, " must be one of ", choices, ", not '", Shown(given), "'"),
+               nearest.empty() ? "" : StrCat("did you mean ", nearest, "?"));
 }
 
 Status CheckPositional(const CommandSpec& command,

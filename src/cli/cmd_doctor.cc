@@ -2,6 +2,7 @@
 
 #include "base/escape.h"
 #include "base/machine.h"
+#include "cli/agents_view.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/progress.h"
@@ -40,6 +41,7 @@ struct Findings {
   KernelAbilities kernel;
   std::optional<bool> reflink;
   std::optional<uint64_t> watches, instances;
+  std::vector<AgentStatus> agents;
   std::vector<std::string> repaired;
   std::vector<std::string> problems;  // exit 1
   std::vector<std::string> notes;
@@ -98,6 +100,7 @@ class Doctor {
     BELAY_OK(LookAtSettings(root));
     BELAY_OK(LookAtStore());
     LookAtMachine(root);
+    LookAtAgents(root);
     BELAY_OK(LookAtCoverage(root));
     return std::move(f_);
   }
@@ -206,6 +209,31 @@ class Doctor {
       f_.notes.push_back(
           "few inotify watches; raise fs.inotify.max_user_watches to watch large "
           "trees");
+  }
+
+  // Looks at files alone: no agent is run.
+  void LookAtAgents(const AbsPath& root) {
+    auto places = FindInstallPlaces(ctx_, false);
+    if (!places.ok()) {
+      f_.notes.push_back(StrCat("agents: ", places.error().what));
+      return;
+    }
+    if (f_.tree.exists && root != places->home && !root.is_root())
+      places->project = root;
+    bool connected = false;
+    for (AgentKind agent : kAllAgents) {
+      if (agent == AgentKind::kGeneric) continue;
+      f_.agents.push_back(LookAtAgent(ctx_.fs, *places, agent, ctx_.env.exec_path));
+      AgentFindings found = JudgeAgent(f_.agents.back());
+      for (std::string& text : found.problems) f_.problems.push_back(std::move(text));
+      for (std::string& text : found.notes) f_.notes.push_back(std::move(text));
+      connected = connected || IsConnected(f_.agents.back());
+    }
+    if (connected && !f_.root->is_protected && f_.settings &&
+        !f_.settings->auto_protect)
+      f_.notes.push_back(
+          "agents are connected, but their hooks do nothing here: the directory is not "
+          "protected (belay on), and auto is false");
   }
 
   Status LookAtCoverage(const AbsPath& root) {
@@ -338,7 +366,9 @@ void WriteJson(const Findings& f, JsonWriter& json) {
   json.Key("user").String(f.user_file);
   json.Key("project").String(f.project_file);
   json.EndObject();
-  json.Key("agents").BeginArray().EndArray();
+  json.Key("agents").BeginArray();
+  for (const AgentStatus& agent : f.agents) WriteAgentJson(json, {agent});
+  json.EndArray();
   json.Key("store").BeginObject();
   json.Key("path").PathValue(f.store.path.bytes());
   json.Key("exists").Bool(f.store.exists);
@@ -452,6 +482,17 @@ void ShowSettings(Page& page, const Findings& f) {
                 : "everything as it comes: belay config");
 }
 
+void ShowAgents(Page& page, const Findings& f) {
+  page.Title("agents");
+  bool any = false;
+  for (const AgentStatus& agent : f.agents) {
+    if (!agent.program && !IsConnected(agent)) continue;
+    any = true;
+    page.Line(AgentLine(agent));
+  }
+  if (!any) page.Line("none found: belay install --list");
+}
+
 void ShowMachine(Page& page, const Findings& f) {
   page.Title("store");
   page.Line(StrCat(EscapeForDisplay(f.store.path.bytes()), " on ",
@@ -478,8 +519,7 @@ void ShowText(Terminal& term, const Findings& f) {
   Page page(term);
   ShowCoverage(term, page, f);
   ShowSettings(page, f);
-  page.Title("agents");
-  page.Line("none connected (hooks come with a later version)");
+  ShowAgents(page, f);
   ShowMachine(page, f);
   if (!f.repaired.empty()) {
     page.Title("repaired: now a comment, the default counts");

@@ -92,6 +92,9 @@ Environment ReadEnvironment() {
   env.home = Variable("HOME");
   env.tmpdir = Variable("TMPDIR");
   env.exec_path = Variable("PATH");
+  env.claude_config_dir = Variable("CLAUDE_CONFIG_DIR");
+  env.codex_home = Variable("CODEX_HOME");
+  env.copilot_home = Variable("COPILOT_HOME");
   env.git = ReadGitEnvironment();
   env.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";
   env.columns = Columns();
@@ -134,11 +137,27 @@ Result<AbsPath> Environment::StoreDir() const {
 
 Result<AbsPath> Environment::UserSettingsFile() const {
   if (!belay_config.empty()) return Resolve(belay_config);
+  BELAY_TRY(AbsPath base, ConfigHome());
+  return base.Join(RelPath::Literal("belay/config.toml"));
+}
+
+Result<AbsPath> Environment::ProgramFile() const {
+  std::string buffer(PATH_MAX, '\0');
+  const ssize_t length = readlink("/proc/self/exe", buffer.data(), buffer.size());
+  buffer.resize(length <= 0 ? 0 : static_cast<size_t>(length));
+  // The kernel puts " (deleted)" behind the name of one that was replaced.
+  if (buffer.empty() || access(buffer.c_str(), X_OK) != 0)
+    return Error(Errc::kNotFound, "the file of this program cannot be found")
+        .WithHint("it may just have been replaced: try again");
+  return AbsPath::Parse(buffer);
+}
+
+Result<AbsPath> Environment::ConfigHome() const {
+  // As above: a relative path is to be ignored.
   if (xdg_config_home.starts_with('/'))
-    return AbsPath::Resolve(AbsPath::Literal("/"),
-                            StrCat(xdg_config_home, "/belay/config.toml"));
+    return AbsPath::Resolve(AbsPath::Literal("/"), xdg_config_home);
   BELAY_TRY(AbsPath base, HomeDir());
-  return base.Join(RelPath::Literal(".config/belay/config.toml"));
+  return base.Join(Name::Literal(".config"));
 }
 
 }  // namespace belay

@@ -15,17 +15,20 @@
 namespace belay {
 
 struct Environment {
-  std::string belay_home;       // BELAY_HOME
-  std::string belay_config;     // BELAY_CONFIG
-  std::string xdg_data_home;    // XDG_DATA_HOME
-  std::string xdg_config_home;  // XDG_CONFIG_HOME
-  std::string home;             // HOME
-  std::string tmpdir;           // TMPDIR
-  std::string exec_path;        // PATH
-  GitUserConfig git;            // where git keeps the user's settings
-  bool no_color = false;        // NO_COLOR, or a terminal that has none (TERM=dumb)
-  size_t columns = 0;           // COLUMNS; 0: not said
-  std::string pager;            // BELAY_PAGER, else PAGER
+  std::string belay_home;         // BELAY_HOME
+  std::string belay_config;       // BELAY_CONFIG
+  std::string xdg_data_home;      // XDG_DATA_HOME
+  std::string xdg_config_home;    // XDG_CONFIG_HOME
+  std::string home;               // HOME
+  std::string tmpdir;             // TMPDIR
+  std::string exec_path;          // PATH
+  std::string claude_config_dir;  // CLAUDE_CONFIG_DIR
+  std::string codex_home;         // CODEX_HOME
+  std::string copilot_home;       // COPILOT_HOME
+  GitUserConfig git;              // where git keeps the user's settings
+  bool no_color = false;          // NO_COLOR, or a terminal that has none (TERM=dumb)
+  size_t columns = 0;             // COLUMNS; 0: not said
+  std::string pager;              // BELAY_PAGER, else PAGER
   // The current directory; when it was deleted, the path it had. Absent when unknown.
   std::optional<AbsPath> cwd;
   bool cwd_deleted = false;
@@ -35,6 +38,10 @@ struct Environment {
   Result<AbsPath> StoreDir() const;
   // BELAY_CONFIG, else $XDG_CONFIG_HOME/belay/config.toml, else below ~/.config.
   Result<AbsPath> UserSettingsFile() const;
+  // XDG_CONFIG_HOME, else ~/.config.
+  Result<AbsPath> ConfigHome() const;
+  // The file of this very program. kNotFound when it is gone or cannot be told.
+  Result<AbsPath> ProgramFile() const;
   // What a person typed, against the current directory.
   Result<AbsPath> Resolve(std::string_view path) const;
   // HOME when it is absolute, else what the user database says.

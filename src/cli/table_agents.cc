@@ -209,21 +209,31 @@ constexpr CommandSpec kInvestigate[] = {
 // ------------------------------------------------------------------
 
 constexpr PositionalSpec kAgents[] = {
-    {.name = "AGENT", .optional = true, .many = true}};
+    {.name = "claude|codex|opencode|gemini|qwen|copilot|reasonix|cline|crush",
+     .optional = true,
+     .many = true}};
 
 constexpr std::string_view kInstallUsage[] = {
-    "install AGENT... [--project] [--dry-run] [--trust]", "install --list"};
+    "install AGENT... [--project] [--dry-run] [--trust]", "install --list [AGENT...]"};
 constexpr FlagSpec kInstallFlags[] = {
     {.name = "--project", .help = "for this project only"},
-    {.name = "--dry-run", .help = "show what would be written"},
-    {.name = "--trust", .help = "accept what the agent asks to be trusted"},
-    {.name = "--list", .help = "the agents Belay knows, and which are installed"},
+    {.name = "--dry-run", .help = "show what would be written, and write nothing"},
+    {.name = "--trust",
+     .help = "also tell Codex that its hooks may run, which it would ask about"},
+    {.name = "--list", .help = "the agents Belay knows, and which are connected"},
 };
 constexpr Example kInstallExamples[] = {
-    {"belay install claude codex", "checkpoints before and after what they do"}};
+    {"belay install claude codex", "checkpoints before and after what they do"},
+    {"belay install gemini --dry-run", "what would change, as a diff"},
+    {"belay install claude --project", "in this project alone"},
+    {"belay install --list", "which are there, connected, and heard of"}};
 
-constexpr std::string_view kUninstallUsage[] = {"uninstall AGENT..."};
-constexpr PositionalSpec kUninstallArgs[] = {{.name = "AGENT", .many = true}};
+constexpr std::string_view kUninstallUsage[] = {
+    "uninstall AGENT... [--project] [--dry-run]"};
+constexpr FlagSpec kUninstallFlags[] = {
+    {.name = "--project", .help = "what was installed for this project"},
+    {.name = "--dry-run", .help = "show what would be written, and write nothing"},
+};
 constexpr Example kUninstallExamples[] = {
     {"belay uninstall codex", "take Belay's hooks out again"}};
 
@@ -269,16 +279,36 @@ constexpr CommandSpec kAgentCommands[] = {
     {.name = "install",
      .summary = "connect coding agents",
      .usage = kInstallUsage,
-     .about = "Agents: claude codex opencode gemini qwen copilot reasonix cline crush.",
+     .about =
+         "Agents: claude codex opencode gemini qwen copilot reasonix cline crush.\n\n"
+         "Puts hooks into the agent's own settings that run `belay hook`, for all you "
+         "do or, with --project, for one project. Order, comments and everything else "
+         "in the settings stay as they are; settings that make no sense, are read-only "
+         "or not a file of yours are left alone, and that is said. Running it again "
+         "puts older entries right and otherwise changes nothing.\n\n"
+         "Where the agent has commands of one's own (claude, opencode, gemini, qwen) "
+         "/rollback is added: it lists, /rollback N shows what would be done, "
+         "/rollback N yes does it.\n\n"
+         "Codex runs hooks only once they are trusted: enter /hooks in codex, or give "
+         "--trust.\n\n"
+         "Hooks record in protected directories only: belay on, or belay config auto "
+         "true. What is covered per agent: docs/hooks.md.",
      .flags = kInstallFlags,
      .args = kAgents,
-     .examples = kInstallExamples},
+     .examples = kInstallExamples,
+     .run = CmdInstall},
     {.name = "uninstall",
      .summary = "disconnect coding agents",
      .usage = kUninstallUsage,
-     .about = "Removes what `belay install` wrote, and nothing else.",
-     .args = kUninstallArgs,
-     .examples = kUninstallExamples},
+     .about =
+         "Takes out what `belay install` wrote. A file that nobody has changed since "
+         "is "
+         "afterwards what it was before, byte for byte, or gone if it was not there; "
+         "of one that was changed only what is Belay's goes.",
+     .flags = kUninstallFlags,
+     .args = kAgents,
+     .examples = kUninstallExamples,
+     .run = CmdUninstall},
     {.name = "hook",
      .summary = "take one event from an agent",
      .usage = kHookUsage,

@@ -23,7 +23,7 @@ run doctor; expect_rc 0; expect_in_out "protected: $real"; expect_in_out "covere
 expect_in_out "node_modules/"; expect_in_out "default_excludes:1:node_modules/"; expect_in_out "by its own git's rules: nested/"
 expect_in_out "1 of them may hold secrets"; expect_in_out "openat2"; expect_in_out "inotify"; expect_in_out "agents"
 run doctor --json; expect_rc 0; expect_silent_err
-expect_py "d['protected'] and d['root'] == '$real' and d['agents'] == [] and d['problems'] == []"
+expect_py "d['protected'] and d['root'] == '$real' and all(a['hooks'] == 'none' and a['project']['hooks'] == 'none' for a in d['agents']) and len(d['agents']) == 9 and d['problems'] == []"
 expect_py "[(o['path'],o['why'],o['rule'],o['files'],o['bytes']) for o in d['coverage']['left_out']] == [('node_modules','excluded','default_excludes:1:node_modules/',2,50000),('a.o','ignored','.gitignore:1:*.o',1,2),('pipe','special',None,1,0)]"
 expect_py "(d['coverage']['files'], d['coverage']['secrets'], d['coverage']['left_out_files'], d['coverage']['nested']) == (3, 1, 4, ['nested'])"
 expect_py "all(k in d['system'] for k in ('kernel','openat2','statx','reflink','inotify_watches','inotify_instances'))"

@@ -1,0 +1,474 @@
+#include "agent/install.h"
+
+#include <algorithm>
+
+#include "agent/install_hooks_internal.h"
+#include "agent/install_record_internal.h"
+#include "agent/install_target_internal.h"
+#include "agent/install_trust_internal.h"
+#include "base/escape.h"
+#include "base/mutant.h"
+
+namespace belay {
+
+namespace {
+
+using Part = FileChange::Part;
+using What = FileChange::What;
+
+bool IsSettings(const AgentProfile& profile) {
+  return profile.shape == HookShape::kGrouped || profile.shape == HookShape::kFlat;
+}
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// One file that is wholly ours.
+struct WholeFile {
+  AbsPath path;
+  Part part;
+  std::string content;
+  bool runs = false;  // a program
+};
+
+class Planner {
+ public:
+  Planner(Fs& fs, const InstallPlaces& places, AgentKind agent,
+          const InstallRecords& records, AgentPlan& plan)
+      : fs_(fs),
+        places_(places),
+        profile_(ProfileOf(agent)),
+        records_(records),
+        plan_(plan) {}
+
+  Status Install(bool trust) {
+    BELAY_TRY(AgentPlaces at, PlacesOf(fs_, profile_, places_));
+    std::string hooks_text;
+    if (IsSettings(profile_)) {
+      BELAY_TRY(hooks_text, InstallSettings(at.hooks));
+    }
+    size_t scripts = 0;
+    for (const WholeFile& file : WholeFiles(at)) {
+      Status planned = InstallWhole(file);
+      if (planned.ok()) {
+        scripts += file.part == Part::kHooks ? 1 : 0;
+        continue;
+      }
+      if (file.part == Part::kHooks) {
+        plan_.refused.push_back(planned.error());
+      } else {
+        // The hooks do without.
+        plan_.notes.push_back(planned.error().what +
+                              "; it stays, and /rollback is not "
+                              "Belay's");
+      }
+    }
+    if (profile_.shape == HookShape::kPlugin && scripts == 0) plan_.files.clear();
+    if (at.trust) BELAY_OK(InstallTrust(*at.trust, at.hooks, hooks_text, trust));
+    return Ok();
+  }
+
+  Status Uninstall() {
+    BELAY_TRY(AgentPlaces at, PlacesOf(fs_, profile_, places_));
+    // Where it would be installed now, and wherever it was.
+    std::vector<WholeFile> whole = WholeFiles(at);
+    std::vector<AbsPath> settings, trusts;
+    if (IsSettings(profile_)) settings.push_back(at.hooks);
+    if (at.trust) trusts.push_back(*at.trust);
+    auto add = [](std::vector<AbsPath>& list, const AbsPath& path) {
+      if (std::find(list.begin(), list.end(), path) == list.end()) list.push_back(path);
+    };
+    bool elsewhere = false;
+    for (const InstallRecord& record : records_.all()) {
+      if (record.agent != AgentName(profile_.agent)) continue;
+      const AbsPath path = AbsPath::Literal(record.path);
+      if (record.part == Part::kTrust) {
+        add(trusts, path);
+        continue;
+      }
+      if (!IsOfThisLevel(record, path)) {
+        elsewhere = elsewhere || record.part == Part::kHooks;
+        if (record.part == Part::kHooks) NoteOther(record, path);
+        continue;
+      }
+      if (IsSettings(profile_) && record.part == Part::kHooks) {
+        add(settings, path);
+      } else if (std::none_of(whole.begin(), whole.end(), [&](const WholeFile& file) {
+                   return file.path == path;
+                 })) {
+        whole.push_back({.path = path, .part = record.part, .content = {}});
+      }
+    }
+    std::vector<TrustStamp> stamps;
+    for (const AbsPath& path : settings) Refuse(UninstallSettings(path, stamps));
+    for (const WholeFile& file : whole) Refuse(UninstallWhole(file));
+    for (const AbsPath& path : trusts)
+      Refuse(UninstallTrust(path, stamps, /*others=*/elsewhere));
+    return Ok();
+  }
+
+ private:
+  void Refuse(const Status& status) {
+    if (!status.ok()) plan_.refused.push_back(status.error());
+  }
+  bool OfProject() const { return places_.project.has_value(); }
+
+  bool IsOfThisLevel(const InstallRecord& record, const AbsPath& path) const {
+    if (record.project != OfProject()) return false;
+    return !record.project || path.IsWithin(*places_.project);
+  }
+
+  void NoteOther(const InstallRecord& record, const AbsPath& path) {
+    const std::string shown = EscapeForDisplay(path.bytes());
+    std::string note = "still there: " + shown;
+    note += record.project ? " (belay uninstall --project, there)"
+                           : " (belay uninstall without --project)";
+    if (std::find(plan_.notes.begin(), plan_.notes.end(), note) == plan_.notes.end())
+      plan_.notes.push_back(std::move(note));
+  }
+
+  std::vector<WholeFile> WholeFiles(const AgentPlaces& at) const {
+    std::vector<WholeFile> out;
+    if (profile_.shape == HookShape::kScripts)
+      for (const HookEventSpec& event : profile_.events)
+        out.push_back({.path = at.hooks.Join(Name::Literal(event.name)),
+                       .part = Part::kHooks,
+                       .content = ScriptFile(profile_, places_.program, event.name),
+                       .runs = true});
+    if (profile_.shape == HookShape::kPlugin)
+      out.push_back({.path = at.hooks,
+                     .part = Part::kHooks,
+                     .content = PluginFile(places_.program)});
+    if (at.command)
+      out.push_back({.path = *at.command,
+                     .part = Part::kCommand,
+                     .content = CommandFile(profile_, places_.program)});
+    return out;
+  }
+
+  Result<InstallTarget> Look(const AbsPath& path, Part part) {
+    // Codex keeps what it trusts with the user's settings, for projects too.
+    return LookAtTarget(fs_, places_, path, OfProject() && part != Part::kTrust);
+  }
+
+  // Adds a file to the plan, unless it may not be written.
+  Status Add(const InstallTarget& target, Part part, std::optional<std::string> after,
+             std::optional<std::string> base, bool runs = false) {
+    const bool open = OfProject() && part != Part::kTrust;
+    FileChange change{.part = part,
+                      .path = target.path,
+                      .real = target.real,
+                      .before = target.text,
+                      .after = std::move(after),
+                      .mode = open ? 0644u : 0600u,
+                      .dir_mode = open ? 0755u : 0700u,
+                      .base = std::move(base)};
+    if (runs) change.mode |= open ? 0111u : 0100u;
+    const bool lame = runs && target.text && (target.stat.mode & 0100) == 0;
+    if (change.before == change.after && !lame)
+      change.what = What::kNothing;
+    else
+      change.what = !change.after    ? What::kRemove
+                    : !change.before ? What::kCreate
+                                     : What::kChange;
+    if (change.what != What::kNothing) BELAY_OK(CheckWritable(fs_, places_, target));
+    plan_.files.push_back(std::move(change));
+    return Ok();
+  }
+
+  // --- settings ----------------------------------------------------------------------
+
+  Result<std::string> InstallSettings(const AbsPath& path) {
+    BELAY_TRY(InstallTarget target, Look(path, Part::kHooks));
+    auto doc = Jsonc::Parse(target.text.value_or(""), target.shown());
+    if (BELAY_MUTANT("install-over-broken") && !doc.ok())
+      doc = Jsonc::Parse("", target.shown());
+    BELAY_OK(doc.ok() ? Ok() : Status(doc.error()));
+    BELAY_TRY(Jsonc merged, MergeHooks(*doc, profile_, places_.program));
+    BELAY_TRY(auto base, SettingsWithout(target, *doc));
+    NoteSwitchedOff(*doc);
+    const std::string text = merged.text();
+    BELAY_OK(Add(target, Part::kHooks, text, std::move(base)));
+    return text;
+  }
+
+  // The settings as they would be had we never been here.
+  Result<std::optional<std::string>> SettingsWithout(const InstallTarget& target,
+                                                     const Jsonc& doc) {
+    using Text = std::optional<std::string>;
+    if (!target.text) return Text();
+    const InstallRecord* record = records_.Find(target.path);
+    if (record != nullptr && record->Wrote(*target.text) &&
+        !BELAY_MUTANT("install-forgets-base"))
+      return record->base;
+    std::optional<Jsonc> before;
+    if (record != nullptr && record->base) {
+      auto parsed = Jsonc::Parse(*record->base, target.shown());
+      if (parsed.ok()) before = std::move(*parsed);
+    }
+    BELAY_TRY(Jsonc rest,
+              RemoveHooks(doc, profile_, places_.program, before ? &*before : nullptr));
+    if (record != nullptr && !record->base && IsBareSettings(rest, profile_))
+      return Text();
+    return Text(rest.text());
+  }
+
+  void NoteSwitchedOff(const Jsonc& doc) {
+    if (profile_.agent != AgentKind::kClaude || doc.root() == Jsonc::kNone) return;
+    auto off = doc.Member(doc.root(), "disableAllHooks");
+    if (off.ok() && *off != Jsonc::kNone && doc.Text(*off) == "true")
+      plan_.notes.push_back(
+          doc.At(*off, "disableAllHooks is true: no hook runs, ours neither").what);
+  }
+
+  Status UninstallSettings(const AbsPath& path, std::vector<TrustStamp>& stamps) {
+    BELAY_TRY(InstallTarget target, Look(path, Part::kHooks));
+    if (!target.text) return Add(target, Part::kHooks, {}, {});
+    BELAY_TRY(Jsonc doc, Jsonc::Parse(*target.text, target.shown()));
+    if (profile_.agent == AgentKind::kCodex) {
+      BELAY_TRY(auto hooks, FindHooks(doc, profile_, places_.program));
+      for (TrustStamp& stamp : TrustStampsOf(hooks, path))
+        stamps.push_back(std::move(stamp));
+    }
+    BELAY_TRY(auto after, SettingsWithout(target, doc));
+    return Add(target, Part::kHooks, std::move(after), {});
+  }
+
+  // --- files of ours -----------------------------------------------------------------
+
+  Status InstallWhole(const WholeFile& file) {
+    BELAY_TRY(InstallTarget target, Look(file.path, file.part));
+    const InstallRecord* record = records_.Find(file.path);
+    const bool ours = !target.text ||
+                      (record != nullptr && record->Wrote(*target.text)) ||
+                      LooksLikeOurs(profile_, *target.text);
+    if (!ours)
+      return Error(Errc::kRefused, target.shown() + " is there already and not Belay's")
+          .WithHint("move it away, or call from it what it should do");
+    return Add(target, file.part, file.content, {}, file.runs);
+  }
+
+  Status UninstallWhole(const WholeFile& file) {
+    BELAY_TRY(InstallTarget target, Look(file.path, file.part));
+    if (!target.text) return Add(target, file.part, {}, {});
+    const InstallRecord* record = records_.Find(file.path);
+    const bool untouched = *target.text == file.content ||
+                           (record != nullptr && record->Wrote(*target.text));
+    if (untouched) return Add(target, file.part, {}, {});
+    if (!LooksLikeOurs(profile_, *target.text))
+      return Add(target, file.part, target.text, {});  // somebody else's by now
+    return Error(Errc::kRefused, target.shown() + " was changed since it was installed")
+        .WithHint("it stays; remove it, or what calls belay in it, by hand");
+  }
+
+  // --- Codex -------------------------------------------------------------------------
+
+  Status InstallTrust(const AbsPath& path, const AbsPath& hooks_file,
+                      const std::string& hooks_text, bool trust) {
+    BELAY_TRY(Jsonc doc, Jsonc::Parse(hooks_text, "hooks"));
+    BELAY_TRY(auto hooks, FindHooks(doc, profile_, places_.program));
+    const std::vector<TrustStamp> stamps = TrustStampsOf(hooks, hooks_file);
+    auto looked = Look(path, Part::kTrust);
+    if (!trust && !BELAY_MUTANT("install-trusts-unasked")) {
+      auto count =
+          looked.ok() ? CountTrusted(looked->text.value_or(""), looked->shown(), stamps)
+                      : Result<size_t>(looked.error());
+      if (!count.ok() || *count < stamps.size())
+        plan_.notes.push_back(
+            "Codex runs hooks only once they are trusted: start codex and enter "
+            "/hooks, "
+            "or run: belay install codex --trust");
+      return Ok();
+    }
+    BELAY_TRY(InstallTarget target, std::move(looked));
+    const std::string text = target.text.value_or("");
+    BELAY_TRY(std::string after, AddTrust(text, target.shown(), stamps));
+    BELAY_TRY(auto base, TrustWithout(target, stamps, /*others=*/false));
+    return Add(target, Part::kTrust, std::move(after), std::move(base));
+  }
+
+  // `others`: hooks of another level stay, and what they need with them.
+  Result<std::optional<std::string>> TrustWithout(const InstallTarget& target,
+                                                  const std::vector<TrustStamp>& stamps,
+                                                  bool others) {
+    using Text = std::optional<std::string>;
+    if (!target.text) return Text();
+    const InstallRecord* record = records_.Find(target.path);
+    if (record != nullptr && record->Wrote(*target.text) && !others)
+      return record->base;
+    BELAY_TRY(std::string rest, RemoveTrust(*target.text, target.shown(), stamps));
+    if (record != nullptr && !record->base && IsBlank(rest)) return Text();
+    return Text(std::move(rest));
+  }
+
+  Status UninstallTrust(const AbsPath& path, const std::vector<TrustStamp>& stamps,
+                        bool others) {
+    BELAY_TRY(InstallTarget target, Look(path, Part::kTrust));
+    if (!target.text) return Add(target, Part::kTrust, {}, {});
+    auto after = TrustWithout(target, stamps, others);
+    // A file that cannot be read and that we never wrote is none of our business.
+    if (!after.ok() && records_.Find(path) == nullptr) return Ok();
+    BELAY_OK(after.ok() ? Ok() : Status(after.error()));
+    return Add(target, Part::kTrust, std::move(*after), {});
+  }
+
+  Fs& fs_;
+  const InstallPlaces& places_;
+  const AgentProfile& profile_;
+  const InstallRecords& records_;
+  AgentPlan& plan_;
+};
+
+// What is there now must be what the plan was made of.
+Result<InstallTarget> LookAgain(Fs& fs, const InstallPlaces& places,
+                                const FileChange& change) {
+  const bool of_project =
+      places.project.has_value() && change.part != FileChange::Part::kTrust;
+  BELAY_TRY(InstallTarget target, LookAtTarget(fs, places, change.path, of_project));
+  if ((target.text != change.before || target.real != change.real) &&
+      !BELAY_MUTANT("install-overwrites-race"))
+    return Error(Errc::kConflict, target.shown() + " was changed by somebody meanwhile")
+        .WithHint("run the command again");
+  return target;
+}
+
+Status InstallOne(Fs& fs, const InstallPlaces& places, InstallRecords& records,
+                  AgentKind agent, const FileChange& change) {
+  BELAY_TRY(InstallTarget target, LookAgain(fs, places, change));
+  InstallRecord record;
+  if (const InstallRecord* old = records.Find(change.path)) record = *old;
+  if (record.base != change.base) record.written.clear();
+  record.agent = AgentName(agent);
+  record.project = places.project.has_value();
+  record.part = change.part;
+  record.path = change.path.bytes();
+  record.base = change.base;
+  record.written.push_back(Sha256::Of(AsBytes(*change.after)));
+  for (const AbsPath& dir : target.missing_dirs)
+    if (std::find(record.made_dirs.begin(), record.made_dirs.end(), dir.bytes()) ==
+        record.made_dirs.end())
+      record.made_dirs.push_back(dir.bytes());
+  // What it was is durable before anything of it changes.
+  if (BELAY_MUTANT("install-record-late")) {
+    BELAY_OK(WriteTarget(fs, target, *change.after, change.mode, change.dir_mode));
+    return records.Put(record);
+  }
+  BELAY_OK(records.Put(record));
+  return WriteTarget(fs, target, *change.after, change.mode, change.dir_mode);
+}
+
+Status UninstallOne(Fs& fs, const InstallPlaces& places, const FileChange& change) {
+  if (change.what == What::kNothing) return Ok();
+  BELAY_TRY(InstallTarget target, LookAgain(fs, places, change));
+  if (change.after)
+    return WriteTarget(fs, target, *change.after, change.mode, change.dir_mode);
+  // A link to what we made stays a link to nothing; what it was is its owner's matter.
+  return RemoveTarget(fs, target);
+}
+
+// A directory that we made and that is not empty yet is given to another file of ours
+// that is in it, so that it goes with the last.
+Status HandOver(InstallRecords& records, const std::vector<std::string>& dirs) {
+  for (const std::string& dir : dirs) {
+    const std::string prefix = dir + "/";
+    for (const InstallRecord& record : records.all()) {
+      if (!record.path.starts_with(prefix)) continue;
+      InstallRecord heir = record;
+      if (std::find(heir.made_dirs.begin(), heir.made_dirs.end(), dir) ==
+          heir.made_dirs.end())
+        heir.made_dirs.push_back(dir);
+      BELAY_OK(records.Put(heir));
+      break;
+    }
+  }
+  return Ok();
+}
+
+AgentPlan MakePlan(Fs& fs, const InstallPlaces& places, AgentKind agent,
+                   const std::function<Status(Planner&)>& make) {
+  AgentPlan plan{.agent = agent};
+  auto records = InstallRecords::Load(fs, places.store);
+  if (!records.ok()) {
+    plan.refused.push_back(records.error());
+    return plan;
+  }
+  Planner planner(fs, places, agent, *records, plan);
+  Status made = make(planner);
+  if (!made.ok()) {
+    plan.files.clear();
+    plan.refused.push_back(made.error());
+  }
+  return plan;
+}
+
+}  // namespace
+
+bool AgentPlan::changes() const {
+  return std::any_of(files.begin(), files.end(),
+                     [](const FileChange& c) { return c.what != What::kNothing; });
+}
+
+AgentPlan PlanInstall(Fs& fs, const InstallPlaces& places, AgentKind agent,
+                      bool trust) {
+  return MakePlan(fs, places, agent,
+                  [&](Planner& planner) { return planner.Install(trust); });
+}
+
+AgentPlan PlanUninstall(Fs& fs, const InstallPlaces& places, AgentKind agent) {
+  return MakePlan(fs, places, agent,
+                  [](Planner& planner) { return planner.Uninstall(); });
+}
+
+Status ApplyInstall(Fs& fs, Clock& clock, const InstallPlaces& places,
+                    AgentPlan& plan) {
+  BELAY_TRY(InstallRecords records, InstallRecords::Load(fs, places.store));
+  BELAY_OK(records.Lock(clock));
+  std::vector<FileChange> done;
+  for (FileChange& change : plan.files) {
+    if (change.what != What::kNothing) {
+      Status written = InstallOne(fs, places, records, plan.agent, change);
+      if (!written.ok()) {
+        plan.refused.push_back(written.error());
+        continue;
+      }
+    }
+    done.push_back(std::move(change));
+  }
+  plan.files = std::move(done);
+  return Ok();
+}
+
+Status ApplyUninstall(Fs& fs, Clock& clock, const InstallPlaces& places,
+                      AgentPlan& plan) {
+  BELAY_TRY(InstallRecords records, InstallRecords::Load(fs, places.store));
+  const bool remembered = !records.all().empty();
+  if (remembered) BELAY_OK(records.Lock(clock));
+  std::vector<FileChange> done;
+  std::vector<std::string> dirs;
+  for (FileChange& change : plan.files) {
+    Status removed = UninstallOne(fs, places, change);
+    if (!removed.ok()) {
+      plan.refused.push_back(removed.error());
+      continue;
+    }
+    const InstallRecord* record = records.Find(change.path);
+    // Where stamps of another level are left, the file is not as it was before us.
+    const bool kept = change.part == Part::kTrust && record != nullptr &&
+                      change.after != record->base && change.after &&
+                      record->Wrote(change.before.value_or(""));
+    if (record != nullptr && kept) {
+      InstallRecord rest = *record;
+      rest.written.push_back(Sha256::Of(AsBytes(*change.after)));
+      BELAY_OK(records.Put(rest));
+    } else if (record != nullptr) {
+      dirs.insert(dirs.end(), record->made_dirs.begin(), record->made_dirs.end());
+      BELAY_OK(records.Drop(change.path.bytes()));
+    }
+    done.push_back(std::move(change));
+  }
+  plan.files = std::move(done);
+  return HandOver(records, RemoveEmptyDirs(fs, std::move(dirs)));
+}
+
+}  // namespace belay

@@ -1,0 +1,260 @@
+#include "agent/install_profiles_internal.h"
+#include "base/escape.h"
+
+namespace belay {
+
+namespace {
+
+// A minute in each agent's unit. What is waited for is `deadline_ms`, two seconds as it
+// comes; the rest is for a machine that is busy.
+constexpr int64_t kSeconds = 60, kMillis = 60'000;
+
+constexpr HookEventSpec kClaudeEvents[] = {
+    {"SessionStart", false, kSeconds},      {"UserPromptSubmit", false, kSeconds},
+    {"PreToolUse", true, kSeconds},         {"PostToolUse", true, kSeconds},
+    {"PostToolUseFailure", true, kSeconds}, {"Stop", false, kSeconds},
+    {"SubagentStop", false, kSeconds},      {"PreCompact", false, kSeconds},
+    {"SessionEnd", false, kSeconds}};
+// Codex cuts what two of them may take to three seconds, and warns when asked for more.
+constexpr HookEventSpec kCodexEvents[] = {
+    {"SessionStart", false, kSeconds}, {"UserPromptSubmit", false, kSeconds},
+    {"PreToolUse", true, kSeconds},    {"PostToolUse", true, kSeconds},
+    {"Stop", false, kSeconds},         {"SubagentStop", false, kSeconds},
+    {"PreCompact", false, kSeconds},   {"Interrupt", false, 3},
+    {"SessionEnd", false, 3}};
+// Not PreCompress: it comes before every request to the model.
+constexpr HookEventSpec kGeminiEvents[] = {
+    {"SessionStart", false, kMillis}, {"BeforeAgent", false, kMillis},
+    {"BeforeTool", true, kMillis},    {"AfterTool", true, kMillis},
+    {"AfterAgent", false, kMillis},   {"SessionEnd", false, kMillis}};
+constexpr HookEventSpec kReasonixEvents[] = {
+    {"SessionStart", false, kMillis}, {"UserPromptSubmit", false, kMillis},
+    {"PreToolUse", true, kMillis},    {"PostToolUse", true, kMillis},
+    {"Stop", false, kMillis},         {"SubagentStop", false, kMillis},
+    {"PreCompact", false, kMillis},   {"SessionEnd", false, kMillis}};
+constexpr HookEventSpec kCopilotEvents[] = {
+    {"sessionStart", false, kSeconds},      {"userPromptSubmitted", false, kSeconds},
+    {"preToolUse", true, kSeconds},         {"postToolUse", true, kSeconds},
+    {"postToolUseFailure", true, kSeconds}, {"agentStop", false, kSeconds},
+    {"subagentStop", false, kSeconds},      {"preCompact", false, kSeconds},
+    {"sessionEnd", false, kSeconds}};
+// Versions differ in what else there is, and take a name they do not know for a
+// mistake.
+constexpr HookEventSpec kCrushEvents[] = {{"PreToolUse", true, kSeconds}};
+constexpr HookEventSpec kClineEvents[] = {
+    {"TaskStart"},  {"TaskResume"},     {"TaskCancel"},  {"TaskComplete"},
+    {"TaskError"},  {"PreToolUse"},     {"PostToolUse"}, {"UserPromptSubmit"},
+    {"PreCompact"}, {"SessionShutdown"}};
+
+constexpr AgentProfile kProfiles[] = {
+    {.agent = AgentKind::kClaude,
+     .program = "claude",
+     .title = "Claude Code",
+     .shape = HookShape::kGrouped,
+     .events = kClaudeEvents,
+     .matcher = "*",
+     .typed = true,
+     .has_commands = true},
+    {.agent = AgentKind::kCodex,
+     .program = "codex",
+     .title = "Codex",
+     .shape = HookShape::kGrouped,
+     .events = kCodexEvents,
+     .typed = true},
+    {.agent = AgentKind::kOpencode,
+     .program = "opencode",
+     .title = "opencode",
+     .shape = HookShape::kPlugin,
+     .events = {},
+     .has_commands = true},
+    {.agent = AgentKind::kGemini,
+     .program = "gemini",
+     .title = "Gemini CLI",
+     .shape = HookShape::kGrouped,
+     .events = kGeminiEvents,
+     .label_key = "name",
+     .matcher = "*",
+     .typed = true,
+     .has_commands = true},
+    {.agent = AgentKind::kQwen,
+     .program = "qwen",
+     .title = "Qwen Code",
+     .shape = HookShape::kGrouped,
+     .events = kClaudeEvents,
+     .label_key = "name",
+     .matcher = "*",
+     .typed = true,
+     .has_commands = true},
+    {.agent = AgentKind::kCopilot,
+     .program = "copilot",
+     .title = "Copilot CLI",
+     .shape = HookShape::kFlat,
+     .events = kCopilotEvents,
+     .command_key = "bash",
+     .timeout_key = "timeoutSec",
+     .typed = true,
+     .event_argument = true,
+     .file_version = 1},
+    {.agent = AgentKind::kReasonix,
+     .program = "reasonix",
+     .title = "Reasonix",
+     .shape = HookShape::kFlat,
+     .events = kReasonixEvents,
+     .label_key = "description"},
+    {.agent = AgentKind::kCline,
+     .program = "cline",
+     .title = "Cline",
+     .shape = HookShape::kScripts,
+     .events = kClineEvents,
+     .event_argument = true},
+    {.agent = AgentKind::kCrush,
+     .program = "crush",
+     .title = "Crush",
+     .shape = HookShape::kFlat,
+     .events = kCrushEvents,
+     .label_key = "name"},
+};
+
+// `text` as any POSIX shell reads it back as one word.
+std::string Quoted(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(text);
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// The words of a command in which the shell would do nothing but take quotes away;
+// empty for any other.
+std::vector<std::string> PlainWords(std::string_view command) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == ' ' || c == '\t') {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c == '\'' || c == '"') {
+      const size_t end = command.find(c, i + 1);
+      if (end == std::string_view::npos) return {};
+      const std::string_view body = command.substr(i + 1, end - i - 1);
+      if (c == '"' && body.find_first_of("$`\\") != std::string_view::npos) return {};
+      words.back() += body;
+      i = end;
+    } else if (c == '\\') {
+      if (++i == command.size() || command[i] == '\n') return {};
+      words.back() += command[i];
+    } else if (std::string_view("$`;|&<>()*?[]#~{}!\n\r").find(c) !=
+               std::string_view::npos) {
+      return {};
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+bool Exists(Fs& fs, const AbsPath& dir, std::string_view name) {
+  auto opened = fs.OpenDir(dir);
+  return opened.ok() && fs.StatAt(*opened, Name::Literal(name)).ok();
+}
+
+AbsPath Below(const AbsPath& dir, std::string_view path) {
+  return dir.Join(RelPath::Literal(path));
+}
+
+}  // namespace
+
+const AgentProfile& ProfileOf(AgentKind agent) {
+  for (const AgentProfile& profile : kProfiles)
+    if (profile.agent == agent) return profile;
+  BELAY_CHECK(agent != AgentKind::kGeneric);
+  return kProfiles[0];
+}
+
+std::string HookCommand(const AgentProfile& profile, const AbsPath& program,
+                        std::string_view event) {
+  std::string out = Quoted(program.bytes()) + " hook ";
+  out += AgentName(profile.agent);
+  if (profile.event_argument) out.append(" ").append(event);
+  return out;
+}
+
+std::optional<std::string> ProgramOfHook(std::string_view command, AgentKind agent,
+                                         const AbsPath& program) {
+  const std::vector<std::string> words = PlainWords(command);
+  if (words.size() < 2 || words.size() > 4 || words[1] != "hook") return std::nullopt;
+  if (BaseName(words[0]) != "belay" && words[0] != program.bytes()) return std::nullopt;
+  if (words.size() > 2 && words[2] != AgentName(agent)) return std::nullopt;
+  return words[0];
+}
+
+Result<AgentPlaces> PlacesOf(Fs& fs, const AgentProfile& profile,
+                             const InstallPlaces& places) {
+  const bool project = places.project.has_value();
+  const AbsPath& base = project ? *places.project : places.home;
+  auto at = [&](const AbsPath& dir, std::string_view hooks) {
+    return AgentPlaces{.hooks = Below(dir, hooks)};
+  };
+  AgentPlaces out = at(base, "x");
+  switch (profile.agent) {
+    case AgentKind::kClaude: {
+      const AbsPath dir =
+          project ? Below(base, ".claude")
+                  : places.claude_config_dir.value_or(Below(base, ".claude"));
+      // Of a project the file that is not shared: a path of this machine is nobody
+      // else's.
+      out = at(dir, project ? "settings.local.json" : "settings.json");
+      out.command = Below(dir, "commands/rollback.md");
+      return out;
+    }
+    case AgentKind::kCodex: {
+      const AbsPath home = places.codex_home.value_or(Below(places.home, ".codex"));
+      out = at(project ? Below(base, ".codex") : home, "hooks.json");
+      out.trust = Below(home, "config.toml");
+      return out;
+    }
+    case AgentKind::kOpencode: {
+      const AbsPath dir =
+          project ? Below(base, ".opencode") : Below(places.config_home, "opencode");
+      out = at(dir, "plugins/belay.js");
+      out.command = Below(dir, "commands/rollback.md");
+      return out;
+    }
+    case AgentKind::kGemini:
+      out = at(Below(base, ".gemini"), "settings.json");
+      out.command = Below(base, ".gemini/commands/rollback.toml");
+      return out;
+    case AgentKind::kQwen:
+      out = at(Below(base, ".qwen"), "settings.json");
+      out.command = Below(base, ".qwen/commands/rollback.md");
+      return out;
+    case AgentKind::kCopilot:
+      return at(project ? Below(base, ".github")
+                        : places.copilot_home.value_or(Below(base, ".copilot")),
+                "hooks/belay.json");
+    case AgentKind::kReasonix:
+      return at(Below(base, ".reasonix"), "settings.json");
+    case AgentKind::kCline:
+      return at(base, project ? ".clinerules/hooks" : ".cline/hooks");
+    case AgentKind::kCrush:
+      if (!project) return at(places.config_home, "crush/crush.json");
+      return at(base, !Exists(fs, base, ".crush.json") && Exists(fs, base, "crush.json")
+                          ? "crush.json"
+                          : ".crush.json");
+    case AgentKind::kGeneric:
+      break;
+  }
+  return Error(Errc::kInvalid, "not an agent that can be set up");
+}
+
+}  // namespace belay
