@@ -81,6 +81,22 @@ TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
   ExpectWhole();
 }
 
+TEST_F(PurgeSessionTest, CheckpointsThatKeepAPartOfALongFileAreNamed) {
+  const std::string common = Noise(41, 900'000);
+  Capture("base", "", "");
+  Put("large", Noise(42, 600'000) + common);
+  Capture("of-the-session", "s1", "p");
+  Remove("large");
+  Put("other", common + Noise(44, 700'000));
+  Capture("later", "", "");
+  auto opened = Must(world.Open());
+  PurgeRequest request;
+  request.session = "s1";
+  const PurgePlan plan = Must(PlanPurge(*opened.store, request));
+  ASSERT_EQ(plan.kept_by.size(), 1u);
+  EXPECT_EQ(plan.kept_by[0].title, "later");
+}
+
 TEST_F(PurgeSessionTest, SafetyCheckpointsThatKeepSomethingOfItAreNamed) {
   Put("code", "before");
   Put("same", "in all of them");
