@@ -175,6 +175,7 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("modified").Uint(c.modified);
   json.Key("deleted").Uint(c.deleted);
   json.EndObject();
+  json.Key("changed_directories").Uint(c.changed_dirs);
   json.Key("stored_bytes").Uint(c.stored_bytes);
   json.Key("took_ms").Double(static_cast<double>(c.took_us) / 1000.0);
   json.Key("git");
@@ -198,6 +199,7 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.EndArray();
   json.Key("pinned").Bool(entry.pinned);
   json.Key("partial").Bool(c.partial);
+  json.Key("lost").Uint(entry.lost);
   json.Key("health");
   if (entry.health)
     json.String(*entry.health == Health::kPass ? "pass" : "fail");
@@ -250,8 +252,19 @@ const std::string& CheckpointTitle(const Checkpoint& checkpoint) {
   return checkpoint.name ? *checkpoint.name : checkpoint.description;
 }
 
+std::string ChangedText(uint64_t changed, uint64_t directories) {
+  directories = std::min(directories, changed);
+  const uint64_t files = changed - directories;
+  std::string text;
+  if (files > 0 || directories == 0) text = CountText(files, "file");
+  if (directories > 0)
+    text += StrCat(files > 0 ? " and " : "", std::to_string(directories),
+                   directories == 1 ? " directory" : " directories");
+  return text + " changed";
+}
+
 std::string ChangedText(const Checkpoint& c) {
-  return StrCat("(", CountText(c.added + c.modified + c.deleted, "file"), " changed)");
+  return ChangedText(c.added + c.modified + c.deleted, c.changed_dirs);
 }
 
 std::string CheckpointLine(const CatalogEntry& entry, size_t width) {

@@ -65,8 +65,9 @@ std::string LocalMinute(int64_t ms);
 Result<std::optional<uint64_t>> LimitOf(const Args& args);
 // What a list calls it: its name, else its description.
 const std::string& CheckpointTitle(const Checkpoint& checkpoint);
-// "(3 files changed)".
+// "3 files changed", "6 files and 1 directory changed".
 std::string ChangedText(const Checkpoint& checkpoint);
+std::string ChangedText(uint64_t changed, uint64_t directories);
 // "abc1234  2026-03-09 21:15  before Write src/app.ts": one line for a person, local
 // time, at most `width` columns.
 std::string CheckpointLine(const CatalogEntry& entry, size_t width = 80);

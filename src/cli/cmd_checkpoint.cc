@@ -88,14 +88,12 @@ void Report(CommandContext& ctx, const Root& root, const Captured& made) {
     ctx.term.Out(StrCat(c.id.text(), "\n"));
     return;
   }
-  const uint64_t changed = c.added + c.modified + c.deleted;
   ctx.term.Out(StrCat(Fit(StrCat("kept ", c.id.text().substr(0, 7), "  ",
                                  EscapeText(CheckpointTitle(c))),
                           kColumns),
                       "\n"));
   ctx.term.Say(StrCat("  ", CountText(c.files, "file"), ", ", SizeText(c.bytes), "; ",
-                      CountText(changed, "file"), " changed; ",
-                      Milliseconds(c.took_us)));
+                      ChangedText(c), "; ", Milliseconds(c.took_us)));
   std::vector<SkippedPath> left_out, changing, unread;
   for (const SkippedPath& path : made.skipped)
     (path.why == Skip::kChanging       ? changing

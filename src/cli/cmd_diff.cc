@@ -133,8 +133,11 @@ class Diff {
 
   void Patch() {
     std::unique_ptr<PatchWriter> writer;
-    if (ctx_.args.has("--word"))
-      writer = std::make_unique<WordWriter>(term_);
+    const bool porcelain = ctx_.args.has("--word-porcelain");
+    const bool words = porcelain || ctx_.args.has("--word");
+    if (words)
+      writer = std::make_unique<WordWriter>(
+          term_, porcelain ? WordWriter::Form::kPorcelain : WordWriter::Form::kPlain);
     else if (ctx_.args.has("--side-by-side"))
       writer = std::make_unique<ColumnWriter>(term_);
     else
@@ -144,7 +147,7 @@ class Diff {
       writer->Write(path, file);
       if (term_.out_failed()) return;
     }
-    is_patch_ = !ctx_.args.has("--word") && !ctx_.args.has("--side-by-side");
+    is_patch_ = !words && !ctx_.args.has("--side-by-side");
   }
 
   void Json() {
@@ -223,7 +226,8 @@ class Diff {
 
 ExitCode CmdDiff(CommandContext& ctx) {
   std::string_view given;
-  for (std::string_view flag : {"--stat", "--name-only", "--side-by-side", "--word"}) {
+  for (std::string_view flag :
+       {"--stat", "--name-only", "--side-by-side", "--word", "--word-porcelain"}) {
     if (!ctx.args.has(flag)) continue;
     if (!given.empty())
       return ctx.term.FailUsage(StrCat(given, " and ", flag, " exclude each other"));

@@ -23,7 +23,11 @@ Result<std::unique_ptr<BundleSource>> OpenFile(CommandContext& ctx,
                                                std::string_view given) {
   BELAY_TRY(AbsPath path, ctx.env.Resolve(given));
   // A link to a bundle is as good as the bundle.
-  BELAY_TRY(AbsPath real, ctx.fs.RealPath(path));
+  auto found = ctx.fs.RealPath(path);
+  if (!found.ok() && found.error().code == Errc::kNotFound)
+    return Error(Errc::kNotFound, "there is no such file");
+  if (!found.ok()) return std::move(found).error();
+  const AbsPath& real = *found;
   if (real.is_root()) return Error(Errc::kInvalid, "it is a directory");
   BELAY_TRY(
       Name name,

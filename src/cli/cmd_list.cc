@@ -12,6 +12,7 @@
 #include "core/annotate.h"
 #include "core/operations.h"
 #include "core/roots.h"
+#include "core/sessions.h"
 
 namespace belay {
 
@@ -25,6 +26,7 @@ struct Row {
   uint64_t number = 0;
   uint64_t folded = 1;   // checkpoints of the turn
   uint64_t changed = 0;  // by all of them
+  uint64_t changed_dirs = 0;
   std::optional<RecordId> taken_back = {};
 };
 
@@ -50,6 +52,7 @@ std::vector<Row> Fold(std::vector<Row> rows) {
       if (!is_new) {
         ++out[at->second].folded;
         out[at->second].changed += row.changed;
+        out[at->second].changed_dirs += row.changed_dirs;
         continue;
       }
     }
@@ -83,6 +86,7 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
     row.row = &c;
     row.number = i + 1;
     row.changed = c.changed;
+    row.changed_dirs = c.changed_dirs;
     if (!out.operations.empty()) row.taken_back = out.history.TakenBackBy(c.seq);
   }
   if (!args.has("--tools")) rows = Fold(std::move(rows));
@@ -180,9 +184,10 @@ std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
   if (entry.pinned) marks += " pinned";
   if (entry.health) marks += *entry.health == Health::kPass ? " good" : " bad";
   if (c.partial) marks += " partial";
+  if (entry.lost > 0) marks += " incomplete";
   if (row.taken_back) marks += " taken back";
   std::string end = StrCat(
-      "  (", CountText(row.changed, "file"), " changed",
+      "  (", ChangedText(row.changed, row.changed_dirs),
       row.folded > 1 ? StrCat(", ", std::to_string(row.folded), " checkpoints") : "",
       ")", marks);
   std::string title = CheckpointTitle(c);
@@ -288,6 +293,10 @@ ExitCode CmdList(CommandContext& ctx) {
       ctx.term.Say("No checkpoint can be read. To put right what can be: belay repair");
       return ExitCode::kDamaged;
     }
+    if (auto session = ctx.args.value("--session"))
+      if (Status known = CheckSession(*root->catalog, root->root.id, *session);
+          !known.ok())
+        return ctx.term.Fail(known.error());
   }
   if (ctx.term.json()) {
     Status written = WriteJson(ctx, *root, *listing);

@@ -73,7 +73,9 @@ ExitCode CmdNote(CommandContext& ctx) {
   if (annotation.empty())
     return ctx.term.FailUsage("needs TEXT, or --name, --no-name or --meta",
                               "an empty TEXT ('') takes the note away");
-  return Run(ctx, annotation, "noted");
+  const bool only_takes =
+      annotation.note == "" && !annotation.name && annotation.meta.empty();
+  return Run(ctx, annotation, only_takes ? "note taken away" : "noted");
 }
 
 ExitCode CmdPin(CommandContext& ctx) {

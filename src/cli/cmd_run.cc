@@ -180,9 +180,7 @@ ExitCode CmdRun(CommandContext& ctx) {
     ctx.term.OutJson(json);
   } else if (first.ok() && second.ok() && !ctx.term.quiet()) {
     const Checkpoint& c = second->checkpoint;
-    const uint64_t changed = c.added + c.modified + c.deleted;
-    std::string line = StrCat(CountText(changed, "file"),
-                              " changed; take it back with: belay rollback ",
+    std::string line = StrCat(ChangedText(c), "; take it back with: belay rollback ",
                               first->checkpoint.id.text().substr(0, 7));
     if (first->checkpoint.partial)
       line += " (partial: the checkpoint before was not complete in time)";

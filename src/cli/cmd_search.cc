@@ -8,6 +8,7 @@
 #include "cli/text.h"
 #include "commits/anchors.h"
 #include "core/annotate.h"
+#include "core/sessions.h"
 #include "store/search_fold.h"
 
 namespace belay {
@@ -40,14 +41,31 @@ std::vector<std::string> PlainWords(std::string_view text) {
   return out;
 }
 
-// How many of the words begin one in `text`.
+// Without a plain word in it: all but blanks and quotes.
+std::vector<std::string> Symbols(std::string_view text) {
+  std::vector<std::string> out(1);
+  for (char c : text) {
+    if (c > ' ' && c != '"' && c != 0x7f)
+      out.back() += c;
+    else if (!out.back().empty())
+      out.emplace_back();
+  }
+  if (out.back().empty()) out.pop_back();
+  return out;
+}
+
+// How many of the words begin one in `text`; what is no plain word may be anywhere.
 size_t Hits(const std::vector<std::string>& words, std::string_view text) {
   const std::string folded = FoldForSearch(text);
+  auto is_plain = [](char c) {
+    return IsWordByte(c) && static_cast<unsigned char>(c) < 0x80;
+  };
   return static_cast<size_t>(
       std::count_if(words.begin(), words.end(), [&](const std::string& word) {
+        const bool anywhere = !std::all_of(word.begin(), word.end(), is_plain);
         for (size_t at = folded.find(word); at != std::string::npos;
              at = folded.find(word, at + 1))
-          if (at == 0 || !IsWordByte(folded[at - 1])) return true;
+          if (anywhere || at == 0 || !IsWordByte(folded[at - 1])) return true;
         return false;
       }));
 }
@@ -122,7 +140,12 @@ ExitCode CmdSearch(CommandContext& ctx) {
       numbers[entry.checkpoint.seq] = static_cast<uint64_t>(at - outline->begin()) + 1;
     }
   }
-  const std::vector<std::string> words = PlainWords(query);
+  if (session && found->empty())
+    if (Status known = CheckSession(*root->catalog, root->root.id, *session);
+        !known.ok())
+      return ctx.term.Fail(known.error());
+  std::vector<std::string> words = PlainWords(query);
+  if (words.empty()) words = Symbols(query);
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();
@@ -155,7 +178,7 @@ ExitCode CmdSearch(CommandContext& ctx) {
   }
   if (found->empty()) {
     if (words.empty())
-      ctx.term.Say("Nothing to look for: give words with letters or digits.");
+      ctx.term.Say("Nothing to look for: give words.");
     else
       ctx.term.Say(StrCat("No checkpoint mentions that. (Of each, the first ",
                           std::to_string(kMaxPathsKept),
@@ -171,6 +194,7 @@ ExitCode CmdSearch(CommandContext& ctx) {
     number.insert(0, digits + 1 - number.size(), ' ');
     std::string marks;
     if (entry.pinned) marks += "  pinned";
+    if (entry.lost > 0) marks += "  incomplete";
     if (history.TakenBackBy(c.seq)) marks += "  taken back";
     ctx.term.Out(StrCat(number, " ",
                         CheckpointLine(entry, kColumns - digits - 2 - marks.size()),

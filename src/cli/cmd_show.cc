@@ -47,6 +47,7 @@ struct Details {
   std::optional<std::string> before;  // id of the checkpoint it is compared with
   std::vector<ChangedPath> changed;
   std::vector<std::string> purged;  // paths it had, by path
+  std::vector<std::string> lost;    // the same, whose content was given up
   std::vector<std::string> trouble;
 };
 
@@ -64,6 +65,25 @@ std::string GitText(const GitRepoRecord& repo) {
   if (repo.above) text += ", its top is above this directory";
   if (!repo.trouble.empty()) text += StrCat(" (not kept: ", repo.trouble, ")");
   return text;
+}
+
+// What a later checkpoint stored again is not lost any more.
+Status FindLost(Store& store, Details& d) {
+  Status walked =
+      WalkTree(d.view.state.tree, "", TreesOf(store),
+               [&](const std::string& path, const TreeEntry& entry) -> Status {
+                 if (entry.kind != EntryKind::kFile) return Ok();
+                 BELAY_TRY(auto blob, store.Find({ObjectType::kBlob, entry.id}));
+                 if (blob) return Ok();
+                 BELAY_TRY(auto chunks, store.Find({ObjectType::kChunks, entry.id}));
+                 if (!chunks && !std::ranges::binary_search(d.purged, path))
+                   d.lost.push_back(path);
+                 return Ok();
+               });
+  if (!walked.ok())
+    d.trouble.push_back(StrCat("its directories: ", walked.error().what));
+  std::sort(d.lost.begin(), d.lost.end());
+  return Ok();
 }
 
 Result<Details> Collect(OpenedRoot& root, FoundRef found) {
@@ -88,6 +108,7 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
                      return Ok();
                    });
   std::sort(d.purged.begin(), d.purged.end());
+  if (d.found.entry.lost > 0) BELAY_OK(FindLost(store, d));
   BELAY_TRY(auto before, root.catalog->ListCheckpoints(
                              {.root = c.root, .before_seq = c.seq, .limit = 1}));
   ObjectId from;
@@ -189,6 +210,7 @@ void WriteMore(const Details& d, JsonWriter& json) {
   }
   json.EndArray();
   WriteList(json, "purged", d.purged);
+  WriteList(json, "lost_paths", d.lost);
   json.Key("rules");
   if (!d.view.rules) {
     json.Null();
@@ -284,6 +306,9 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
   if (entry.pinned) marks += "pinned ";
   if (entry.health) marks += *entry.health == Health::kPass ? "good " : "bad ";
   if (c.partial) marks += "partial: it does not hold everything ";
+  if (entry.lost > 0)
+    marks += d.lost.empty() ? "incomplete: a part was lost by damage "
+                            : "incomplete: what was lost by damage is listed below ";
   if (!marks.empty()) page.Field("marks", marks);
   for (const GitRepoRecord& repo : d.git.repositories)
     page.Field(repo.path.empty() ? "git" : "nested git", GitText(repo));
@@ -331,6 +356,10 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
   for (const std::string& path : d.purged)
     lines.push_back(FitPath(EscapeForDisplay(path), kColumns - 2));
   page.List("purged, and no longer held:", lines);
+  lines.clear();
+  for (const std::string& path : d.lost)
+    lines.push_back(FitPath(EscapeForDisplay(path), kColumns - 2));
+  page.List("lost by damage, and given up by belay repair --accept-loss:", lines);
   lines.clear();
   for (const SkippedPath& skipped : d.skipped)
     if (!IsHeld(skipped.why))

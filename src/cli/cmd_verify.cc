@@ -110,7 +110,8 @@ void Show(const VerifyReport& report, bool read_data, Terminal& term) {
   if (report.unknown_records > 0)
     term.Out(StrCat("up to ", CountText(report.unknown_records, "record"),
                     " of the log cannot be read, and nobody remembers them: perhaps "
-                    "checkpoints\n"));
+                    "checkpoints (the catalogue knows those that a list, a search or "
+                    "upkeep saw before)\n"));
   for (const std::string& n : report.notes) term.Say(StrCat("note: ", n));
   std::string counted =
       StrCat(CountText(report.packs, "pack"), ", ", CountText(report.objects, "object"),

@@ -97,14 +97,33 @@ void WordWriter::Hunks(std::string_view a, std::string_view b,
       if (edit != nullptr)
         return Changed(a.substr(edit->a.offset, edit->a.length),
                        b.substr(edit->b.offset, edit->b.length));
+      if (form_ == Form::kPorcelain) return Pieces(' ', same);
       for (std::string_view line : LinesOf(same))
         Line(PatchLine::kSame, WithoutEnd(line));
     });
   }
 }
 
+void WordWriter::Pieces(char op, std::string_view text) {
+  std::string out;
+  for (std::string_view line : LinesOf(text)) {
+    const std::string_view raw = line.substr(0, line.size() - line.ends_with('\n'));
+    if (!raw.empty()) {
+      out += op;
+      out += term_.out_is_terminal() ? Safe(raw) : std::string(raw);
+      out += '\n';
+    }
+    if (line.ends_with('\n')) out += "~\n";
+  }
+  term_.Out(out);
+}
+
 void WordWriter::Changed(std::string_view a, std::string_view b) {
   if (term_.out_failed()) return;
+  if (form_ == Form::kPorcelain) {
+    for (const WordPiece& piece : DiffWords(a, b)) Pieces(piece.op, piece.text);
+    return;
+  }
   const bool painted = term_.Paint(Style::kRed, "x") != "x";
   std::string out;
   for (const WordPiece& piece : DiffWords(a, b)) {

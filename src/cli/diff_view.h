@@ -17,15 +17,21 @@ namespace belay {
 PatchSink PatchTo(Terminal& term);
 
 // "[-old-]{+new+}" instead of whole lines; by colour alone where there are colours.
+// What a text itself may look like: kPorcelain, as git's --word-diff=porcelain, has a
+// piece a line behind ' ', '-' or '+', and '~' where a line ended.
 class WordWriter final : public PatchWriter {
  public:
-  explicit WordWriter(Terminal& term) : PatchWriter(PatchTo(term)), term_(term) {}
+  enum class Form { kPlain, kPorcelain };
+  WordWriter(Terminal& term, Form form)
+      : PatchWriter(PatchTo(term)), term_(term), form_(form) {}
 
  private:
   void Hunks(std::string_view a, std::string_view b,
              std::span<const LineEdit> edits) override;
   void Changed(std::string_view a, std::string_view b);
+  void Pieces(char op, std::string_view text);
   Terminal& term_;
+  const Form form_;
 };
 
 // Old and new in two columns. `|` changed, `<` only old, `>` only new.

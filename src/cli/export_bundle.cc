@@ -110,7 +110,8 @@ Result<std::vector<CatalogEntry>> Chosen(CommandContext& ctx, OpenedRoot& root) 
                      {.root = root.root.id, .session = std::string(*session)}));
   if (out.empty())
     return Error(Errc::kNotFound,
-                 StrCat("no checkpoint of session '", EscapeText(*session), "' here"));
+                 StrCat("no checkpoint of session '", EscapeText(*session), "' here"))
+        .WithHint("see them with: belay sessions");
   return out;
 }
 

@@ -158,13 +158,17 @@ constexpr Example kCatExamples[] = {{"belay cat latest src/app.ts > app.ts.befor
                                      "get one file out of a checkpoint"}};
 
 constexpr std::string_view kDiffUsage[] = {
-    "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] [--text] "
-    "[--no-renames] [--null] [-- PATH...]"};
+    "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] "
+    "[--word-porcelain] [--text] [--no-renames] [--null] [-- PATH...]"};
 constexpr FlagSpec kDiffFlags[] = {
     {.name = "--stat", .help = "only how much changed in each file"},
     {.name = "--name-only", .help = "only the paths"},
     {.name = "--side-by-side", .help = "old and new next to each other"},
-    {.name = "--word", .help = "mark changed words"},
+    {.name = "--word", .help = "mark changed words: [-old-]{+new+}, or by colour"},
+    {.name = "--word-porcelain",
+     .help = "the same for programs, and for texts that hold such marks themselves: a "
+             "piece a line behind ' ', - or +, and ~ for the end of a line, as git's "
+             "--word-diff=porcelain"},
     {.name = "--text", .letter = 'a', .help = "show binary files as text too"},
     {.name = "--no-renames", .help = "show a renamed file as deleted and new"},
     {.name = "--null", .letter = 'z', .help = "end paths with NUL (with --name-only)"},
@@ -224,9 +228,11 @@ constexpr CommandSpec kLook[] = {
          "Shows where a checkpoint came from, the rules it was made by, what changed "
          "since the one before it, and what was left out. Long lists are cut; -v shows "
          "all of them. REF is a number of `belay list`, a name, an id, latest, or a "
-         "time: @{5 minutes ago}, @{2026-03-09 21:15}, @{2026-03-09 21:15:30}, "
-         "@{2026-03-09}. A time means the newest checkpoint made until the end of what "
-         "it names, that minute, second or day included.",
+         "time: @{5 minutes ago}, @{2 months ago}, @{yesterday 9:00}, @{last friday}, "
+         "@{noon}, @{2026-03-09 21:15}, @{9 Mar 2026} and the other words that git "
+         "takes "
+         "for dates. A time means the newest checkpoint made until the end of what it "
+         "names, that minute, second or day included.",
      .flags = kShowFlags,
      .args = kRef,
      .examples = kShowExamples,
@@ -285,8 +291,9 @@ constexpr CommandSpec kLook[] = {
          "first 100 of each checkpoint). All words must be there; the last one, and "
          "one "
          "with a * behind it, may be the beginning of a word; words in double quotes "
-         "follow each other. The best come first: a name counts more than a note, and "
-         "that more than the rest.",
+         "follow each other. The best come first: names, then notes, then the rest. "
+         "Symbols, and parts of words in scripts that put no blanks between them, are "
+         "looked for in the newest 10,000 checkpoints when no whole word is found.",
      .flags = kSearchFlags,
      .args = kWords,
      .examples = kSearchExamples,

@@ -234,7 +234,10 @@ Result<std::vector<Deed>> ListDeeds(Catalog& catalog, const RootId& root) {
   for (const LogRecord& record : annotations) {
     auto target = AnnotationTarget(record);
     // Only a purge says what something is described as, and is in the log itself.
-    if (!target || record.fields.has(kAnnotationDescription)) continue;
+    // And a repair, what is lost.
+    if (!target || record.fields.has(kAnnotationDescription) ||
+        record.fields.has(kAnnotationLost))
+      continue;
     Deed deed{.id = record.id,
               .seq = record.seq,
               .made_ms = record.made_ms,

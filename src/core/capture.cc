@@ -463,7 +463,8 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
         counts.deleted -= std::min(left_out, counts.deleted);
         if (before->rules != state.rules && !before->rules.is_zero())
           of_root = ChangeOfRoot(store, before->rules, summary);
-        counts.modified += of_root.empty() ? 0 : 1;
+        counts.directories = std::min(counts.directories, counts.total());
+        if (!of_root.empty()) counts.Add(Change::kModified, true);
       } else
         captured.warnings.push_back("the checkpoint before cannot be read: " +
                                     changed.error().what);
@@ -515,6 +516,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   c.added = counts.added;
   c.modified = counts.modified;
   c.deleted = counts.deleted;
+  c.changed_dirs = counts.directories;
   c.stored_bytes = writer->bytes_so_far();
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   captured.same_state = last && last->state == state_id;

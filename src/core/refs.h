@@ -40,12 +40,4 @@ inline bool IsNow(std::string_view ref) { return ref == "now"; }
 // The session that something was recorded of last.
 Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root);
 
-// Milliseconds, in local time unless a Z says otherwise; kInvalid when it is none of
-//   5 minutes ago, an hour ago (seconds to weeks)
-//   2026-03-09 21:15:30.123, 2026-03-09T21:15:30Z, and less of it down to the day
-//   21:15 (the last time it was), today 9:00, yesterday [9:00], now
-// A moment is the end of what was named: 21:15 is all of that minute, so the time that
-// a list shows finds what it is shown for.
-Result<int64_t> ParseTime(std::string_view text, int64_t now_ms);
-
 }  // namespace belay

@@ -76,6 +76,15 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
   return out;
 }
 
+Status CheckSession(Catalog& catalog, const RootId& root, std::string_view session) {
+  BELAY_TRY(auto all, ListSessions(catalog, root));
+  for (const SessionSummary& one : all)
+    if (one.id == session) return Ok();
+  return Error(Errc::kNotFound, "there is no session " + EscapeText(session) + " here")
+      .WithHint(
+          "see them with: belay sessions; of all directories: belay sessions --all");
+}
+
 Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
                                             const std::string& session) {
   SessionDeletion plan;

@@ -35,6 +35,9 @@ struct SessionSummary {
 Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
                                                  const std::optional<RootId>& root);
 
+// kNotFound, with a hint, when nothing was ever recorded of the session in that root.
+Status CheckSession(Catalog& catalog, const RootId& root, std::string_view session);
+
 struct SessionDeletion {
   struct OfRoot {
     RootEntry root;

@@ -118,10 +118,12 @@ struct ScanSummary {
 enum class Change : uint8_t { kAdded, kModified, kDeleted };
 struct ChangeCounts {
   uint64_t added = 0, modified = 0, deleted = 0;
-  void Add(Change change) {
+  uint64_t directories = 0;  // of all of these: empty ones, and changed attributes
+  void Add(Change change, bool directory) {
     ++(change == Change::kAdded      ? added
        : change == Change::kModified ? modified
                                      : deleted);
+    directories += directory ? 1 : 0;
   }
   uint64_t total() const { return added + modified + deleted; }
   bool operator==(const ChangeCounts&) const = default;

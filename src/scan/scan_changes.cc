@@ -13,9 +13,9 @@ class TreeCounter {
               ChangeCounts& counts)
       : read_(read), disk_(std::move(disk)), visit_(visit), counts_(counts) {}
 
-  void Count(std::string_view path, Change change) {
+  void Count(std::string_view path, Change change, bool directory) {
     if (visit_) visit_(path, change);
-    counts_.Add(change);
+    counts_.Add(change, directory);
   }
   // A directory counts by what is in it, an empty one by itself. `gone`: it is known
   // not to be there; else it may only be covered no longer.
@@ -38,11 +38,11 @@ class TreeCounter {
         if (!at.gone && !was_dir) continue;
       }
       if (!was_dir) {
-        Count(at.path, Change::kDeleted);
+        Count(at.path, Change::kDeleted, false);
         continue;
       }
       BELAY_TRY(Tree tree, read_(at.id));
-      if (tree.entries.empty() && at.gone) Count(at.path, Change::kDeleted);
+      if (tree.entries.empty() && at.gone) Count(at.path, Change::kDeleted, true);
       for (const TreeEntry& e : tree.entries)
         stack.push_back({Joined(at.path, e.name), e.kind, e.id, at.gone});
     }
@@ -155,14 +155,14 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
       if (e.kind != CacheKind::kDirectory) {
         const std::string_view aux = view.AuxOf(e);
         if (!before)
-          counter.Count(Joined(path, name), Change::kAdded);
+          counter.Count(Joined(path, name), Change::kAdded, false);
         else if (!SameAttributes(e, aux, *before) ||
                  (e.kind == CacheKind::kFile && e.id != before->id))
-          counter.Count(Joined(path, name), Change::kModified);
+          counter.Count(Joined(path, name), Change::kModified, false);
         continue;
       }
       if (before && !SameAttributes(e, view.AuxOf(e), *before))
-        counter.Count(Joined(path, name), Change::kModified);
+        counter.Count(Joined(path, name), Change::kModified, true);
       if (before && before->id == e.id) continue;
       while (child < node->children.size() && node->children[child]->entry < i) ++child;
       BELAY_CHECK(child < node->children.size() && node->children[child]->entry == i);
@@ -171,7 +171,7 @@ Result<ChangeCounts> Scan::ChangesSince(const ObjectId& base, const TreeReader& 
     }
     for (; old.now() != nullptr; old.Next())
       BELAY_OK(counter.Deleted(Joined(path, old.now()->name), *old.now(), false));
-    if (!any && !base_id && node != root_) counter.Count(path, Change::kAdded);
+    if (!any && !base_id && node != root_) counter.Count(path, Change::kAdded, true);
   }
   return counts;
 }

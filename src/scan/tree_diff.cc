@@ -29,7 +29,7 @@ class Differ {
       BELAY_TRY(Tree now, Read(pair.to));
       // An empty directory counts by itself when all of it came or went.
       if (!pair.path.empty() && old.entries.empty() && now.entries.empty())
-        Count(pair.path, pair.from.is_zero() ? Change::kAdded : Change::kDeleted);
+        Count(pair.path, pair.from.is_zero() ? Change::kAdded : Change::kDeleted, true);
       Merge(pair.path, old, now);
     }
     return counts_;
@@ -46,13 +46,13 @@ class Differ {
     return read_(id);
   }
 
-  void Count(const std::string& path, Change change) {
+  void Count(const std::string& path, Change change, bool directory) {
     if (visit_) visit_(path, change);
-    counts_.Add(change);
+    counts_.Add(change, directory);
   }
 
   void Whole(const std::string& path, const TreeEntry& entry, Change change) {
-    if (entry.kind != EntryKind::kDirectory) return Count(path, change);
+    if (entry.kind != EntryKind::kDirectory) return Count(path, change, false);
     const bool added = change == Change::kAdded;
     waiting_.push_back(
         {path, added ? ObjectId() : entry.id, added ? entry.id : ObjectId()});
@@ -87,7 +87,7 @@ class Differ {
       return;
     }
     const bool directory = a.kind == EntryKind::kDirectory;
-    if (!directory || !SameAttributes(a, b)) Count(path, Change::kModified);
+    if (!directory || !SameAttributes(a, b)) Count(path, Change::kModified, directory);
     if (directory && a.id != b.id) waiting_.push_back({std::move(path), a.id, b.id});
   }
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/mutant.h"
-#include "store/catalog_internal.h"
+#include "store/catalog_impl_internal.h"
 #include "store/repair.h"
 
 namespace belay {
@@ -35,64 +35,6 @@ const Name& ChangesName() {
   return name;
 }
 
-// The store's log. What stands before a position is the trailer of a batch, which holds
-// a hash over all of it.
-class StoreLog final : public LogSource {
- public:
-  explicit StoreLog(Store& store) : store_(store) {}
-
-  Result<HeldLock> Hold() override { return store_.HoldForReading(); }
-
-  Result<LogPosition> Read(
-      const std::optional<LogPosition>& after,
-      const std::function<Status(const LogRecord&)>& visit) override {
-    return store_.ReadLogHeld(after, visit);
-  }
-
-  Result<std::optional<Hash256>> Mark(const LogPosition& position) override {
-    std::optional<Hash256> none;
-    if (position.pack.is_zero()) return std::optional(Hash256());
-    Manifest manifest = store_.manifest();
-    const Manifest::Pack* pack = manifest.Find(position.pack);
-    // Bytes beyond the end of a sealed pack do not exist.
-    if (!pack || (pack->sealed && position.offset > *pack->sealed)) return none;
-    auto file = store_.fs().Open(store_.packs_dir(), PackFile::FileName(pack->id),
-                                 OpenMode::Read());
-    // A pack that is damaged or no pack any more has no mark; the log says the rest.
-    auto is_damage = [](const Error& e) {
-      return e.code == Errc::kNotFound || e.code == Errc::kInvalid || e.sys == EACCES ||
-             e.sys == EISDIR || e.sys == ENXIO || e.sys == ESPIPE || IsUnreadable(e);
-    };
-    if (!file.ok()) {
-      if (is_damage(file.error())) return none;
-      return std::move(file).error();
-    }
-    std::array<std::byte, kBatchTrailerSize> before;
-    if (position.offset < before.size()) return none;
-    auto got = ReadFull(store_.fs(), *file, position.offset - before.size(), before);
-    if (!got.ok() && !is_damage(got.error())) return std::move(got).error();
-    if (!got.ok() || *got != before.size()) return none;
-    return std::optional(Sha256::Of(before));
-  }
-
- private:
-  Store& store_;
-};
-
-// The file is at fault, not the question: ask without it.
-bool IsTrouble(Errc code) {
-  switch (code) {
-    case Errc::kNoSpace:
-    case Errc::kRefused:
-    case Errc::kUnsupported:
-    case Errc::kConflict:
-    case Errc::kIo:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Damaged, of another version, or not there.
 bool IsWorthless(Errc code) {
   return code == Errc::kCorrupt || code == Errc::kNotFound;
@@ -105,72 +47,6 @@ Status Remove(Fs& fs, const Fd& dir, const Name& name) {
 }
 
 }  // namespace
-
-struct Catalog::Impl {
-  Impl(const CatalogPlace& p, std::unique_ptr<LogSource> l, const CatalogOptions& o)
-      : place(p), log(std::move(l)), options(o) {}
-
-  // While it lives SQLite may write.
-  class Writing {
-   public:
-    explicit Writing(Impl& impl) : impl_(impl) {
-      if (impl_.vfs) impl_.vfs->AllowWrites(true);
-    }
-    ~Writing() {
-      if (impl_.vfs) impl_.vfs->AllowWrites(false);
-    }
-
-   private:
-    Impl& impl_;
-  };
-
-  // All below are called with the log held and the `catalog` lock; the first three with
-  // either mode, the rest with it exclusive.
-  Status Prepare();
-  Result<uint64_t> Changes();
-  Result<bool> Connect();  // false: there is nothing to connect to, build it
-  Status AboutToWrite();
-  Status Update();
-  Status BuildNew();
-  Status WriteNew();
-  Status MoveIntoPlace();
-  void MoveLongWal();
-  void GiveUp();
-  std::vector<RememberedRecord> OldRecords(CatalogDb& old, uint64_t generation,
-                                           std::optional<Error>& unread);
-
-  // The file opened so that nothing can be changed; kNotFound when there is none.
-  struct Frozen {
-    std::optional<HeldLock> lock;  // absent on a read-only disk
-    std::unique_ptr<Fd> dir;       // its address stays
-    std::unique_ptr<SqliteFs> vfs;
-    std::unique_ptr<CatalogDb> db;
-  };
-  Result<Frozen> Freeze();
-
-  // Runs `ask` on a database that holds everything published so far.
-  template <class Answer>
-  Result<Answer> Read(const std::function<Result<Answer>(CatalogDb&)>& ask);
-  template <class Answer>
-  Result<Answer> ReadFile(const std::function<Result<Answer>(CatalogDb&)>& ask);
-  template <class Answer>
-  Result<Answer> ReadMemory(const std::function<Result<Answer>(CatalogDb&)>& ask);
-
-  CatalogPlace place;
-  std::unique_ptr<LogSource> log;
-  CatalogOptions options;
-
-  Fd dir;
-  Fd changes;
-  std::unique_ptr<SqliteFs> vfs;
-  std::unique_ptr<CatalogDb> db;  // good while `changes` says `seen`
-  uint64_t seen = 0;
-  bool asked = false;                 // ReadFile() got as far as the question
-  std::unique_ptr<CatalogDb> memory;  // instead of db, when there is trouble
-  std::optional<Error> trouble;
-  // A repair has asked the old file for what it knows, as often as is worth it.
-  bool old_was_asked = false;
-};
 
 Status Catalog::Impl::Prepare() {
   if (vfs) return Ok();
@@ -364,93 +240,16 @@ Status Catalog::Impl::MoveIntoPlace() {
   return place.fs.Sync(dir);
 }
 
-template <class Answer>
-Result<Answer> Catalog::Impl::ReadFile(
-    const std::function<Result<Answer>(CatalogDb&)>& ask) {
-  asked = false;
-  {
-    BELAY_TRY(HeldLock lock,
-              place.locks.Acquire(StoreLock::kCatalog, LockMode::kShared));
-    BELAY_TRY(bool there, Connect());
-    if (there) {
-      auto freshness = db->Compare(*log);
-      if (freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent) {
-        auto answer = ask(*db);
-        if (answer.ok() || answer.error().code != Errc::kCorrupt) {
-          asked = true;
-          return answer;
-        }
-        db.reset();  // asked again below, alone
-      } else if (!freshness.ok()) {
-        db.reset();
-        if (freshness.error().code != Errc::kCorrupt)
-          return std::move(freshness).error();
-      }
-    }
-  }
-  BELAY_TRY(HeldLock lock,
-            place.locks.Acquire(StoreLock::kCatalog, LockMode::kExclusive));
-  BELAY_OK(Update());
-  auto answer = ask(*db);
-  // Only the question came upon the damage: the pages that say how far the file goes
-  // are whole. Once; what a new file says is the answer.
-  if (!answer.ok() && answer.error().code == Errc::kCorrupt &&
-      !BELAY_MUTANT("catalogue-stays-damaged")) {
-    BELAY_OK(BuildNew());
-    answer = ask(*db);
-  }
-  asked = true;
-  return answer;
-}
-
-template <class Answer>
-Result<Answer> Catalog::Impl::ReadMemory(
-    const std::function<Result<Answer>(CatalogDb&)>& ask) {
-  if (memory) {
-    auto freshness = memory->Compare(*log);
-    bool behind = freshness.ok() && *freshness == CatalogDb::Freshness::kBehind;
-    bool current = freshness.ok() && *freshness == CatalogDb::Freshness::kCurrent;
-    if (behind) current = memory->CatchUp(*log).ok();
-    if (!current) memory.reset();
-  }
-  if (!memory) {
-    BELAY_TRY(auto fresh, CatalogDb::InMemory());
-    BELAY_OK(fresh->CatchUp(*log));
-    memory = std::move(fresh);
-  }
-  return ask(*memory);
-}
-
-template <class Answer>
-Result<Answer> Catalog::Impl::Read(
-    const std::function<Result<Answer>(CatalogDb&)>& ask) {
-  BELAY_TRY(HeldLock held, log->Hold());
-  auto answer = ReadFile(ask);
-  trouble.reset();
-  const bool in_the_way = !answer.ok() && !asked && answer.error().code != Errc::kBusy;
-  if (answer.ok() || !(in_the_way || IsTrouble(answer.error().code))) {
-    memory.reset();
-    return answer;
-  }
-  db.reset();
-  trouble = answer.error();
-  return ReadMemory(ask);
-}
-
 // --- Catalog
 // -------------------------------------------------------------------------------
 
 Catalog::Catalog(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Catalog::~Catalog() = default;
 
-std::unique_ptr<LogSource> MakeStoreLog(Store& store) {
-  return std::make_unique<StoreLog>(store);
-}
-
 Result<std::unique_ptr<Catalog>> Catalog::Open(Store& store,
                                                const CatalogOptions& options) {
   return Open({store.fs(), store.clock(), store.random(), store.locks(), store.dir()},
-              std::make_unique<StoreLog>(store), options);
+              MakeStoreLog(store), options);
 }
 
 Result<std::unique_ptr<Catalog>> Catalog::Open(const CatalogPlace& place,
@@ -587,111 +386,6 @@ std::vector<RememberedRecord> Catalog::Remembered(uint64_t generation) {
     if (!unread) break;
   }
   return records;
-}
-
-Result<std::vector<CatalogEntry>> Catalog::ListCheckpoints(
-    const CheckpointFilter& filter) {
-  return impl_->Read<std::vector<CatalogEntry>>(
-      [&](CatalogDb& db) { return db.ListCheckpoints(filter); });
-}
-
-Result<std::optional<CatalogEntry>> Catalog::LastCheckpoint(const RootId& root) {
-  CheckpointFilter filter;
-  filter.root = root;
-  filter.limit = 1;
-  BELAY_TRY(auto found, ListCheckpoints(filter));
-  if (found.empty()) return std::optional<CatalogEntry>();
-  return std::optional(std::move(found[0]));
-}
-
-Result<std::vector<CheckpointRow>> Catalog::Outline(const RootId& root) {
-  return impl_->Read<std::vector<CheckpointRow>>(
-      [&](CatalogDb& db) { return db.Outline(root); });
-}
-
-Result<std::vector<CatalogEntry>> Catalog::Load(const std::vector<uint64_t>& seqs) {
-  return impl_->Read<std::vector<CatalogEntry>>(
-      [&](CatalogDb& db) { return db.LoadEntries(seqs); });
-}
-
-Result<uint64_t> Catalog::Count(const std::optional<RootId>& root) {
-  return impl_->Read<uint64_t>([&](CatalogDb& db) { return db.Count(root); });
-}
-
-Result<uint64_t> Catalog::NumberOf(const RootId& root, uint64_t seq) {
-  return impl_->Read<uint64_t>([&](CatalogDb& db) { return db.NumberOf(root, seq); });
-}
-
-Result<NamedCheckpoint> Catalog::FindByName(const std::optional<RootId>& root,
-                                            std::string_view name) {
-  return impl_->Read<NamedCheckpoint>(
-      [&](CatalogDb& db) { return db.FindByName(root, name); });
-}
-
-Result<CatalogEntry> Catalog::FindById(const std::optional<RootId>& root,
-                                       std::string_view id_or_prefix) {
-  return impl_->Read<CatalogEntry>(
-      [&](CatalogDb& db) { return db.FindById(root, id_or_prefix); });
-}
-
-Result<NamedCheckpoint> Catalog::Find(const std::optional<RootId>& root,
-                                      std::string_view ref) {
-  return impl_->Read<NamedCheckpoint>([&](CatalogDb& db) -> Result<NamedCheckpoint> {
-    auto named = db.FindByName(root, ref);
-    if (named.ok() || named.error().code != Errc::kNotFound) return named;
-    BELAY_TRY(CatalogEntry entry, db.FindById(root, ref));
-    return NamedCheckpoint{std::move(entry), 0};
-  });
-}
-
-Result<std::vector<CatalogEntry>> Catalog::Search(
-    const std::optional<RootId>& root, std::string_view words, size_t limit,
-    const std::optional<std::string>& session) {
-  return impl_->Read<std::vector<CatalogEntry>>(
-      [&](CatalogDb& db) { return db.Search(root, words, limit, session); });
-}
-
-Result<std::vector<RootEntry>> Catalog::Roots() {
-  return impl_->Read<std::vector<RootEntry>>([](CatalogDb& db) { return db.Roots(); });
-}
-
-Result<bool> Catalog::LogIsWhole() {
-  auto ask = [](CatalogDb& db) { return db.LogIsWhole(); };
-  BELAY_TRY(bool whole, impl_->Read<bool>(ask));
-  if (whole || BELAY_MUTANT("doubt-for-ever")) return whole;
-  // What could not be read then may be back: a pack that was away, a mode put right.
-  {
-    BELAY_TRY(HeldLock held, impl_->log->Hold());
-    BELAY_TRY(LogPosition end,
-              impl_->log->Read(std::nullopt, [](const LogRecord&) { return Ok(); }));
-    if (!end.whole) return false;
-  }
-  if (!Rebuild().ok()) return false;
-  return impl_->Read<bool>(ask);
-}
-
-Result<std::optional<RootEntry>> Catalog::InnermostRoot(const AbsPath& path) {
-  BELAY_TRY(auto roots, Roots());
-  std::optional<RootEntry> best;
-  for (RootEntry& entry : roots) {
-    auto at = AbsPath::Parse(entry.root.path);
-    if (!at.ok() || !path.IsWithin(*at)) continue;
-    // Roots that hold one path are prefixes of it: the longest is the deepest.
-    if (!best || entry.root.path.size() > best->root.path.size() ||
-        (entry.root.path == best->root.path && entry.seq > best->seq))
-      best = std::move(entry);
-  }
-  return best;
-}
-
-Result<std::vector<LogRecord>> Catalog::ListRecords(const RecordFilter& filter) {
-  return impl_->Read<std::vector<LogRecord>>(
-      [&](CatalogDb& db) { return db.ListRecords(filter); });
-}
-
-Result<std::vector<LogRecord>> Catalog::Annotations(const RecordId& target) {
-  return impl_->Read<std::vector<LogRecord>>(
-      [&](CatalogDb& db) { return db.Annotations(target); });
 }
 
 }  // namespace belay

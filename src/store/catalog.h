@@ -82,6 +82,8 @@ struct CatalogEntry {
   Checkpoint checkpoint;
   bool pinned = false;
   std::optional<Health> health;
+  // Paths whose content was damaged and given up (belay repair --accept-loss).
+  uint64_t lost = 0;
   bool operator==(const CatalogEntry&) const = default;
 };
 // What an annotation with these fields makes of it.
@@ -96,7 +98,8 @@ struct CheckpointRow {
   bool pinned = false;
   std::optional<std::string> session;
   std::optional<uint64_t> turn;
-  uint64_t changed = 0;  // files added, modified and deleted
+  uint64_t changed = 0;       // what was added, modified and deleted
+  uint64_t changed_dirs = 0;  // of that: directories
   uint64_t took_us = 0;
   int64_t made_ms = 0;
 };
@@ -216,7 +219,10 @@ class Catalog {
 
   // Checkpoints in whose name, note, description, prompt and changed paths all the
   // words occur; the best first, of equal ones the newest. First come those that have
-  // them in name and note alone, then the rest, of which the newest 2000 are ranked.
+  // them in the name, then in name and note alone, then the rest, of which the newest
+  // 2000 are ranked. When nothing is found and there is more than plain words in it
+  // (symbols, letters beyond ASCII), what contains each piece anywhere, of the newest
+  // 10,000: full text has no words for symbols.
   // Words "in quotes" follow each other; the last one, unless quoted, and one with a *
   // behind it may be unfinished. Anything may stand in `words`, none of it is syntax
   // otherwise; kInvalid above 4096 bytes or 64 words.

@@ -12,7 +12,7 @@ namespace {
 
 // Raised whenever the schema, or what is put into it, changes: files with another one
 // are built anew.
-constexpr int64_t kSchemaVersion = 3;
+constexpr int64_t kSchemaVersion = 4;
 
 // records: every record that was not dropped; the payload is its encoding, and the rest
 // of the row repeats parts of it for SQLite to look for. checkpoints, annotations,
@@ -33,7 +33,8 @@ CREATE TABLE checkpoints(
   seq INTEGER PRIMARY KEY, root BLOB NOT NULL, kind INTEGER NOT NULL,
   made_ms INTEGER NOT NULL, state BLOB NOT NULL, session BLOB, turn INTEGER,
   tool_use_id BLOB, name BLOB, id BLOB NOT NULL, pinned INTEGER NOT NULL,
-  changed INTEGER NOT NULL, took_us INTEGER NOT NULL);
+  changed INTEGER NOT NULL, took_us INTEGER NOT NULL,
+  changed_dirs INTEGER NOT NULL);
 CREATE INDEX checkpoints_root ON checkpoints(root, seq);
 CREATE INDEX checkpoints_session ON checkpoints(session, seq)
   WHERE session IS NOT NULL;
@@ -51,23 +52,6 @@ CREATE VIRTUAL TABLE search USING fts5(name, note, description, prompt,
 // Rows of `meta`.
 // kMetaDoubt is there when a part of the log that was read to get here was damaged.
 constexpr int64_t kMetaPlace = 1, kMetaSchemaHash = 2, kMetaDoubt = 3;
-
-// SQLite's integers are signed.
-constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
-
-int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
-uint64_t Unsigned(int64_t value) { return static_cast<uint64_t>(value); }
-
-std::string TextForSearch(const std::optional<std::string>& text) {
-  return text ? ForSearch(*text) : std::string();
-}
-
-// One path a line.
-std::string PathsForSearch(const std::vector<std::string>& paths) {
-  std::string out;
-  for (const std::string& path : paths) out += ForSearch(path) + '\n';
-  return out;
-}
 
 Bytes EncodePlace(const CatalogDb::Place& place) {
   Bytes out;
@@ -106,133 +90,9 @@ void Harden(sqlite3* db) {
 
 }  // namespace
 
-std::string ForSearch(std::string_view rest) {
-  std::string out;
-  while (!rest.empty()) {
-    char32_t code_point = 0;
-    size_t length = DecodeUtf8(rest, code_point);
-    if (length == 0 || code_point == 0) {
-      out += ' ';
-      length = 1;
-    } else {
-      out += rest.substr(0, length);
-    }
-    rest.remove_prefix(length);
-  }
-  return out;
-}
-
 Error CatalogDamaged(std::string_view why) {
   return Error(Errc::kCorrupt, "catalogue: " + std::string(why))
       .WithHint("run: belay repair");
-}
-
-// --- Statement
-// ---------------------------------------------------------------------------
-
-Statement::Statement(Statement&& other) noexcept
-    : db_(other.db_), stmt_(std::exchange(other.stmt_, nullptr)), next_(other.next_) {}
-
-Statement& Statement::operator=(Statement&& other) noexcept {
-  std::swap(db_, other.db_);
-  std::swap(stmt_, other.stmt_);
-  std::swap(next_, other.next_);
-  return *this;
-}
-
-Statement::~Statement() { sqlite3_finalize(stmt_); }
-
-Statement& Statement::Start() {
-  sqlite3_reset(stmt_);
-  sqlite3_clear_bindings(stmt_);
-  next_ = 1;
-  return *this;
-}
-
-// Binding fails only without memory, or by our mistake; the statement then lacks a
-// value that every column requires, or finds nothing.
-Statement& Statement::Bind(int64_t value) {
-  BELAY_CHECK(sqlite3_bind_int64(stmt_, next_++, value) == SQLITE_OK);
-  return *this;
-}
-
-Statement& Statement::Bind(ByteSpan blob) {
-  // A null pointer would bind NULL, not an empty blob.
-  int rc = blob.empty() ? sqlite3_bind_zeroblob(stmt_, next_++, 0)
-                        : sqlite3_bind_blob64(stmt_, next_++, blob.data(), blob.size(),
-                                              SQLITE_TRANSIENT);
-  if (rc == SQLITE_NOMEM) throw std::bad_alloc();
-  BELAY_CHECK(rc == SQLITE_OK);
-  return *this;
-}
-
-Statement& Statement::BindText(std::string_view text) {
-  const char* data = text.empty() ? "" : text.data();
-  int rc = sqlite3_bind_text64(stmt_, next_++, data, text.size(), SQLITE_TRANSIENT,
-                               SQLITE_UTF8);
-  if (rc == SQLITE_NOMEM) throw std::bad_alloc();
-  BELAY_CHECK(rc == SQLITE_OK);
-  return *this;
-}
-
-Statement& Statement::BindNull() {
-  ++next_;
-  return *this;
-}
-
-Result<bool> Statement::Step() {
-  int rc = sqlite3_step(stmt_);
-  if (rc == SQLITE_ROW) return true;
-  if (rc == SQLITE_DONE) {
-    sqlite3_reset(stmt_);
-    return false;
-  }
-  Error error = db_->LastError("query");
-  sqlite3_reset(stmt_);
-  return error;
-}
-
-Status Statement::Run() {
-  for (;;) {
-    BELAY_TRY(bool row, Step());
-    if (!row) return Ok();
-  }
-}
-
-int64_t Statement::Int(int column) const { return sqlite3_column_int64(stmt_, column); }
-
-bool Statement::IsNull(int column) const {
-  return sqlite3_column_type(stmt_, column) == SQLITE_NULL;
-}
-
-ByteSpan Statement::Blob(int column) const {
-  const void* data = sqlite3_column_blob(stmt_, column);
-  return {
-      static_cast<const std::byte*>(data),
-      data == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column))};
-}
-
-std::string_view Statement::Text(int column) const {
-  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(stmt_, column));
-  if (data == nullptr) return {};
-  return {data, static_cast<size_t>(sqlite3_column_bytes(stmt_, column))};
-}
-
-int Statement::columns() const { return sqlite3_column_count(stmt_); }
-
-std::string Statement::Show(int column) const {
-  switch (sqlite3_column_type(stmt_, column)) {
-    case SQLITE_NULL:
-      return "null";
-    case SQLITE_INTEGER:
-      return std::to_string(Int(column));
-    case SQLITE_TEXT:
-      return "'" + std::string(Text(column)) + "'";
-    case SQLITE_BLOB:
-      return ToHex(Blob(column));
-    default:
-      return "a float";  // nothing of ours
-  }
 }
 
 // --- the connection
@@ -576,138 +436,6 @@ Status CatalogDb::CatchUp(LogSource& log) {
   Status done = work();
   if (!done.ok()) (void)Execute("ROLLBACK");  // closing would do the same
   return done;
-}
-
-// --- what a record changes
-// -----------------------------------------------------------------
-
-Result<bool> CatalogDb::IsDropped(const LogRecord& record) {
-  BELAY_TRY(Statement * get, Prepare("SELECT seq FROM drops WHERE id=?"));
-  get->Bind(record.id.span());
-  BELAY_TRY(bool row, get->Step());
-  bool dropped = row && Unsigned(get->Int(0)) > record.seq;
-  get->Start();
-  return dropped;
-}
-
-Status CatalogDb::Apply(const LogRecord& record) {
-  roots_.reset();
-  if (record.seq == 0 || record.seq > kMaxSeq) return Ok();  // no writer gives these
-  if (record.kind == RecordKind::kDrop) BELAY_OK(ApplyDrop(record));
-  BELAY_TRY(bool dropped, IsDropped(record));
-  if (dropped) return Ok();
-
-  Bytes payload = EncodeLogRecord(record);
-  BELAY_TRY(Statement * get, Prepare("SELECT payload FROM records WHERE seq=?"));
-  get->Bind(Signed(record.seq));
-  BELAY_TRY(bool there, get->Step());
-  if (there) {
-    ByteSpan old = get->Blob(0);
-    bool stays = !std::ranges::lexicographical_compare(old, payload);
-    get->Start();
-    if (stays) return Ok();  // nearly always: the same record, copied
-    BELAY_OK(Remove(record.seq));
-  }
-  return Insert(record, payload);
-}
-
-Status CatalogDb::ApplyDrop(const LogRecord& record) {
-  for (const RecordId& id : DroppedBy(record)) {
-    BELAY_TRY(Statement * put,
-              Prepare("INSERT INTO drops VALUES(?, ?) ON CONFLICT(id) DO UPDATE "
-                      "SET seq=max(seq, excluded.seq)"));
-    BELAY_OK(put->Bind(id.span()).Bind(Signed(record.seq)).Run());
-    BELAY_TRY(Statement * find,
-              Prepare("SELECT seq FROM records WHERE id=? AND seq<?"));
-    BELAY_TRY(auto gone, Sequences(find->Bind(id.span()).Bind(Signed(record.seq))));
-    for (uint64_t seq : gone) BELAY_OK(Remove(seq));
-  }
-  return Ok();
-}
-
-Status CatalogDb::Insert(const LogRecord& record, ByteSpan payload) {
-  BELAY_TRY(Statement * put,
-            Prepare("INSERT INTO records VALUES(?, ?, ?, ?, ?, ?, ?)"));
-  BELAY_OK(put->Bind(Signed(record.seq))
-               .Bind(record.id.span())
-               .Bind(static_cast<int64_t>(record.kind))
-               .Bind(record.root.span())
-               .Bind(record.made_ms)
-               .Bind(payload)
-               .Bind(Signed(RowCheck(record.seq, record.id, payload)))
-               .Run());
-  if (record.kind == RecordKind::kCheckpoint) return IndexCheckpoint(record);
-  auto target = AnnotationTarget(record);
-  if (!target) return Ok();
-  BELAY_TRY(Statement * note, Prepare("INSERT INTO annotations VALUES(?, ?)"));
-  BELAY_OK(note->Bind(target->span()).Bind(Signed(record.seq)).Run());
-  return Reindex(*target);
-}
-
-Status CatalogDb::Remove(uint64_t seq) {
-  BELAY_TRY(LogRecord record, Load(seq));
-  BELAY_TRY(Statement * drop, Prepare("DELETE FROM records WHERE seq=?"));
-  BELAY_OK(drop->Bind(Signed(seq)).Run());
-  if (record.kind == RecordKind::kCheckpoint) return UnindexCheckpoint(seq);
-  auto target = AnnotationTarget(record);
-  if (!target) return Ok();
-  BELAY_TRY(Statement * note,
-            Prepare("DELETE FROM annotations WHERE target=? AND seq=?"));
-  BELAY_OK(note->Bind(target->span()).Bind(Signed(seq)).Run());
-  return Reindex(*target);
-}
-
-Status CatalogDb::IndexCheckpoint(const LogRecord& record) {
-  // A kind of checkpoint that we do not know yet stays a record and nothing more.
-  if (!ToCheckpoint(record).ok()) return Ok();
-  BELAY_TRY(CatalogEntry entry, ToEntry(record));
-  const Checkpoint& c = entry.checkpoint;
-  BELAY_TRY(
-      Statement * put,
-      Prepare("INSERT INTO checkpoints VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-              "?)"));
-  auto text = [put](const std::optional<std::string>& value) {
-    value ? put->Bind(AsBytes(*value)) : put->BindNull();
-  };
-  put->Bind(Signed(c.seq)).Bind(c.root.span()).Bind(static_cast<int64_t>(c.kind));
-  put->Bind(c.made_ms).Bind(c.state.span());
-  text(c.session);
-  c.turn ? put->Bind(Signed(*c.turn)) : put->BindNull();
-  text(c.tool_use_id);
-  text(c.name);
-  put->Bind(c.id.span()).Bind(entry.pinned ? 1 : 0);
-  put->Bind(Signed(c.added + c.modified + c.deleted)).Bind(Signed(c.took_us));
-  BELAY_OK(put->Run());
-
-  BELAY_TRY(Statement * words,
-            Prepare("INSERT INTO search(rowid, name, note, description, prompt, paths) "
-                    "VALUES(?, ?, ?, ?, ?, ?)"));
-  return words->Bind(Signed(c.seq))
-      .BindText(TextForSearch(c.name))
-      .BindText(TextForSearch(c.note))
-      .BindText(ForSearch(c.description))
-      .BindText(TextForSearch(c.prompt))
-      .BindText(PathsForSearch(c.paths))
-      .Run();
-}
-
-Status CatalogDb::UnindexCheckpoint(uint64_t seq) {
-  BELAY_TRY(Statement * row, Prepare("DELETE FROM checkpoints WHERE seq=?"));
-  BELAY_OK(row->Bind(Signed(seq)).Run());
-  BELAY_TRY(Statement * words, Prepare("DELETE FROM search WHERE rowid=?"));
-  return words->Bind(Signed(seq)).Run();
-}
-
-Status CatalogDb::Reindex(const RecordId& id) {
-  BELAY_TRY(Statement * find, Prepare("SELECT seq FROM records WHERE id=? AND kind=?"));
-  BELAY_TRY(auto found, Sequences(find->Bind(id.span()).Bind(
-                            static_cast<int64_t>(RecordKind::kCheckpoint))));
-  for (uint64_t seq : found) {
-    BELAY_TRY(LogRecord record, Load(seq));
-    BELAY_OK(UnindexCheckpoint(seq));
-    BELAY_OK(IndexCheckpoint(record));
-  }
-  return Ok();
 }
 
 }  // namespace belay

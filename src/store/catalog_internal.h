@@ -9,6 +9,7 @@
 // two different records with one sequence number, which only a damaged log has, the one
 // whose encoding is greater stays.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,17 @@ namespace belay {
 
 // A damaged catalogue: kCorrupt, and what to do about it.
 Error CatalogDamaged(std::string_view why);
+
+// A row that does not say what its record does.
+Error RowDisagrees(uint64_t seq);
+
+// SQLite's integers are signed.
+inline int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
+inline uint64_t Unsigned(int64_t value) { return static_cast<uint64_t>(value); }
+inline constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
+inline int64_t AsLimit(size_t limit) {
+  return limit < INT64_MAX ? static_cast<int64_t>(limit) : INT64_MAX;
+}
 
 // Text as full text wants it: UTF-8 without NUL; other bytes separate words.
 std::string ForSearch(std::string_view text);
@@ -67,6 +79,13 @@ class Statement {
   sqlite3_stmt* stmt_ = nullptr;
   int next_ = 1;
 };
+
+// A condition that holds for the roots (almost always there is one), and its values.
+std::string RootIs(std::string_view column, const std::vector<RootId>& roots);
+void BindRoots(Statement& statement, const std::vector<RootId>& roots);
+inline bool IsOneOf(const std::vector<RootId>& roots, const RootId& root) {
+  return std::find(roots.begin(), roots.end(), root) != roots.end();
+}
 
 class CatalogDb {
  public:
@@ -172,6 +191,15 @@ class CatalogDb {
   // Every root's latest record, those that share a path too, by path.
   Result<const std::vector<RootEntry>*> AllRoots();
   // The ids of `root`'s path: it and any other root there. Nothing of nothing.
+  Result<std::vector<uint64_t>> SearchWords(const std::string& expression, bool of_root,
+                                            const std::vector<RootId>& roots,
+                                            size_t limit,
+                                            const std::optional<std::string>& session);
+  Result<std::vector<uint64_t>> SearchPieces(const std::vector<std::string>& pieces,
+                                             bool of_root,
+                                             const std::vector<RootId>& roots,
+                                             size_t limit,
+                                             const std::optional<std::string>& session);
   Result<std::vector<RootId>> SharingPath(const std::optional<RootId>& root);
   // First column of every row, then the statement is free again.
   static Result<std::vector<uint64_t>> Sequences(Statement& statement);

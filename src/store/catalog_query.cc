@@ -11,13 +11,6 @@ namespace {
 
 constexpr size_t kMinPrefix = 4, kIdLength = 26;
 constexpr size_t kNamedWhenAmbiguous = 5;
-constexpr size_t kMaxWords = 64, kMaxSearch = 4096, kRanked = 2000;
-
-int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
-
-int64_t AsLimit(size_t limit) {
-  return static_cast<int64_t>(std::min<size_t>(limit, INT64_MAX));
-}
 
 // An empty name or note takes the old one away.
 void Replace(std::optional<std::string>& value, const std::optional<std::string>& by) {
@@ -41,6 +34,7 @@ void ApplyAnnotation(CatalogEntry& entry, const Fields& fields) {
     else
       entry.health = std::nullopt;
   }
+  entry.lost += fields.Number(kAnnotationLost).value_or(0);
   for (ByteSpan raw : fields.All(kAnnotationMeta)) {
     ByteReader r(raw);
     auto pair = Fields::Decode(r);
@@ -55,23 +49,6 @@ void ApplyAnnotation(CatalogEntry& entry, const Fields& fields) {
 
 namespace {
 
-bool IsOneOf(const std::vector<RootId>& roots, const RootId& root) {
-  return std::ranges::find(roots, root) != roots.end();
-}
-
-// A condition that holds for the roots; almost always there is one.
-std::string RootIs(std::string_view column, const std::vector<RootId>& roots) {
-  std::string sql = " AND ";
-  sql += column;
-  if (roots.size() == 1) return sql + "=?";
-  sql += " IN (";
-  for (size_t i = 0; i < roots.size(); ++i) sql += i == 0 ? "?" : ",?";
-  return sql + ")";
-}
-void BindRoots(Statement& statement, const std::vector<RootId>& roots) {
-  for (const RootId& root : roots) statement.Bind(root.span());
-}
-
 bool Fits(const CheckpointFilter& filter, const std::vector<RootId>& roots,
           const Checkpoint& c) {
   return (!filter.root || IsOneOf(roots, c.root)) &&
@@ -82,67 +59,6 @@ bool Fits(const CheckpointFilter& filter, const std::vector<RootId>& roots,
          (!filter.state || c.state == *filter.state) &&
          (!filter.made_until_ms || c.made_ms <= *filter.made_until_ms) &&
          (!filter.before_seq || c.seq < *filter.before_seq);
-}
-
-Error RowDisagrees(uint64_t seq) {
-  return CatalogDamaged("row " + std::to_string(seq) + " disagrees with its record");
-}
-
-// A byte that full text may find a word in; whether it does, FTS5 knows.
-bool MayBeWord(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
-         (byte >= 'a' && byte <= 'z') || byte >= 0x80;
-}
-
-// Every word quoted, so that nothing in it is syntax. They stand side by side, without
-// AND: FTS5 then passes over what turns out to hold no word at all.
-Result<std::string> SearchExpression(std::string_view words) {
-  if (words.size() > kMaxSearch)
-    return Error(Errc::kInvalid, "more than 4096 bytes of words");
-  const std::string text = ForSearch(words);
-  size_t count = 0;
-  std::string out;
-  bool last_is_open = false;  // the last word may be unfinished
-  auto add = [&](std::string_view word, bool quoted) {
-    const bool prefix = !quoted && word.ends_with('*');
-    if (std::none_of(word.begin(), word.end(), MayBeWord)) return;
-    ++count;
-    out += out.empty() ? "\"" : " \"";
-    // A quote cannot be in it. Letters, digits and what may be one stay; the rest
-    // separates, as the tokenizer would have it.
-    if (BELAY_MUTANT("search-by-syntax")) {
-      out.pop_back();
-      out += word;
-      return;
-    }
-    for (char c : word) out += MayBeWord(c) ? c : ' ';
-    out += '"';
-    if (prefix) out += " *";
-    last_is_open = !quoted && !prefix;
-  };
-  for (size_t at = 0; at < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte <= ' ' || byte == 0x7f) {
-      ++at;
-      continue;
-    }
-    const size_t close = byte == '"' ? text.find('"', at + 1) : std::string::npos;
-    if (close != std::string::npos) {
-      add(std::string_view(text).substr(at + 1, close - at - 1), true);
-      at = close + 1;
-      continue;
-    }
-    size_t end = at + 1;
-    while (end < text.size() && static_cast<unsigned char>(text[end]) > ' ' &&
-           text[end] != '"' && text[end] != 0x7f)
-      ++end;
-    add(std::string_view(text).substr(at, end - at), false);
-    at = end;
-  }
-  if (count > kMaxWords) return Error(Errc::kInvalid, "search: more than 64 words");
-  if (last_is_open) out += " *";
-  return out;
 }
 
 // The ids that begin with `prefix` lie between the two.
@@ -156,6 +72,23 @@ std::optional<std::pair<Id128, Id128>> IdRange(std::string_view prefix) {
 }
 
 }  // namespace
+
+Error RowDisagrees(uint64_t seq) {
+  return CatalogDamaged("row " + std::to_string(seq) + " disagrees with its record");
+}
+
+std::string RootIs(std::string_view column, const std::vector<RootId>& roots) {
+  std::string sql = " AND ";
+  sql += column;
+  if (roots.size() == 1) return sql + "=?";
+  sql += " IN (";
+  for (size_t i = 0; i < roots.size(); ++i) sql += i == 0 ? "?" : ",?";
+  return sql + ")";
+}
+
+void BindRoots(Statement& statement, const std::vector<RootId>& roots) {
+  for (const RootId& root : roots) statement.Bind(root.span());
+}
 
 uint64_t RowCheck(uint64_t seq, const RecordId& id, ByteSpan payload) {
   Bytes bytes;
@@ -341,45 +274,6 @@ Result<CatalogEntry> CatalogDb::FindById(const std::optional<RootId>& root,
   return entry;
 }
 
-Result<std::vector<CatalogEntry>> CatalogDb::Search(
-    const std::optional<RootId>& root, std::string_view words, size_t limit,
-    const std::optional<std::string>& session) {
-  BELAY_TRY(std::string expression, SearchExpression(words));
-  if (expression.empty()) return std::vector<CatalogEntry>();
-  BELAY_TRY(auto roots, SharingPath(root));
-  // Weights: name, note, description, prompt, paths. Ranking 20,000 checkpoints that
-  // share a word took 60 ms, so only the newest kRanked of them are ranked; those that
-  // have it all in name and note come first and are looked for by themselves, lest an
-  // old name drown in newer paths.
-  std::string sql =
-      "SELECT rowid FROM (SELECT s.rowid, bm25(search, 10, 6, 3, 2, 1) AS score "
-      "FROM search s";
-  if (root || session) sql += " CROSS JOIN checkpoints c ON c.seq=s.rowid";
-  sql += " WHERE search MATCH ?";
-  if (root) sql += RootIs("c.root", roots);
-  if (session) sql += " AND c.session=?";
-  sql += " ORDER BY s.rowid DESC LIMIT ?) ORDER BY score, rowid DESC LIMIT ?";
-  std::vector<uint64_t> found;
-  std::unordered_set<uint64_t> seen;
-  for (const std::string& match : {"{name note} : (" + expression + ")", expression}) {
-    BELAY_TRY(Statement * find, Prepare(sql));
-    find->BindText(match);
-    BindRoots(*find, roots);
-    if (session) find->Bind(AsBytes(*session));
-    find->Bind(AsLimit(std::max(limit, kRanked)));
-    BELAY_TRY(auto more, Sequences(find->Bind(AsLimit(limit))));
-    for (uint64_t seq : more)
-      if (found.size() < limit && seen.insert(seq).second) found.push_back(seq);
-    if (found.size() >= limit) break;
-  }
-  BELAY_TRY(auto out, LoadEntries(found));
-  for (const CatalogEntry& entry : out)
-    if ((root && !IsOneOf(roots, entry.checkpoint.root)) ||
-        (session && entry.checkpoint.session != *session))
-      return RowDisagrees(entry.checkpoint.seq);
-  return out;
-}
-
 Result<std::vector<CatalogEntry>> CatalogDb::LoadEntries(
     const std::vector<uint64_t>& seqs) {
   // In one transaction, or SQLite looks at the file again for each.
@@ -424,7 +318,7 @@ Result<std::vector<CheckpointRow>> CatalogDb::Outline(const RootId& root) {
   BELAY_TRY(auto roots, SharingPath(root));
   BELAY_TRY(Statement * rows,
             Prepare("SELECT seq, id, kind, pinned, session, turn, changed, took_us, "
-                    "made_ms FROM checkpoints WHERE seq>0" +
+                    "made_ms, changed_dirs FROM checkpoints WHERE seq>0" +
                     RootIs("root", roots) + " ORDER BY seq DESC"));
   BindRoots(*rows, roots);
   std::vector<CheckpointRow> out;
@@ -447,6 +341,7 @@ Result<std::vector<CheckpointRow>> CatalogDb::Outline(const RootId& root) {
     row.changed = static_cast<uint64_t>(rows->Int(6));
     row.took_us = static_cast<uint64_t>(rows->Int(7));
     row.made_ms = rows->Int(8);
+    row.changed_dirs = static_cast<uint64_t>(rows->Int(9));
   }
 }
 

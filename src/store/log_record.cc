@@ -33,6 +33,7 @@ enum CheckpointTag : uint64_t {
   kPath,
   kBy,
   kSince,
+  kChangedDirs,
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 // Of one entry of kBy, and of an author in it.
@@ -177,6 +178,7 @@ LogRecord ToRecord(const Checkpoint& c) {
   number(kAdded, c.added);
   number(kModified, c.modified);
   number(kDeleted, c.deleted);
+  number(kChangedDirs, c.changed_dirs);
   number(kStoredBytes, c.stored_bytes);
   number(kTookUs, c.took_us);
   number(kPartial, c.partial ? 1 : 0);
@@ -224,6 +226,7 @@ Result<Checkpoint> ToCheckpoint(const LogRecord& record) {
   c.added = f.Number(kAdded).value_or(0);
   c.modified = f.Number(kModified).value_or(0);
   c.deleted = f.Number(kDeleted).value_or(0);
+  c.changed_dirs = f.Number(kChangedDirs).value_or(0);
   c.stored_bytes = f.Number(kStoredBytes).value_or(0);
   c.took_us = f.Number(kTookUs).value_or(0);
   c.partial = f.Number(kPartial).value_or(0) != 0;

@@ -83,6 +83,9 @@ struct Checkpoint {
   std::optional<std::string> tool_name, tool_use_id;
   std::optional<uint64_t> turn, message_index;
   uint64_t files = 0, bytes = 0, added = 0, modified = 0, deleted = 0;
+  // Of what was added, modified and deleted: directories, empty or with other
+  // attributes. (Older Belays did not say.)
+  uint64_t changed_dirs = 0;
   uint64_t stored_bytes = 0, took_us = 0;
   bool partial = false;
   std::map<std::string, std::string> meta;
@@ -176,6 +179,6 @@ std::optional<RecordId> AnnotationTarget(const LogRecord& record);
 inline constexpr uint64_t kAnnotationTarget = 1, kAnnotationName = 2,
                           kAnnotationNote = 3, kAnnotationPinned = 4,
                           kAnnotationHealth = 5, kAnnotationMeta = 6,
-                          kAnnotationDescription = 7;
+                          kAnnotationDescription = 7, kAnnotationLost = 8;
 
 }  // namespace belay

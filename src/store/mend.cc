@@ -1,5 +1,6 @@
 #include "store/mend.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "base/escape.h"
@@ -127,9 +128,28 @@ class Mender {
     writer->Add(MakePurge(RecordId(store_.random().NewId()),
                           store_.clock().WallMillis(), keys,
                           "unreadable; given up by belay repair --accept-loss"));
+    if (!BELAY_MUTANT("loss-leaves-no-mark")) MarkTheHit(*writer);
     BELAY_TRY(auto published, writer->Commit());
     (void)published;
     return Ok();
+  }
+
+  // So that a list says it, without looking for every file's content.
+  void MarkTheHit(BatchWriter& writer) {
+    for (const HitCheckpoint& hit : report_.left.hit) {
+      const Checkpoint& c = hit.checkpoint;
+      uint64_t paths = hit.paths.size() + hit.more_paths;
+      if (paths == 0) continue;
+      if (hit.paths[0] == ".") paths = std::max<uint64_t>(c.files, 1);
+      LogRecord mark;
+      mark.kind = RecordKind::kAnnotation;
+      mark.id = RecordId(store_.random().NewId());
+      mark.root = c.root;
+      mark.made_ms = store_.clock().WallMillis();
+      mark.fields.Add(kAnnotationTarget, c.id.span());
+      mark.fields.AddNumber(kAnnotationLost, paths);
+      writer.Add(std::move(mark));
+    }
   }
 
   Store& store_;

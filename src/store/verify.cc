@@ -224,17 +224,27 @@ class Verifier {
     BELAY_TRY(PackIndex index,
               PackIndex::Load(store_.fs(), store_.packs_dir(), listed.id));
     // What it does not cover is looked for by a scan, and only objects are looked for.
-    uint64_t missed = 0;
+    // What cannot be read was left out by a repair, so that it is stored again.
+    bool misses = false;
     for (const IndexEntry& e : entries) {
       if (e.offset < index.covered() && index.covered() > end) continue;
       BELAY_TRY(auto found, index.Candidates(e.key));
-      missed += std::find(found.begin(), found.end(), e.offset) == found.end() ? 1 : 0;
+      if (std::find(found.begin(), found.end(), e.offset) != found.end() ||
+          !ReadsWell(e.key))
+        continue;
+      misses = true;
+      break;
     }
-    if (missed > 0)
+    if (misses)
       report_.notes.push_back("the index of " + name +
                               " is incomplete; reading makes up for it, belay repair "
                               "rebuilds it");
     return Ok();
+  }
+
+  bool ReadsWell(const ObjectKey& key) {
+    if (key.type != ObjectType::kChunks) return store_.Get(key).ok();
+    return store_.ReadContent(key.id, [](ByteSpan) -> Status { return Ok(); }).ok();
   }
 
   // Whatever wanted records lead to must be there; what is not is traced to its paths.
@@ -255,13 +265,9 @@ class Verifier {
     CountUnknown(log);
     // Of what is damaged here a whole copy may lie elsewhere, or behind a damaged
     // record where only an index leads: then nothing is hit.
-    auto reads_well = [&](const ObjectKey& key) {
-      if (key.type != ObjectType::kChunks) return store_.Get(key).ok();
-      return store_.ReadContent(key.id, [](ByteSpan) -> Status { return Ok(); }).ok();
-    };
-    std::erase_if(bad_, reads_well);
+    std::erase_if(bad_, [&](const ObjectKey& key) { return ReadsWell(key); });
     for (const Marker::Broken& b : marker.broken()) {
-      if (bad_.contains(b.key) || reads_well(b.key)) continue;
+      if (bad_.contains(b.key) || ReadsWell(b.key)) continue;
       Damage(b.what);
       bad_.insert(b.key);
     }

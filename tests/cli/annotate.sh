@@ -11,7 +11,7 @@ run note two 'tests pass here'; expect_rc 0; expect_in_out two
 run show two --json; expect_py "d['note'] == 'tests pass here' and d['name'] == 'two'"
 run note two several plain words; expect_rc 0
 run show two --json; expect_py "d['note'] == 'several plain words'"
-run note two ''; expect_rc 0
+run note two ''; expect_rc 0; expect_in_out "note taken away"
 run show two --json; expect_py "d['note'] is None"
 run note two ''; expect_rc 0; expect_in_out "nothing new"
 run note two $'line one\nline <two> \e[31m' --json; expect_rc 0

@@ -27,6 +27,8 @@ echo 'TOKEN=correct-horse-battery' >.env
 echo '-----BEGIN staple-of-the-battery' >src/server.pem
 run on; expect_rc 0
 run checkpoint -m first --note 'a note' --meta ticket=7; expect_rc 0
+run import "$scratch/nosuch"; expect_rc 1; expect_in_err "nosuch: there is no such file"
+run export --session nosuch -o "$scratch/nosuch"; expect_rc 1; expect_in_err "belay sessions"
 tree . >"$scratch/first"
 echo more >>src/main.c
 rm empty

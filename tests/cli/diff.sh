@@ -90,6 +90,17 @@ COLUMNS=200 "$BELAY_BIN" diff one --stat | awk 'length > 80 { exit 1 }' || fail 
 run diff one --word -- src; expect_in_out "line [-5-]{+five+}"; expect_in_out "line 25{+ more+}"
 run diff one --side-by-side -- src; expect_in_out "line 5                                 | line five"
 run diff one --stat --word; expect_rc 2
+run diff one --word --word-porcelain; expect_rc 2
+# Text that holds the marks itself: each piece on a line of its own, as git has it.
+run diff one --word-porcelain -- src; expect_in_out $'\n line 4\n~\n line \n-5\n+five\n~\n line 6\n~\n'
+printf 'a [-x-] b\n{+y+}\n' >marks; "$BELAY_BIN" checkpoint -q -m marks >/dev/null
+printf 'a [-x-] c\n{+y+}\n' >marks
+run diff marks --word-porcelain -- marks; expect_in_out $'\n a [-x-] \n-b\n+c\n~\n {+y+}\n~'
+"$BELAY_BIN" cat marks marks >"$scratch/marks.old"
+hunks() { sed -n '/^@@/,$p'; }
+diff <(git diff --no-index --word-diff=porcelain "$scratch/marks.old" marks | hunks) <(printf %s "$out" | hunks) ||
+  fail "not what git says"
+"$BELAY_BIN" delete marks --yes >/dev/null; rm marks
 run diff one --null; expect_rc 2
 run diff one --no-renames -- ren sub; expect_in_out "deleted file mode"; [[ $out == *rename* ]] && fail "--no-renames"
 "$BELAY_BIN" diff one --text -- b.bin | grep -qa -e '--- a/b.bin' || fail "--text"

@@ -45,6 +45,9 @@ for how in blob chunk garbage gone; do
   run du
   [ "$rc" = 0 ] || [[ $out != *"belay gc"* ]] || fail "$how: du sends to gc: '$out'"
   run repair; expect_rc 3; expect_in_out "2 checkpoints hit"; expect_in_out "next belay checkpoint"
+  # What repair could do is done.
+  run verify --read-data; expect_rc 3; [[ $out == *"rebuilds it"* ]] && fail "$how: $out"
+  run list --json; expect_py "[c['lost'] for c in d['checkpoints']] == [0, 0]"
   run checkpoint -m three; expect_rc 0
   for ref in one two three; do holds_all $ref "$how"; done
   run verify --read-data; expect_in_out "0 checkpoints hit"
@@ -55,6 +58,14 @@ for how in blob chunk garbage gone; do
   [ $how = blob ] || [ $how = chunk ] || continue
   [ $how = blob ] && damage dir/f2 100 || damage large 1500000
   run repair --accept-loss; expect_rc 0; expect_in_out "given up"
+  # A list says so, and show which.
+  lost=dir/f2; [ $how = blob ] || lost=large
+  run list; expect_in_out "two  (0 files changed) incomplete"; expect_in_out "(4 files changed) incomplete"
+  run list --json; expect_py "[c['lost'] for c in d['checkpoints']] == [1, 1]"
+  run show one; expect_in_out "incomplete: what was lost"; expect_in_out "--accept-loss:
+  $lost"
+  run show one --json; expect_py "d['lost'] == 1 and d['lost_paths'] == ['$lost'] and d['purged'] == []"
+  run log; [[ $out == *annotate* ]] && fail "$out"
   # Nobody purged it.
   [ $how = blob ] && { run cat one dir/f2; expect_rc 1; expect_in_err "was lost"; }
   # What was put aside is named, with its size, wherever room is the matter.
@@ -69,6 +80,7 @@ for how in blob chunk garbage gone; do
   rm more; run config -q store.cap 10GiB; expect_rc 0
   run checkpoint -m three; expect_rc 0
   holds_all three "$how, accepted"
+  run list --json; expect_py "d['checkpoints'][0]['lost'] == 0"
   run verify --read-data; expect_rc 0
   restore
 done

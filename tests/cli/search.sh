@@ -28,6 +28,19 @@ run search bad; expect_rc 0; expect_in_out "hostile-name"
 [[ $out == *$'\e'* ]] && fail "an escape sequence reached the terminal"
 run search bad --json; expect_py "'bytes' in d['checkpoints'][0]['matched']['paths'][0]"
 run search; expect_rc 2
+# Symbols alone.
+run search '🚀'; expect_rc 0; expect_in_out "No checkpoint mentions that"
+echo rocket >r; run checkpoint -m 'ship it 🚀' --note 'ready -> steady'; expect_rc 0
+run search '🚀' --json; found "[1]"; expect_py "d['checkpoints'][0]['matched']['fields'] == ['name']"
+run search -- '->'; expect_rc 0; expect_in_out "note: ready -> steady"
+run delete 1 --yes; expect_rc 0
+# A session that nobody knows.
+for command in "list" "search guide"; do
+  run $command --session nosuch; expect_rc 1; expect_in_err "there is no session nosuch here"
+  run $command --session nosuch --json; expect_rc 1; expect_py "d['error']['code'] == 'not_found'"
+done
+run search nothingofthekind --session s1; expect_rc 0; expect_in_out "No checkpoint mentions that"
+run list --session s1 --kind safety; expect_rc 0; expect_in_out "No such checkpoint."
 run search x -n 0; expect_rc 2
 
 # Whatever is asked: an answer, never an error of the index.

@@ -342,6 +342,36 @@ TEST_F(CatalogTest, TheBestAnswerComesFirst) {
   EXPECT_EQ(Names(catalog_->Search({}, "parser", 1)), (List{"parser"}));
 }
 
+TEST_F(CatalogTest, ANameComesBeforeANoteThatSaysItOften) {
+  AddCheckpoint("the long way to another parser that is better", "");
+  Checkpoint c = ToCheckpoint(CheckpointRecord(random_, 9, root_, "note")).value();
+  c.note = "parser parser parser";
+  Add(ToRecord(c));
+  EXPECT_EQ(Search("parser"),
+            (List{"the long way to another parser that is better", "note"}));
+}
+
+TEST_F(CatalogTest, SearchFindsWhatFullTextHasNoWordsFor) {
+  AddCheckpoint("ship it \xf0\x9f\x9a\x80", "");
+  AddCheckpoint("a -> b", "");
+  AddCheckpoint("\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e", "");  // three signs, no blank
+  Checkpoint c = ToCheckpoint(CheckpointRecord(random_, 9, root_, "note")).value();
+  c.note = "launch \xf0\x9f\x9a\x80 soon";
+  Add(ToRecord(c));
+  const List ship = {"ship it \xf0\x9f\x9a\x80", "note"};
+  EXPECT_EQ(Search("\xf0\x9f\x9a\x80"), ship) << "the name first, though older";
+  EXPECT_EQ(Search("\"\xf0\x9f\x9a\x80"), ship) << "not closed";
+  EXPECT_EQ(Search("->"), (List{"a -> b"}));
+  EXPECT_EQ(Search("\xe6\x9c\xac\xe8\xaa\x9e"),
+            (List{"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e"}));
+  EXPECT_EQ(Search("\xf0\x9f\x9a\x80 launch"), (List{"note"}));
+  EXPECT_EQ(Search("\xf0\x9f\x9a\x81"), List{});
+  EXPECT_EQ(Search("hip"), List{}) << "a plain word is a word";
+  EXPECT_EQ(Search("\"\""), List{});
+  EXPECT_EQ(Names(catalog_->Search(root_, "->", 9)), (List{"a -> b"}));
+  EXPECT_EQ(Names(catalog_->Search(RootId(random_.NewId()), "->", 9)), List{});
+}
+
 TEST_F(CatalogTest, SearchOfASessionFindsNothingElse) {
   for (const char* session : {"s1", "s2"}) {
     Checkpoint c =

@@ -234,6 +234,15 @@ void Judge(Patient& patient, Tally& tally) {
   } else {
     EXPECT_FALSE(mended->left.nothing_lost());
     ++tally.given_up;
+    // What a repair can rebuild it has rebuilt.
+    for (const std::string& note : mended->left.notes)
+      EXPECT_EQ(note.find("rebuilds it"), std::string::npos) << note;
+    {
+      auto store = patient.Open();
+      for (const std::string& note :
+           Need(VerifyStore(*store, {.read_data = true})).notes)
+        EXPECT_EQ(note.find("rebuilds it"), std::string::npos) << note;
+    }
     {
       // A part of the log that cannot be read may want anything.
       auto store = patient.Open();
@@ -255,6 +264,14 @@ void Judge(Patient& patient, Tally& tally) {
   auto report = Need(VerifyStore(*store, {.read_data = true}));
   for (const std::string& d : report.damage) ADD_FAILURE() << "in the end: " << d;
   EXPECT_EQ(Whole(*store), whole);
+  // Who lost something says so.
+  auto catalog = Need(Catalog::Open(*store));
+  for (const CatalogEntry& entry : Need(catalog->ListCheckpoints({}))) {
+    const std::string name = entry.checkpoint.name.value_or("");
+    if (TheSample().wanted.contains(name)) {
+      EXPECT_EQ(entry.lost > 0, !whole.contains(name)) << name;
+    }
+  }
   auto listed = InTheLog(*store);
   for (const LogRecord& r : TheSample().records)
     EXPECT_TRUE(listed.contains(r.id)) << RecordTitle(r);
