@@ -138,7 +138,7 @@ run sessions --json; expect_py "d['sessions'][0]['id'] == {'bytes': 'c/8='}"
 run export --notes --format json; expect_rc 0; expect_py "(lambda d: $same)(d['notes'][0])"
 run du --sessions --json; expect_py "{'bytes': 'c/8='} in [s['session'] for s in d['sessions']]"
 run export latest -o "$scratch/named.belay" --json; expect_py "d['checkpoints'][0]['name'] == {'bytes': 'bv8='}"
-echo 2 >f; run rollback $'n\xff' --yes; expect_rc 0
+echo 2 >f; run rollback $'n\xff' --yes --exact; expect_rc 0
 run log --json; expect_py "d['operations'][0]['label'] == {'bytes': 'bv8='}"
 run search n --json; expect_rc 0
 # A blank is no name; a session that is not there is no empty list.

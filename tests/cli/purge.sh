@@ -174,7 +174,7 @@ echo base >q; run checkpoint -m qbase; expect_rc 0
 echo "password=left-by-a-rollback" >q
 run checkpoint -m QNAME-S3CRET --session Q; expect_rc 0
 echo next >q
-run rollback QNAME-S3CRET --yes; expect_rc 0
+run rollback QNAME-S3CRET --yes --exact; expect_rc 0
 run rollback qbase --yes; expect_rc 0
 run purge --session Q --yes; expect_rc 0
 expect_in_out "content that came with the session"; expect_in_out "the name of one of its checkpoints goes from 1 other record"
