@@ -263,6 +263,11 @@ std::string ChangedText(uint64_t changed, uint64_t directories) {
   return text + " changed";
 }
 
+std::string ChangedBriefly(uint64_t changed, uint64_t directories) {
+  return directories < changed ? ChangedText(changed - directories, 0)
+                               : ChangedText(changed, directories);
+}
+
 std::string ChangedText(const Checkpoint& c) {
   return ChangedText(c.added + c.modified + c.deleted, c.changed_dirs);
 }

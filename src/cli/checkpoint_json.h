@@ -68,6 +68,8 @@ const std::string& CheckpointTitle(const Checkpoint& checkpoint);
 // "3 files changed", "6 files and 1 directory changed".
 std::string ChangedText(const Checkpoint& checkpoint);
 std::string ChangedText(uint64_t changed, uint64_t directories);
+// The same where room is short: directories only when no file did.
+std::string ChangedBriefly(uint64_t changed, uint64_t directories);
 // "abc1234  2026-03-09 21:15  before Write src/app.ts": one line for a person, local
 // time, at most `width` columns.
 std::string CheckpointLine(const CatalogEntry& entry, size_t width = 80);

@@ -187,7 +187,7 @@ std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
   if (entry.lost > 0) marks += " incomplete";
   if (row.taken_back) marks += " taken back";
   std::string end = StrCat(
-      "  (", ChangedText(row.changed, row.changed_dirs),
+      "  (", ChangedBriefly(row.changed, row.changed_dirs),
       row.folded > 1 ? StrCat(", ", std::to_string(row.folded), " checkpoints") : "",
       ")", marks);
   std::string title = CheckpointTitle(c);

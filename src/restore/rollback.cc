@@ -233,11 +233,24 @@ Result<bool> MadeOutside(Store& store, const RootId& root, const Checkpoint& tar
                          const GitRepoRecord& is) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto newest, catalog->ListCheckpoints({.root = root}));
+  BELAY_TRY(auto operations, ListOperations(*catalog, root));
   std::string head;
   bool mine = false;
+  // Where a rollback, undo or redo took HEAD is nobody's commit.
+  size_t next = 0;
+  auto follow = [&](uint64_t until) -> Status {
+    for (; next < operations.size() && operations[next].seq < until; ++next) {
+      const Operation& o = operations[next];
+      if (o.seq < target.seq || o.git_after.is_zero()) continue;
+      BELAY_TRY(GitRecord record, LoadGitRecord(store, o.git_after));
+      if (const GitRepoRecord* repo = record.Find(is.path)) head = repo->head;
+    }
+    return Ok();
+  };
   for (size_t i = newest.size(); i-- > 0;) {
     const Checkpoint& c = newest[i].checkpoint;
     if (c.seq < target.seq) continue;
+    BELAY_OK(follow(c.seq));
     BELAY_TRY(State state, store.GetState(c.state));
     BELAY_TRY(GitRecord record, LoadGitRecord(store, state.git));
     const GitRepoRecord* repo = record.Find(is.path);
@@ -245,8 +258,10 @@ Result<bool> MadeOutside(Store& store, const RootId& root, const Checkpoint& tar
     const bool own = c.session == target.session;
     if (c.seq != target.seq && now != head && !(own && mine)) return true;
     head = now;
-    mine = own;
+    // A safety checkpoint of the same HEAD says nothing of who is at work.
+    mine = own || (mine && c.kind == CheckpointKind::kSafety);
   }
+  BELAY_OK(follow(UINT64_MAX));
   return is.head != head;
 }
 

@@ -134,6 +134,26 @@ quiet generic "{\"event\":\"session.begin\",\"session\":\"g1\",\"host\":\"myhost
 quiet generic "{\"event\":\"turn.begin\",\"session\":\"g1\",\"host\":\"myhost\",\"cwd\":\"$root\",\"prompt\":\"from afar\",\"turn\":\"m1\"}"
 run list --json --session g1; expect_py "any(c['prompt'] == 'from afar' and c['agent'] == 'myhost' for c in d['checkpoints'])"
 
+# --- an agent's commit goes with its turn, also after a rollback and an undo
+root=$scratch/work/repo; session=g2
+git init -q -b main "$root"; cd "$root" || exit 1
+commit() { git -c user.name=a -c user.email=a@b.example -c core.hooksPath=/dev/null commit -q -m "$1"; }
+echo 1 >f; git add f; commit one; one=$(git rev-parse HEAD)
+run on; expect_rc 0
+prompt q1 "commit it"
+pre q1 Bash k1 '{"command":"git commit"}'
+echo 2 >f; git add f; commit two; two=$(git rev-parse HEAD)
+post q1 Bash k1 '{"command":"git commit"}'
+for i in 1 2; do
+  run rollback turn:1 --session g2 --yes; expect_rc 0
+  [ "$(git rev-parse HEAD)" = "$one" ] || fail "the commit stays, time $i: $out $err"
+  run undo; expect_rc 0
+  [ "$(git rev-parse HEAD)" = "$two" ] || fail "the commit is not back, time $i"
+done
+echo 3 >f; git add f; commit three; three=$(git rev-parse HEAD)
+run rollback turn:1 --session g2 --yes --exact; expect_rc 0
+[ "$(git rev-parse HEAD)" = "$three" ] || fail "a commit of somebody else was taken back"
+
 # --- auto: a new directory is protected at first sight, its whole work tree; home is not
 printf 'auto = true\n' >"$BELAY_CONFIG"
 mkdir -p "$scratch/work/new/deep"; git init -q "$scratch/work/new"

@@ -560,7 +560,9 @@ TEST_F(ScanTest, WhatChangedIsCountedAgainstAnotherTree) {
                                      : change == Change::kModified ? "~ "
                                                                    : "- ");
       }));
-  EXPECT_EQ(counts, (ChangeCounts{.added = 2, .modified = 2, .deleted = 3})) << text;
+  EXPECT_EQ(counts,
+            (ChangeCounts{.added = 2, .modified = 2, .deleted = 3, .directories = 1}))
+      << text;
 }
 
 TEST_F(ScanTest, IdsOfAnotherGenerationAreLookedUp) {
