@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     before = prompt.offset;
     if (agent == AgentKind::kCline) continue;
     BELAY_CHECK(prompt.turn_offset == 0 || text[prompt.turn_offset - 1] == '\n');
-    if (++looked > 8) continue;
+    if (++looked > 3) continue;
     const Transcript cut = Read(agent, text.substr(0, prompt.turn_offset));
     BELAY_CHECK(!cut.torn && cut.prompts.size() <= prompt.index);
   }
