@@ -1,10 +1,10 @@
 #include "agent/transcript.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "agent/dialect_internal.h"
 #include "agent/transcript_internal.h"
+#include "agent/transcript_lines.h"
 #include "base/fast_hash.h"
 #include "base/mutant.h"
 #include "base/sha256.h"
@@ -130,79 +130,9 @@ std::string RecordFingerprint(const Json& record) {
 
 std::string Excerpt(std::string_view text) { return OneLine(text); }
 
-// --- lines ---------------------------------------------------------------------------
+// --- files ---------------------------------------------------------------------------
 
 namespace {
-
-// Hands out the lines of a file, one at a time, and holds no more than one. Without
-// `lines` the whole file is one.
-class LineReader {
- public:
-  LineReader(Fs& fs, const Fd& file, bool lines)
-      : fs_(fs), file_(file), lines_(lines), chunk_(256 << 10) {}
-
-  struct Line {
-    std::string_view text;  // until the next call
-    uint64_t offset = 0;
-    bool whole = true;      // ends with a newline
-    bool too_long = false;  // then `text` is empty
-  };
-  // False at the end of the file.
-  Result<bool> Next(Line& line);
-  uint64_t size() const { return read_; }
-
- private:
-  Result<bool> Fill();  // false at the end
-
-  Fs& fs_;
-  const Fd& file_;
-  const bool lines_;
-  Bytes chunk_;
-  std::string_view rest_;  // of the chunk
-  uint64_t read_ = 0;      // bytes of the file that went through the chunk
-  std::string long_;       // a line that is more than the rest of one chunk
-};
-
-Result<bool> LineReader::Fill() {
-  BELAY_TRY(const size_t got, fs_.Read(file_, read_, chunk_));
-  rest_ = AsText(ByteSpan(chunk_).subspan(0, got));
-  read_ += got;
-  return got > 0;
-}
-
-Result<bool> LineReader::Next(Line& line) {
-  line = {.text = {}, .offset = read_ - rest_.size()};
-  long_.clear();
-  bool any = false;
-  while (true) {
-    if (rest_.empty()) {
-      BELAY_TRY(const bool more, Fill());
-      if (!more) break;
-    }
-    any = true;
-    const void* end = lines_ ? std::memchr(rest_.data(), '\n', rest_.size()) : nullptr;
-    const size_t length =
-        end == nullptr
-            ? rest_.size()
-            : static_cast<size_t>(static_cast<const char*>(end) - rest_.data());
-    const std::string_view piece = rest_.substr(0, length);
-    rest_.remove_prefix(std::min(length + 1, rest_.size()));
-    if (long_.size() + piece.size() > kLongestLine) line.too_long = true;
-    if (line.too_long)
-      long_.clear();
-    else if (end == nullptr || !long_.empty())
-      long_ += piece;
-    else
-      line.text = piece;
-    if (end != nullptr) {
-      if (!long_.empty()) line.text = long_;
-      return true;
-    }
-  }
-  line.whole = false;
-  line.text = long_;
-  return any;
-}
 
 std::unique_ptr<TranscriptFormat> FormatOf(AgentKind agent,
                                            TranscriptBuilder& builder) {
@@ -224,21 +154,6 @@ std::unique_ptr<TranscriptFormat> FormatOf(AgentKind agent,
   }
 }
 
-Result<Fd> OpenTranscript(Fs& fs, const AbsPath& path) {
-  BELAY_TRY(const AbsPath real, fs.RealPath(path));
-  if (real.is_root()) return Error(Errc::kInvalid, "a transcript is no directory");
-  BELAY_TRY(Fd dir, fs.OpenDir(real.parent()));
-  BELAY_TRY(
-      const Name name,
-      Name::Parse(std::string_view(real.bytes()).substr(real.bytes().rfind('/') + 1)));
-  BELAY_TRY(Fd file, fs.Open(dir, name, OpenMode::Read()));
-  BELAY_TRY(const FileStat stat, fs.Stat(file));
-  if (stat.type != FileType::kRegular)
-    return Error(Errc::kInvalid,
-                 "a transcript is " + std::string(FileTypeName(stat.type)));
-  return file;
-}
-
 }  // namespace
 
 Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path) {
@@ -248,9 +163,9 @@ Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path) 
     return Error(Errc::kUnsupported, std::string(AgentName(agent)) +
                                          " keeps no transcript that can be read");
   BELAY_TRY(const Fd file, OpenTranscript(fs, path));
-  LineReader reader(fs, file, agent != AgentKind::kCline);
+  TranscriptLines reader(fs, file, agent != AgentKind::kCline);
   Transcript& out = builder.out;
-  for (LineReader::Line line;;) {
+  for (TranscriptLines::Line line;;) {
     BELAY_TRY(const bool more, reader.Next(line));
     if (!more) break;
     const uint64_t number = out.lines++;

@@ -237,7 +237,9 @@ void CopilotFormat::Take(const Record& record) {
   const Json data = record.json.Get("data").value_or(Json());
   const std::string id = IdOf(record.json.Get("id")).value_or("");
   if (Is(type, "hook.start")) {
-    if (!before_ && Is(data.Get("hookType"), "userPromptSubmitted"))
+    // Both tell the prompt: a session that is begun or resumed with one says so first.
+    const std::optional<Json> hook = data.Get("hookType");
+    if (!before_ && (Is(hook, "userPromptSubmitted") || Is(hook, "sessionStart")))
       before_ = record.offset;
     return;
   }

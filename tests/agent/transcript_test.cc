@@ -200,7 +200,7 @@ TEST(RecordedTranscript, OffsetsLeadToThePrompts) {
         Row{AgentKind::kCodex, "codex.jsonl", "thread_settings_applied"},
         Row{AgentKind::kGemini, "gemini.jsonl", "160203b6"},
         Row{AgentKind::kQwen, "qwen.jsonl", "turn 2"},
-        Row{AgentKind::kCopilot, "copilot.jsonl", "userPromptSubmitted"}}) {
+        Row{AgentKind::kCopilot, "copilot.jsonl", "sessionStart"}}) {
     const Transcript transcript = Recorded(row.agent, row.name);
     std::ifstream file(DataDir() + "transcripts/" + row.name);
     const std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -1,7 +1,9 @@
 // Transcripts of any bytes: what is told of them holds, and a copy that ends where a
-// turn begins has no more than the prompts before it.
+// turn begins, cut by PlanCut or by hand, has no more than the prompts before it.
 
 #include "agent/transcript.h"
+#include "agent/transcript_cut.h"
+#include "agent/transcript_lines.h"
 #include "base/mem_fs.h"
 
 namespace {
@@ -17,6 +19,28 @@ Transcript Read(AgentKind agent, std::string_view text) {
   auto read = ReadTranscript(fs, agent, AbsPath::Literal("/t"));
   BELAY_CHECK(read.ok());
   return std::move(*read);
+}
+
+std::string Cut(AgentKind agent, std::string_view text, const Transcript& transcript,
+                const TranscriptPrompt& prompt) {
+  MemFs fs;
+  auto root = fs.OpenDir(AbsPath::Literal("/"));
+  auto file = fs.Open(*root, Name::Literal("t"), OpenMode::CreateNew());
+  BELAY_CHECK(file.ok() && WriteFull(fs, *file, 0, AsBytes(text)).ok());
+  auto open = OpenTranscript(fs, AbsPath::Literal("/t"));
+  BELAY_CHECK(open.ok());
+  auto cut = PlanCut(fs, agent, *open, transcript, Before(prompt));
+  BELAY_CHECK(cut.ok());
+  std::string out;
+  BELAY_CHECK(CopyCut(fs, *open, *cut,
+                      {{.from = transcript.session, .to = "new"},
+                       {.kind = TranscriptSwap::Kind::kPath, .from = "/a", .to = "/b"}},
+                      [&out](ByteSpan bytes) {
+                        out += AsText(bytes);
+                        return Ok();
+                      })
+                  .ok());
+  return out;
 }
 
 }  // namespace
@@ -45,6 +69,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (++looked > 3) continue;
     const Transcript cut = Read(agent, text.substr(0, prompt.turn_offset));
     BELAY_CHECK(!cut.torn && cut.prompts.size() <= prompt.index);
+    const Transcript copy = Read(agent, Cut(agent, text, transcript, prompt));
+    BELAY_CHECK(!copy.torn && copy.prompts.size() <= prompt.index);
   }
   for (const TranscriptMessage& message : transcript.messages) {
     BELAY_CHECK(message.offset < text.size() && message.text.size() <= kMaxWhat);

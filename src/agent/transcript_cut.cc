@@ -1,0 +1,498 @@
+#include "agent/transcript_cut.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "agent/dialect_internal.h"
+#include "agent/transcript_internal.h"
+#include "agent/transcript_lines.h"
+#include "base/fast_hash.h"
+#include "base/mutant.h"
+
+namespace belay {
+namespace {
+
+using Piece = TranscriptCut::Piece;
+
+uint64_t HashOf(std::string_view id) { return FastHash(AsBytes(id), 0); }
+
+bool Is(const std::optional<Json>& value, std::string_view text) {
+  return value && value->TextIs(text);
+}
+
+void AddPiece(std::vector<Piece>& pieces, uint64_t offset, uint64_t end) {
+  if (offset >= end) return;
+  if (!pieces.empty() && pieces.back().end == offset)
+    pieces.back().end = end;
+  else
+    pieces.push_back({.offset = offset, .end = end});
+}
+
+// Calls that have no answer yet. Where an agent could not go on from such an end, the
+// cut moves to before the message that made them.
+class OpenCalls {
+ public:
+  void Called(uint64_t offset, uint64_t calls) {
+    if (calls == 0) return;
+    if (open_ == 0) since_ = offset;
+    open_ += calls;
+  }
+  void Answered(uint64_t calls) { open_ -= std::min(open_, calls); }
+  uint64_t EndOr(uint64_t end) const {
+    return open_ == 0 || BELAY_MUTANT("cut-between-call-and-answer") ? end : since_;
+  }
+
+ private:
+  uint64_t open_ = 0, since_ = 0;
+};
+
+uint64_t CountParts(const std::optional<Json>& content, std::string_view member) {
+  uint64_t count = 0;
+  if (content && content->is_array())
+    for (JsonParts parts(*content); parts.Next();)
+      count += parts.value().Get(member) ? 1 : 0;
+  return count;
+}
+
+// --- Claude Code, Qwen Code: lines that name their parent
+// ------------------------------
+
+// Of what came before the cut everything is kept that hangs below a prompt on the way
+// from the cut to the beginning. Not only that way itself: the answers of parallel
+// calls lie beside it.
+class TreeCut {
+ public:
+  TreeCut(AgentKind agent, const Transcript& transcript, const CutPoint& point)
+      : agent_(agent), transcript_(transcript), point_(point) {}
+
+  void Take(const Json& json, uint64_t offset, uint64_t end);
+  void TakeUnread(uint64_t offset, uint64_t end) { Add(offset, end, last_); }
+  Result<TranscriptCut> Finish();
+
+ private:
+  static constexpr uint64_t kNone = UINT64_MAX;
+  struct Run {
+    uint64_t offset = 0, end = 0, prompt = kNone;
+  };
+  void Add(uint64_t offset, uint64_t end, uint64_t prompt);
+  std::optional<uint64_t> PromptAt(uint64_t offset);
+  void NoteCalls(const JsonFields& fields, uint64_t offset);
+
+  const AgentKind agent_;
+  const Transcript& transcript_;
+  const CutPoint& point_;
+  std::vector<Run> runs_;
+  std::unordered_map<uint64_t, uint64_t> prompt_of_;  // by hash of the record's id
+  std::vector<uint64_t> above_;   // of each prompt: the one it hangs below
+  size_t next_ = 0;               // of transcript_.prompts, in the order of the file
+  uint64_t last_ = kNone;         // whose turn the last line was of
+  std::optional<uint64_t> kept_;  // the newest prompt that is kept, or kNone
+  OpenCalls calls_;
+};
+
+void TreeCut::Add(uint64_t offset, uint64_t end, uint64_t prompt) {
+  if (offset >= point_.offset) return;
+  if (!runs_.empty() && runs_.back().prompt == prompt && runs_.back().end == offset)
+    runs_.back().end = end;
+  else
+    runs_.push_back({.offset = offset, .end = end, .prompt = prompt});
+}
+
+std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
+  while (next_ < transcript_.prompts.size() &&
+         transcript_.prompts[next_].offset < offset)
+    ++next_;
+  if (next_ == transcript_.prompts.size() ||
+      transcript_.prompts[next_].offset != offset)
+    return std::nullopt;
+  return transcript_.prompts[next_].index;
+}
+
+void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset) {
+  if (agent_ != AgentKind::kQwen || offset >= point_.offset) return;
+  const std::optional<Json> message = fields.Get("message");
+  const std::optional<Json> parts = message ? message->Get("parts") : std::nullopt;
+  calls_.Called(offset, CountParts(parts, "functionCall"));
+  calls_.Answered(CountParts(parts, "functionResponse"));
+}
+
+void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
+  const JsonFields fields(json);
+  const std::optional<std::string> id = IdOf(fields.Get("uuid"));
+  if (!id) return Add(offset, end, last_);
+  std::optional<std::string> parent = IdOf(fields.Get("parentUuid"));
+  if (!parent) parent = IdOf(fields.Get("logicalParentUuid"));
+  uint64_t above = parent ? last_ : kNone;
+  if (parent)
+    if (const auto known = prompt_of_.find(HashOf(*parent)); known != prompt_of_.end())
+      above = known->second;
+  const std::optional<Json> side = fields.Get("isSidechain");
+  const bool sidechain = side && side->Bool().value_or(false);
+  if (sidechain && !parent) above = last_;
+  uint64_t prompt = above;
+  if (const auto begins = PromptAt(offset)) {
+    prompt = *begins;
+    above_.resize(std::max<size_t>(above_.size(), prompt + 1), kNone);
+    above_[prompt] = above;
+    calls_ = {};  // what the turn before waited for was let go
+  }
+  if (offset == point_.record) kept_ = point_.is_prompt ? above : prompt;
+  prompt_of_.emplace(HashOf(*id), prompt);
+  if (!sidechain) last_ = prompt;
+  NoteCalls(fields, offset);
+  Add(offset, end, prompt);
+}
+
+Result<TranscriptCut> TreeCut::Finish() {
+  if (!kept_) return Error(Errc::kNotFound, "the transcript has no such message");
+  std::unordered_set<uint64_t> kept = {kNone};
+  for (uint64_t prompt = *kept_; prompt != kNone; prompt = above_[prompt])
+    kept.insert(prompt);
+  const uint64_t limit = calls_.EndOr(point_.offset);
+  TranscriptCut cut;
+  for (const Run& run : runs_)
+    if (kept.contains(run.prompt) || BELAY_MUTANT("cut-keeps-dead-branches"))
+      AddPiece(cut.pieces, run.offset, std::min(run.end, limit));
+  return cut;
+}
+
+// --- Codex, Copilot CLI: one line after the other
+// --------------------------------------
+
+// All before the cut; what the agent took back itself is said in it, and the agent
+// reads that again.
+class PrefixCut {
+ public:
+  PrefixCut(AgentKind agent, const CutPoint& point) : agent_(agent), point_(point) {}
+
+  void Take(const Json& json, uint64_t offset) {
+    if (offset == point_.record) found_ = true;
+    if (agent_ != AgentKind::kCopilot || offset >= point_.offset || json.Get("agentId"))
+      return;
+    const std::optional<Json> type = json.Get("type");
+    if (Is(type, "assistant.message")) {
+      const std::optional<Json> data = json.Get("data");
+      const std::optional<Json> calls = data ? data->Get("toolRequests") : std::nullopt;
+      uint64_t count = 0;
+      if (calls && calls->is_array())
+        for (JsonParts parts(*calls); parts.Next();) ++count;
+      calls_.Called(offset, count);
+    } else if (Is(type, "tool.execution_complete")) {
+      calls_.Answered(1);
+    } else if (Is(type, "user.message")) {
+      calls_ = {};  // calls of the turn before were let go
+    }
+  }
+  Result<TranscriptCut> Finish() {
+    if (!found_) return Error(Errc::kNotFound, "the transcript has no such message");
+    TranscriptCut cut;
+    AddPiece(cut.pieces, 0, calls_.EndOr(point_.offset));
+    return cut;
+  }
+
+ private:
+  const AgentKind agent_;
+  const CutPoint& point_;
+  bool found_ = false;
+  OpenCalls calls_;
+};
+
+// --- Gemini CLI: a conversation that is replaced now and then
+// --------------------------
+
+// The messages that are in the conversation, each as it was written last, up to the
+// one where it is cut. When that one is not in it any more (compressed away, rewound),
+// the conversation as it was when that message came.
+class GeminiCut {
+ public:
+  explicit GeminiCut(const CutPoint& point) : target_(HashOf(point.id)) {}
+
+  void Take(const Json& json, std::string_view text, uint64_t offset, uint64_t end);
+  Result<TranscriptCut> Finish();
+
+ private:
+  struct Message {
+    uint64_t id = 0;
+    Piece at;
+    uint64_t calls = 0, answers = 0;
+  };
+  void TakeMessage(const Json& json, Piece at);
+  void Rewind(uint64_t id);
+  size_t Find(uint64_t id) const;
+
+  const uint64_t target_;
+  std::optional<Piece> header_;
+  std::vector<Message> now_;
+  std::unordered_map<uint64_t, size_t> places_;  // in now_
+  std::optional<std::vector<Message>> when_it_came_;
+};
+
+void GeminiCut::TakeMessage(const Json& json, Piece at) {
+  const std::optional<std::string> id = IdOf(json.Get("id"));
+  if (!id) return;
+  const std::optional<Json> content = json.Get("content");
+  const std::optional<Json> calls = json.Get("toolCalls");
+  Message message{.id = HashOf(*id), .at = at};
+  message.answers = CountParts(content, "functionResponse");
+  if (calls && calls->is_array())
+    for (JsonParts parts(*calls); parts.Next();) ++message.calls;
+  if (message.id == target_ && !when_it_came_) when_it_came_ = now_;
+  if (const auto known = places_.find(message.id); known != places_.end()) {
+    now_[known->second] = message;
+    return;
+  }
+  places_[message.id] = now_.size();
+  now_.push_back(message);
+}
+
+void GeminiCut::Rewind(uint64_t id) {
+  const bool known = places_.contains(id);
+  while (!now_.empty()) {
+    const uint64_t last = now_.back().id;
+    now_.pop_back();
+    places_.erase(last);
+    if (known && last == id) break;
+  }
+}
+
+void GeminiCut::Take(const Json& json, std::string_view text, uint64_t offset,
+                     uint64_t end) {
+  const JsonFields fields(json);
+  if (const auto id = IdOf(fields.Get("$rewindTo"))) return Rewind(HashOf(*id));
+  if (fields.Get("id")) return TakeMessage(json, {.offset = offset, .end = end});
+  const std::optional<Json> set = fields.Get("$set");
+  if (!set) {
+    if (!header_ && fields.Get("sessionId"))
+      header_ = Piece{.offset = offset, .end = end};
+    return;
+  }
+  const std::optional<Json> messages = set->Get("messages");
+  if (!messages || !messages->is_array()) return;
+  now_.clear();
+  places_.clear();
+  for (JsonParts parts(*messages); parts.Next();) {
+    const std::string_view raw = parts.value().raw();
+    const uint64_t at = offset + static_cast<uint64_t>(raw.data() - text.data());
+    TakeMessage(parts.value(), {.offset = at, .end = at + raw.size()});
+  }
+}
+
+Result<TranscriptCut> GeminiCut::Finish() {
+  const auto place = places_.find(target_);
+  if (place == places_.end() && !when_it_came_)
+    return Error(Errc::kNotFound, "the transcript has no such message");
+  if (place != places_.end())
+    now_.resize(place->second);
+  else
+    now_ = std::move(*when_it_came_);
+  // A message that made calls, and their answers, stay or go together.
+  uint64_t open = 0, since = 0;
+  for (size_t i = 0; i < now_.size(); ++i) {
+    if (open == 0 && now_[i].calls > 0) since = i;
+    open += now_[i].calls;
+    open -= std::min(open, now_[i].answers);
+    if (now_[i].calls == 0 && now_[i].answers == 0) open = 0;
+  }
+  if (open > 0) now_.resize(since);
+  TranscriptCut cut;
+  if (header_) cut.pieces.push_back(*header_);
+  for (const Message& message : now_) cut.pieces.push_back(message.at);
+  return cut;
+}
+
+// Calls `take(line)` for each line of the file as far as it was read before.
+template <class Take, class Unread>
+Status EachLine(Fs& fs, const Fd& file, uint64_t size, const Take& take,
+                const Unread& unread) {
+  TranscriptLines lines(fs, file, true, size);
+  for (TranscriptLines::Line line;;) {
+    BELAY_TRY(const bool more, lines.Next(line));
+    if (!more) return Ok();
+    const Result<Json> json = line.too_long
+                                  ? Result<Json>(Error(Errc::kInvalid, "too long"))
+                                  : Json::Parse(line.text);
+    if (json.ok() && line.whole)
+      take(*json, line);
+    else if (line.whole)
+      unread(line);
+  }
+}
+
+}  // namespace
+
+CutPoint Before(const TranscriptPrompt& prompt) {
+  return {.offset = prompt.turn_offset, .record = prompt.offset, .id = prompt.record};
+}
+
+CutPoint Before(const TranscriptMessage& message) {
+  return {.offset = message.offset,
+          .record = message.offset,
+          .id = message.id,
+          .is_prompt = false};
+}
+
+Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
+                              const Transcript& transcript, const CutPoint& point) {
+  using Line = TranscriptLines::Line;
+  const auto nothing = [](const Line&) {};
+  switch (agent) {
+    case AgentKind::kClaude:
+    case AgentKind::kQwen: {
+      TreeCut cut(agent, transcript, point);
+      BELAY_OK(EachLine(
+          fs, file, transcript.size,
+          [&](const Json& json, const Line& line) {
+            cut.Take(json, line.offset, line.end);
+          },
+          [&](const Line& line) { cut.TakeUnread(line.offset, line.end); }));
+      return cut.Finish();
+    }
+    case AgentKind::kCodex:
+    case AgentKind::kCopilot: {
+      PrefixCut cut(agent, point);
+      BELAY_OK(EachLine(
+          fs, file, transcript.size,
+          [&](const Json& json, const Line& line) { cut.Take(json, line.offset); },
+          nothing));
+      return cut.Finish();
+    }
+    case AgentKind::kGemini: {
+      GeminiCut cut(point);
+      BELAY_OK(EachLine(
+          fs, file, transcript.size,
+          [&](const Json& json, const Line& line) {
+            cut.Take(json, line.text, line.offset, line.end);
+          },
+          nothing));
+      return cut.Finish();
+    }
+    default:
+      return Error(Errc::kUnsupported, std::string(AgentName(agent)) +
+                                           " keeps no transcript that can be cut");
+  }
+}
+
+// --- the copy ----------------------------------------------------------------------
+
+namespace {
+
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         c == '_' || c == '-' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+// Writes to a sink what comes in, with the swaps made. Keeps so much back that what
+// stands before and behind a place can be looked at.
+class Swapper {
+ public:
+  Swapper(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink)
+      : sink_(sink) {
+    for (const TranscriptSwap& swap : swaps) {
+      if (swap.from.empty() || swap.from == swap.to) continue;
+      const bool path = swap.kind == TranscriptSwap::Kind::kPath;
+      rules_.push_back({.path = path,
+                        .from = path ? Escaped(swap.from) : "\"" + swap.from + "\"",
+                        .to = path ? Escaped(swap.to) : "\"" + swap.to + "\""});
+      longest_ = std::max(longest_, rules_.back().from.size());
+    }
+  }
+
+  Status Take(std::string_view text) {
+    held_ += text;
+    return held_.size() > (64 << 10) + 2 * longest_ ? Work(false) : Ok();
+  }
+  Status Finish() { return Work(true); }
+
+ private:
+  struct Rule {
+    bool path = false;
+    std::string from, to;
+  };
+
+  // As it stands in a JSON string.
+  static std::string Escaped(std::string_view text) {
+    std::string out;
+    for (char c : text) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+    return out;
+  }
+
+  bool Fits(const Rule& rule, size_t at) const {
+    if (!rule.path) return true;
+    const char before = at > 0 ? held_[at - 1] : before_;
+    if (IsNameChar(before) || before == '/' || before == '.') return false;
+    const std::string_view behind =
+        std::string_view(held_).substr(at + rule.from.size(), 2);
+    if (behind.empty()) return true;
+    if (behind[0] == '.') return behind.size() < 2 || !IsNameChar(behind[1]);
+    return !IsNameChar(behind[0]);
+  }
+
+  // Up to where all that could matter is there.
+  Status Work(bool all) {
+    const size_t safe = all ? held_.size() : held_.size() - longest_ - 2;
+    std::string out;
+    size_t done = 0;
+    std::vector<size_t> next(rules_.size(), 0);
+    for (size_t r = 0; r < rules_.size(); ++r) next[r] = FindFrom(rules_[r], 0);
+    while (true) {
+      size_t best = SIZE_MAX;
+      for (size_t r = 0; r < rules_.size(); ++r) {
+        if (next[r] < done) next[r] = FindFrom(rules_[r], done);
+        if (next[r] < safe && (best == SIZE_MAX || next[r] < next[best])) best = r;
+      }
+      if (best == SIZE_MAX) break;
+      out.append(held_, done, next[best] - done);
+      out += rules_[best].to;
+      done = next[best] + rules_[best].from.size();
+    }
+    if (done < safe) {
+      out.append(held_, done, safe - done);
+      done = safe;
+    }
+    if (done > 0) before_ = held_[done - 1];
+    held_.erase(0, done);
+    return out.empty() ? Ok() : sink_(AsBytes(out));
+  }
+
+  size_t FindFrom(const Rule& rule, size_t from) const {
+    for (size_t at = held_.find(rule.from, from); at != std::string::npos;
+         at = held_.find(rule.from, at + 1))
+      if (Fits(rule, at)) return at;
+    return SIZE_MAX;
+  }
+
+  const TranscriptSink& sink_;
+  std::vector<Rule> rules_;
+  size_t longest_ = 0;
+  std::string held_;
+  char before_ = ' ';
+};
+
+}  // namespace
+
+Status CopyCut(Fs& fs, const Fd& file, const TranscriptCut& cut,
+               const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink) {
+  Swapper swapper(swaps, sink);
+  Bytes chunk(256 << 10);
+  for (const TranscriptCut::Piece& piece : cut.pieces) {
+    char last = '\n';
+    for (uint64_t at = piece.offset; at < piece.end;) {
+      const size_t want = std::min<uint64_t>(chunk.size(), piece.end - at);
+      BELAY_TRY(const size_t got, ReadFull(fs, file, at, std::span(chunk).first(want)));
+      if (got < want)
+        return Error(Errc::kInvalid, "the transcript became shorter meanwhile");
+      const std::string_view text = AsText(ByteSpan(chunk).first(got));
+      last = text.back();
+      BELAY_OK(swapper.Take(text));
+      at += got;
+    }
+    if (last != '\n') BELAY_OK(swapper.Take("\n"));
+  }
+  return swapper.Finish();
+}
+
+}  // namespace belay

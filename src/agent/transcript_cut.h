@@ -1,0 +1,61 @@
+#pragma once
+
+// A transcript cut short: a copy of a conversation as it was before one of its prompts
+// or messages, under another id, that the agent's own resume takes.
+//
+// Guarantees
+//   * The file is only read.
+//   * What the copy holds is what the conversation held before the cut: nothing of the
+//     prompt or of what came after it, nothing of a branch that the agent's own rewind
+//     had left, everything else, byte for byte but for the swaps.
+//   * A call without its answer is not at the end of the copy where the agent could
+//     not go on from there.
+//   * Bounded memory, as ReadTranscript; lines too long to be read are copied too.
+//   * A file that grows meanwhile is looked at as far as ReadTranscript did.
+
+#include <functional>
+
+#include "agent/transcript.h"
+
+namespace belay {
+
+// Where the conversation ends.
+struct CutPoint {
+  uint64_t offset = 0;  // nothing that is written there or later is kept
+  uint64_t record = 0;  // offset of the prompt's or message's own record
+  std::string id;       // of that record, where records have ids
+  bool is_prompt = true;
+};
+CutPoint Before(const TranscriptPrompt& prompt);
+CutPoint Before(const TranscriptMessage& message);
+
+// The pieces of the file that make the copy, in their order; each is whole lines, or
+// one JSON value that is a line of the copy.
+struct TranscriptCut {
+  struct Piece {
+    uint64_t offset = 0, end = 0;
+  };
+  std::vector<Piece> pieces;
+};
+
+// kNotFound when the transcript has nothing at that point. `transcript` is what
+// ReadTranscript said of this file. kUnsupported for agents whose conversation is not
+// a file of lines.
+Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
+                              const Transcript& transcript, const CutPoint& point);
+
+// What is written otherwise in the copy.
+struct TranscriptSwap {
+  enum class Kind : uint8_t {
+    kString,  // a JSON string that is this and no more: an id
+    kPath,    // the path of a directory, anywhere, also as the beginning of another
+  };
+  Kind kind = Kind::kString;
+  std::string from, to;
+};
+
+using TranscriptSink = std::function<Status(ByteSpan)>;
+Status CopyCut(Fs& fs, const Fd& file, const TranscriptCut& cut,
+               const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink);
+
+}  // namespace belay

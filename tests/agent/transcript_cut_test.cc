@@ -1,0 +1,412 @@
+// Transcripts cut short: those of real runs at every prompt and message, and what is
+// special. That the agents go on from such a copy: tests/agents.
+
+#include "agent/transcript_cut.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/payloads.h"
+#include "agent/transcript_lines.h"
+#include "base/mem_fs.h"
+#include "base/real_fs.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const AbsPath kPath = AbsPath::Literal("/t");
+
+std::string Load(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  return std::string((std::istreambuf_iterator<char>(file)), {});
+}
+
+// A transcript, and what becomes of it.
+class Cutting {
+ public:
+  Cutting(AgentKind agent, std::string_view text)
+      : agent_(agent), root_(*fs_.OpenDir(AbsPath::Literal("/"))) {
+    Write(text);
+    read_ = *ReadTranscript(fs_, agent_, kPath);
+  }
+  void Write(std::string_view text) {
+    EXPECT_TRUE(ReplaceFile(fs_, root_, Name::Literal("t"), AsBytes(text)).ok());
+  }
+
+  const Transcript& read() const { return read_; }
+  std::vector<TranscriptSwap> swaps;
+
+  Result<std::string> TryCut(const CutPoint& point) {
+    BELAY_TRY(const Fd file, OpenTranscript(fs_, kPath));
+    BELAY_TRY(const TranscriptCut cut, PlanCut(fs_, agent_, file, read_, point));
+    std::string out;
+    BELAY_OK(CopyCut(fs_, file, cut, swaps, [&out](ByteSpan bytes) {
+      out += AsText(bytes);
+      return Ok();
+    }));
+    return out;
+  }
+  std::string Cut(const CutPoint& point) {
+    Result<std::string> out = TryCut(point);
+    EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().what);
+    return out.ok() ? *out : "";
+  }
+  std::string CutPrompt(size_t index) { return Cut(Before(read_.prompts.at(index))); }
+
+  // The prompts of a text as a transcript; those that are dead in brackets.
+  std::vector<std::string> Prompts(const std::string& text) const {
+    MemFs fs;
+    const Fd root = *fs.OpenDir(AbsPath::Literal("/"));
+    EXPECT_TRUE(ReplaceFile(fs, root, Name::Literal("t"), AsBytes(text)).ok());
+    const auto read = ReadTranscript(fs, agent_, kPath);
+    EXPECT_TRUE(read.ok() && !read->torn && read->broken == 0);
+    std::vector<std::string> out;
+    for (const TranscriptPrompt& prompt : read->prompts)
+      out.push_back(prompt.dead ? "(" + prompt.text + ")" : prompt.text);
+    return out;
+  }
+
+ private:
+  const AgentKind agent_;
+  MemFs fs_;
+  Fd root_;
+  Transcript read_;
+};
+
+// --- of real runs --------------------------------------------------------------------
+
+struct RecordedRow {
+  AgentKind agent;
+  const char* name;
+};
+
+class RecordedCut : public ::testing::TestWithParam<RecordedRow> {
+ protected:
+  Cutting cutting{GetParam().agent, Load(std::string(std::getenv("BELAY_SOURCE_DIR")) +
+                                         "/tests/" + GetParam().name)};
+};
+
+// Mutants: cut-keeps-dead-branches.
+TEST_P(RecordedCut, BeforeEachPromptHasWhatCameBeforeIt) {
+  std::vector<std::string> live;
+  for (const TranscriptPrompt& prompt : cutting.read().prompts) {
+    if (prompt.dead) continue;
+    const std::string copy = cutting.Cut(Before(prompt));
+    EXPECT_EQ(cutting.Prompts(copy), live) << prompt.text;
+    EXPECT_THAT(copy, Not(HasSubstr(prompt.text)));
+    live.push_back(prompt.text);
+  }
+  EXPECT_FALSE(live.empty());
+}
+
+TEST_P(RecordedCut, HasTheNewIdInPlaceOfTheOld) {
+  const std::string old = cutting.read().session;
+  cutting.swaps = {{.from = old, .to = "99999999-8888-4777-8666-555555555555"}};
+  const std::string copy = cutting.Cut(Before(cutting.read().prompts.back()));
+  EXPECT_THAT(copy, Not(HasSubstr("\"" + old + "\"")));
+  if (cutting.read().prompts.size() > 1) {
+    EXPECT_THAT(copy, HasSubstr("\"99999999-8888-4777-8666-555555555555\""));
+  }
+}
+
+// Nothing of the message or of what came later; and the copy can be read.
+TEST_P(RecordedCut, BeforeEachMessageEndsThere) {
+  for (const TranscriptMessage& message : cutting.read().messages) {
+    if (message.dead || (message.id.empty() && GetParam().agent == AgentKind::kGemini))
+      continue;
+    const std::string copy = cutting.Cut(Before(message));
+    const std::vector<std::string> prompts = cutting.Prompts(copy);
+    EXPECT_LE(prompts.size(), message.prompt.value_or(0) + 1);
+    if (!message.id.empty()) {
+      EXPECT_THAT(copy, Not(HasSubstr("\"uuid\":\"" + message.id + "\"")));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Transcripts, RecordedCut,
+    ::testing::Values(
+        RecordedRow{AgentKind::kClaude, "agent/data/transcripts/claude.jsonl"},
+        RecordedRow{AgentKind::kClaude, "agent/data/transcripts/claude-2.1.197.jsonl"},
+        RecordedRow{AgentKind::kClaude, "agent/data/transcripts/claude-rewind.jsonl"},
+        RecordedRow{AgentKind::kClaude, "agents/payloads/claude/transcript.jsonl"},
+        RecordedRow{AgentKind::kCodex, "agent/data/transcripts/codex.jsonl"},
+        RecordedRow{AgentKind::kCodex, "agents/payloads/codex/transcript-1.jsonl"},
+        RecordedRow{AgentKind::kGemini, "agent/data/transcripts/gemini.jsonl"},
+        RecordedRow{AgentKind::kGemini, "agents/payloads/gemini/transcript-2.jsonl"},
+        RecordedRow{AgentKind::kQwen, "agent/data/transcripts/qwen.jsonl"},
+        RecordedRow{AgentKind::kQwen, "agents/payloads/qwen/transcript.jsonl"},
+        RecordedRow{AgentKind::kCopilot, "agent/data/transcripts/copilot.jsonl"},
+        RecordedRow{AgentKind::kCopilot, "agents/payloads/copilot/transcript.jsonl"}),
+    [](const auto& row) {
+      std::string name = row.param.name;
+      for (char& c : name)
+        if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
+
+// --- trees ---------------------------------------------------------------------------
+
+std::string Line(const std::string& type, const std::string& id,
+                 const std::string& parent, const std::string& text,
+                 const std::string& more = "") {
+  return R"({"type":")" + type + R"(","uuid":")" + id + R"(","parentUuid":)" +
+         (parent.empty() ? "null" : "\"" + parent + "\"") + R"(,"message":{"role":")" +
+         type + R"(","content":")" + text + "\"}" + more + "}\n";
+}
+std::string User(const std::string& id, const std::string& parent,
+                 const std::string& text) {
+  return Line("user", id, parent, text, R"(,"promptId":"p-)" + id + "\"");
+}
+std::string Result(const std::string& id, const std::string& parent) {
+  return Line("user", id, parent, "result of " + parent, R"(,"toolUseResult":{})");
+}
+std::string Assistant(const std::string& id, const std::string& parent) {
+  return Line("assistant", id, parent, "answer " + id);
+}
+
+// The answers of parallel calls are not all on the way from the end to the beginning.
+TEST(TreeCut, AnswersOfParallelCallsStay) {
+  const std::string before = User("a", "", "one") + Assistant("b", "a") +
+                             Assistant("c", "b") + Result("d", "b") + Result("e", "c") +
+                             Assistant("f", "e");
+  Cutting cutting(AgentKind::kClaude, before + User("g", "f", "two"));
+  EXPECT_EQ(cutting.CutPrompt(1), before);
+}
+
+TEST(TreeCut, ABranchThatWasLeftGoesWithWhatIsWrittenInBetween) {
+  const std::string first = User("a", "", "one") + Assistant("b", "a");
+  const std::string note = "{\"type\":\"last-prompt\",\"lastPrompt\":\"two\"}\n";
+  const std::string dead = User("c", "b", "two") + Assistant("d", "c") + note;
+  const std::string again = User("e", "b", "two again") + Assistant("f", "e");
+  Cutting cutting(AgentKind::kClaude, first + dead + again + User("g", "f", "three"));
+  EXPECT_EQ(cutting.CutPrompt(3), first + again);
+  EXPECT_EQ(cutting.CutPrompt(2), first);
+  // Also to where it was left.
+  EXPECT_EQ(cutting.CutPrompt(1), first);
+  EXPECT_EQ(cutting.CutPrompt(0), "");
+}
+
+TEST(TreeCut, BeforeAndBehindACompaction) {
+  const std::string first = User("a", "", "one") + Assistant("b", "a");
+  const std::string second = User("c", "b", "two") + Assistant("d", "c");
+  const std::string compact =
+      R"({"type":"system","subtype":"compact_boundary","uuid":"x","parentUuid":null,)"
+      R"("logicalParentUuid":"d"})"
+      "\n" +
+      Line("user", "y", "x", "This session is being continued",
+           R"(,"isCompactSummary":true)");
+  Cutting cutting(AgentKind::kClaude,
+                  first + second + compact + User("e", "y", "three"));
+  EXPECT_EQ(cutting.CutPrompt(2), first + second + compact);
+  EXPECT_EQ(cutting.CutPrompt(1), first);
+}
+
+TEST(TreeCut, SubagentsInBetweenGoWithTheTurnTheyWorkedFor) {
+  const std::string side = R"(,"isSidechain":true)";
+  const std::string first =
+      User("a", "", "one") + Assistant("b", "a") + Line("user", "s", "", "task", side) +
+      Line("assistant", "t", "s", "done", side) + Assistant("c", "b");
+  const std::string dead =
+      User("d", "c", "two") + Line("user", "u", "", "other task", side);
+  Cutting cutting(AgentKind::kClaude, first + dead + User("e", "c", "two again") +
+                                          Assistant("f", "e") +
+                                          User("g", "f", "three"));
+  EXPECT_THAT(cutting.CutPrompt(3), Not(HasSubstr("other task")));
+  EXPECT_EQ(cutting.CutPrompt(2), first);
+}
+
+TEST(TreeCut, LinesThatCannotBeReadStayWithWhatTheyStandIn) {
+  const std::string first = User("a", "", "one") + "no json\n\n" + Assistant("b", "a");
+  Cutting cutting(AgentKind::kClaude, first + User("c", "b", "two") + "also none\n" +
+                                          User("d", "b", "again"));
+  EXPECT_EQ(cutting.CutPrompt(2), first);
+}
+
+std::string Qwen(const std::string& type, const std::string& id,
+                 const std::string& parent, const std::string& parts) {
+  return R"({"type":")" + type + R"(","uuid":")" + id + R"(","parentUuid":)" +
+         (parent.empty() ? "null" : "\"" + parent + "\"") + R"(,"message":{"parts":[)" +
+         parts + "]}}\n";
+}
+
+// Mutants: cut-between-call-and-answer.
+TEST(TreeCut, ACallWithoutItsAnswerIsNotTheEndForQwen) {
+  const std::string begin = Qwen("user", "a", "", R"({"text":"one"})");
+  const std::string calls =
+      Qwen("assistant", "b", "a", R"({"functionCall":{}},{"functionCall":{}})") +
+      Qwen("tool_result", "c", "b", R"({"functionResponse":{}})");
+  const std::string end = Qwen("tool_result", "d", "c", R"({"functionResponse":{}})");
+  Cutting cutting(AgentKind::kQwen,
+                  begin + calls + end + Qwen("assistant", "e", "d", R"({"text":"x"})"));
+  const auto at = [&cutting](size_t i) {
+    return cutting.Cut(Before(cutting.read().messages.at(i)));
+  };
+  EXPECT_EQ(at(4), begin + calls + end);
+  EXPECT_EQ(at(3), begin);
+  EXPECT_EQ(at(2), begin);
+  EXPECT_EQ(at(1), begin);
+}
+
+// --- lists ---------------------------------------------------------------------------
+
+std::string Gemini(const std::string& id, const std::string& more) {
+  return R"({"id":")" + id + R"(",)" + more + "}";
+}
+std::string GeminiUser(const std::string& id) {
+  return Gemini(id, R"("type":"user","content":[{"text":"say )" + id + "\"}]");
+}
+const std::string kHeader = "{\"sessionId\":\"old\",\"kind\":\"main\"}\n";
+
+TEST(GeminiCut, WhatGrewIsThereAsItWasLast) {
+  const std::string grown = Gemini("b", R"("type":"gemini","content":"x","tokens":1)");
+  Cutting cutting(AgentKind::kGemini,
+                  kHeader + GeminiUser("a") + "\n" +
+                      Gemini("b", R"("type":"gemini","content":"x")") + "\n" +
+                      "{\"$set\":{\"lastUpdated\":\"z\"}}\n" + grown + "\n" +
+                      GeminiUser("c") + "\n");
+  EXPECT_EQ(cutting.CutPrompt(1), kHeader + GeminiUser("a") + "\n" + grown + "\n");
+}
+
+TEST(GeminiCut, MessagesInsideAListAreTakenOutOfIt) {
+  Cutting cutting(AgentKind::kGemini, kHeader + "{\"$set\":{\"messages\":[" +
+                                          GeminiUser("a") + ", " + GeminiUser("b") +
+                                          "," + GeminiUser("c") + "]}}\n" +
+                                          GeminiUser("d") + "\n");
+  EXPECT_EQ(cutting.CutPrompt(2),
+            kHeader + GeminiUser("a") + "\n" + GeminiUser("b") + "\n");
+  EXPECT_THAT(cutting.Prompts(cutting.CutPrompt(3)),
+              ElementsAre("say a", "say b", "say c"));
+}
+
+TEST(GeminiCut, WhatWasCompressedAwayCanBeGoneBackTo) {
+  Cutting cutting(AgentKind::kGemini,
+                  kHeader + GeminiUser("a") + "\n" + GeminiUser("b") + "\n" +
+                      "{\"$set\":{\"messages\":[" + GeminiUser("sum") + "]}}\n" +
+                      GeminiUser("c") + "\n");
+  EXPECT_EQ(cutting.CutPrompt(1), kHeader + GeminiUser("a") + "\n");
+  EXPECT_EQ(cutting.Cut(Before(cutting.read().prompts.back())),
+            kHeader + GeminiUser("sum") + "\n");
+}
+
+TEST(GeminiCut, WhatItRewoundItselfIsNotThere) {
+  Cutting cutting(AgentKind::kGemini,
+                  kHeader + GeminiUser("a") + "\n" + GeminiUser("b") +
+                      "\n{\"$rewindTo\":\"b\"}\n" + GeminiUser("c") + "\n" +
+                      GeminiUser("d") + "\n");
+  EXPECT_THAT(cutting.Prompts(cutting.CutPrompt(3)), ElementsAre("say a", "say c"));
+  EXPECT_THAT(cutting.Prompts(cutting.CutPrompt(1)), ElementsAre("say a"));
+}
+
+TEST(GeminiCut, ACallAndItsAnswerGoTogether) {
+  const std::string call = Gemini("b", R"("type":"gemini","toolCalls":[{"id":"1"}])");
+  Cutting cutting(
+      AgentKind::kGemini,
+      kHeader + GeminiUser("a") + "\n" + call + "\n" +
+          Gemini("c", R"("type":"user","content":[{"functionResponse":{"id":"1"}}])") +
+          "\n" + Gemini("d", R"("type":"gemini","content":"x")") + "\n");
+  EXPECT_THAT(cutting.Cut(Before(cutting.read().messages.at(2))),
+              Not(HasSubstr("toolCalls")));
+  EXPECT_THAT(cutting.Cut(Before(cutting.read().messages.at(3))),
+              HasSubstr("toolCalls"));
+}
+
+TEST(CopilotCut, ACallAndItsAnswerGoTogether) {
+  const std::string begin =
+      R"({"type":"user.message","id":"1","data":{"content":"one"}})"
+      "\n";
+  const std::string call =
+      R"({"type":"assistant.message","id":"2","data":{"content":"","toolRequests":[{}]}})"
+      "\n";
+  const std::string answer = R"({"type":"tool.execution_complete","id":"3","data":{}})"
+                             "\n";
+  const std::string last =
+      R"({"type":"assistant.message","id":"4","data":{"content":"x"}})"
+      "\n";
+  Cutting cutting(AgentKind::kCopilot, begin + call + last);
+  EXPECT_EQ(cutting.Cut(Before(cutting.read().messages.back())), begin);
+  Cutting answered(AgentKind::kCopilot, begin + call + answer + last);
+  EXPECT_EQ(answered.Cut(Before(answered.read().messages.back())),
+            begin + call + answer);
+}
+
+// --- the copy
+// --------------------------------------------------------------------------
+
+std::string Codex(const std::string& turn, const std::string& text) {
+  return R"({"type":"event_msg","payload":{"type":"task_started","turn_id":")" + turn +
+         "\"}}\n" +
+         R"({"type":"event_msg","payload":{"type":"user_message","message":")" + text +
+         "\"}}\n";
+}
+
+std::string Swapped(const std::string& text, std::vector<TranscriptSwap> swaps) {
+  Cutting cutting(AgentKind::kCodex, text + Codex("end", "end"));
+  cutting.swaps = std::move(swaps);
+  return cutting.Cut(Before(cutting.read().prompts.back()));
+}
+
+TEST(CopyOfACut, SwapsWholeStringsOnly) {
+  EXPECT_EQ(
+      Swapped("{\"a\":\"old\",\"b\":\"old one\",\"c\":\"\\\"old\\\"\",\"old\":1}\n",
+              {{.from = "old", .to = "new"}}),
+      "{\"a\":\"new\",\"b\":\"old one\",\"c\":\"\\\"old\\\"\",\"new\":1}\n");
+}
+
+TEST(CopyOfACut, SwapsPathsWhereverTheyStand) {
+  const std::vector<TranscriptSwap> swaps = {
+      {.kind = TranscriptSwap::Kind::kPath, .from = "/home/u/p", .to = "/x"}};
+  const auto swapped = [&swaps](const std::string& text) {
+    const std::string out = Swapped("{\"a\":\"" + text + "\"}\n", swaps);
+    return out.substr(6, out.size() - 6 - 3);
+  };
+  EXPECT_EQ(swapped("/home/u/p"), "/x");
+  EXPECT_EQ(swapped("cd /home/u/p && cat '/home/u/p/a.txt'"),
+            "cd /x && cat '/x/a.txt'");
+  EXPECT_EQ(swapped("it is in /home/u/p. Yes."), "it is in /x. Yes.");
+  for (const char* other :
+       {"/home/u/pq", "/home/u/p-2/a", "/home/u/p.bak", "/home/u/p_", "/mnt/home/u/p",
+        "./home/u/p", "/home/u/p\xc3\xa4"})
+    EXPECT_EQ(swapped(other), other);
+}
+
+TEST(CopyOfACut, SwapsAcrossTheEdgesOfWhatIsReadAtOnce) {
+  std::string text, expected;
+  for (int i = 0; i < 40000; ++i) {
+    const std::string pad(static_cast<size_t>(i % 37), 'x');
+    text += "{\"p\":\"" + pad + "\",\"id\":\"the-old-id\"}\n";
+    expected += "{\"p\":\"" + pad + "\",\"id\":\"n\"}\n";
+  }
+  EXPECT_EQ(Swapped(text, {{.from = "the-old-id", .to = "n"}}), expected);
+}
+
+TEST(CopyOfACut, WhatIsWrittenMeanwhileIsNotSeen) {
+  const std::string one = Codex("1", "one");
+  Cutting cutting(AgentKind::kCodex, one + Codex("2", "two"));
+  cutting.Write(one + Codex("2", "two") + Codex("3", "three"));
+  EXPECT_EQ(cutting.CutPrompt(1), one);
+  cutting.Write(one.substr(0, 20));
+  EXPECT_FALSE(cutting.TryCut(Before(cutting.read().prompts[1])).ok());
+}
+
+TEST(CopyOfACut, ALineTooLongToBeReadIsCopied) {
+  const std::string one = Codex("1", "one");
+  const std::string giant = "{\"x\":\"" + std::string(kLongestLine, 'y') + "\"}\n";
+  Cutting cutting(AgentKind::kCodex, one + giant + Codex("2", "two"));
+  EXPECT_TRUE(cutting.CutPrompt(1) == one + giant);
+}
+
+TEST(CopyOfACut, WhatIsNotThereIsSaid) {
+  Cutting cutting(AgentKind::kCodex, Codex("1", "one"));
+  EXPECT_EQ(cutting.TryCut({.offset = 7, .record = 7, .id = "x"}).error().code,
+            Errc::kNotFound);
+  EXPECT_THAT(cutting.CutPrompt(0), IsEmpty());
+}
+
+}  // namespace
+}  // namespace belay::test
