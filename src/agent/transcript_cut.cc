@@ -297,8 +297,21 @@ Result<TranscriptCut> GeminiCut::Finish() {
   if (open > 0) now_.resize(since);
   TranscriptCut cut;
   if (header_) cut.pieces.push_back(*header_);
-  for (const Message& message : now_) cut.pieces.push_back(message.at);
+  cut.ids.emplace();
+  for (const Message& message : now_) {
+    cut.pieces.push_back(message.at);
+    cut.ids->push_back(message.id);
+  }
+  std::sort(cut.ids->begin(), cut.ids->end());
   return cut;
+}
+
+bool HoldsRecord(const TranscriptCut& cut, uint64_t offset, std::string_view id) {
+  if (cut.ids) return std::binary_search(cut.ids->begin(), cut.ids->end(), HashOf(id));
+  auto piece = std::upper_bound(
+      cut.pieces.begin(), cut.pieces.end(), offset,
+      [](uint64_t at, const Piece& candidate) { return at < candidate.offset; });
+  return piece != cut.pieces.begin() && offset < (--piece)->end;
 }
 
 // Calls `take(line)` for each line of the file as far as it was read before.
@@ -320,6 +333,14 @@ Status EachLine(Fs& fs, const Fd& file, uint64_t size, const Take& take,
 }
 
 }  // namespace
+
+bool TranscriptCut::Holds(const TranscriptMessage& message) const {
+  return HoldsRecord(*this, message.offset, message.id);
+}
+
+bool TranscriptCut::Holds(const TranscriptPrompt& prompt) const {
+  return HoldsRecord(*this, prompt.offset, prompt.record);
+}
 
 CutPoint Before(const TranscriptPrompt& prompt) {
   return {.offset = prompt.turn_offset, .record = prompt.offset, .id = prompt.record};

@@ -36,6 +36,12 @@ struct TranscriptCut {
     uint64_t offset = 0, end = 0;
   };
   std::vector<Piece> pieces;
+  // Where messages are written more than once: hashes of the ids of those that stay,
+  // rising.
+  std::optional<std::vector<uint64_t>> ids = {};
+
+  bool Holds(const TranscriptMessage& message) const;
+  bool Holds(const TranscriptPrompt& prompt) const;
 };
 
 // kNotFound when the transcript has nothing at that point. `transcript` is what

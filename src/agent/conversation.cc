@@ -1,0 +1,254 @@
+#include "agent/conversation.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "agent/transcript_internal.h"
+#include "agent/transcript_lines.h"
+#include "base/escape.h"
+
+namespace belay {
+namespace {
+
+constexpr size_t kSmallFile = 1 << 20;
+
+std::string BaseName(const AbsPath& path) {
+  return path.bytes().substr(path.bytes().rfind('/') + 1);
+}
+
+Result<AbsPath> Sibling(const AbsPath& path, std::string_view name) {
+  BELAY_TRY(const RelPath below, RelPath::Parse(name));
+  return path.parent().Join(below);
+}
+
+// Of prompts with the same words the one that is as far from the last of them as the
+// turn is from the last such turn: what is missing is missing at the beginning.
+const TranscriptPrompt* FindByWords(const Transcript& transcript,
+                                    const ConversationPoint& point) {
+  const TurnRecord& wanted = *point.turn;
+  const auto words = [](std::string_view text) {
+    std::string_view cut = CutText(text, kMaxPrompt);
+    const size_t end = cut.find_last_not_of(" \t\r\n");
+    return end == std::string_view::npos ? std::string_view() : cut.substr(0, end + 1);
+  };
+  uint64_t later = 0;
+  for (const TurnRecord& turn : point.turns)
+    later += turn.turn > wanted.turn && words(turn.prompt) == words(wanted.prompt);
+  for (size_t i = transcript.prompts.size(); i > 0; --i) {
+    const TranscriptPrompt& prompt = transcript.prompts[i - 1];
+    if (words(prompt.text) != words(wanted.prompt)) continue;
+    if (later == 0) return &prompt;
+    --later;
+  }
+  return nullptr;
+}
+
+Result<CutPoint> FindTurn(const Transcript& transcript, const ConversationPoint& point,
+                          ConversationFork& fork) {
+  const TurnRecord& wanted = *point.turn;
+  const TranscriptPrompt* found = nullptr;
+  if (wanted.anchor)
+    for (const TranscriptPrompt& prompt : transcript.prompts)
+      if (prompt.anchor == *wanted.anchor && (found == nullptr || found->dead))
+        found = &prompt;
+  if (found == nullptr) found = FindByWords(transcript, point);
+  if (found == nullptr)
+    return Error(Errc::kNotFound,
+                 "the conversation has no turn " + std::to_string(wanted.turn) +
+                     " any more: " + EscapeForDisplay(Excerpt(wanted.prompt)));
+  fork.prompt = found->text;
+  return Before(*found);
+}
+
+Result<CutPoint> FindMessage(const Transcript& transcript, const std::string& id,
+                             ConversationFork& fork) {
+  for (const TranscriptPrompt& prompt : transcript.prompts)
+    if (prompt.anchor == id || prompt.record == id) {
+      fork.prompt = prompt.text;
+      return Before(prompt);
+    }
+  const TranscriptMessage* found = nullptr;
+  for (const TranscriptMessage& message : transcript.messages)
+    if (message.id == id && (found == nullptr || found->dead)) found = &message;
+  if (found == nullptr)
+    return Error(Errc::kNotFound,
+                 "the conversation has no message " + EscapeForDisplay(id));
+  return Before(*found);
+}
+
+// What the agent will call the copy.
+Result<AbsPath> CopyPath(const ForkRequest& request, const std::string& old_id,
+                         const std::string& session) {
+  const AbsPath& at = request.place.value_or(request.transcript);
+  switch (request.agent) {
+    case AgentKind::kClaude:
+    case AgentKind::kQwen:
+      return Sibling(at, session + ".jsonl");
+    case AgentKind::kCodex: {
+      // rollout-2026-11-15T01-43-12-<id>.jsonl
+      std::string name = BaseName(at);
+      const size_t id = name.find(old_id);
+      name = id == std::string::npos ? "rollout-" : name.substr(0, id);
+      return Sibling(at, name + session + ".jsonl");
+    }
+    case AgentKind::kGemini: {
+      // session-2026-11-15T01-43-<the first 8 of the id>.jsonl
+      const std::string name = BaseName(at);
+      const size_t id = name.rfind('-');
+      return Sibling(at, name.substr(0, id == std::string::npos ? 0 : id + 1) +
+                             session.substr(0, 8) + ".jsonl");
+    }
+    case AgentKind::kCopilot: {
+      BELAY_TRY(const AbsPath dir, Sibling(at.parent(), session));
+      return dir.Join(Name::Literal("events.jsonl"));
+    }
+    default:
+      return Error(Errc::kUnsupported, "not a file");
+  }
+}
+
+// A small file that goes with the transcript, with the id of the fork in it.
+std::string Replaced(std::string text, const std::vector<TranscriptSwap>& swaps) {
+  for (const TranscriptSwap& swap : swaps) {
+    if (swap.from.empty()) continue;
+    for (size_t at = text.find(swap.from); at != std::string::npos;
+         at = text.find(swap.from, at + swap.to.size()))
+      text.replace(at, swap.from.size(), swap.to);
+  }
+  return text;
+}
+
+Status AddCompanion(Fs& fs, const ForkRequest& request,
+                    const std::vector<TranscriptSwap>& swaps, const AbsPath& copy,
+                    ConversationFork& fork) {
+  if (request.agent != AgentKind::kCopilot) return Ok();
+  BELAY_TRY(const AbsPath from,
+            Sibling(request.place.value_or(request.transcript), "workspace.yaml"));
+  auto file = OpenTranscript(fs, from);
+  if (!file.ok() && file.error().code == Errc::kNotFound) return Ok();
+  if (!file.ok()) return std::move(file).error();
+  BELAY_TRY(const FileStat stat, fs.Stat(*file));
+  if (stat.size > kSmallFile)
+    return Error(Errc::kInvalid, EscapeForDisplay(from.bytes()) + " is too long");
+  Bytes bytes(stat.size);
+  BELAY_TRY(const size_t got, ReadFull(fs, *file, 0, bytes));
+  std::string text = Replaced(std::string(AsText(ByteSpan(bytes).first(got))), swaps);
+  BELAY_TRY(AbsPath path, Sibling(copy, "workspace.yaml"));
+  fork.files.push_back(
+      {.path = std::move(path),
+       .mode = stat.mode & 0777,
+       .size_at_most = text.size(),
+       .content = [text = std::move(text)](const TranscriptSink& sink) {
+         return sink(AsBytes(text));
+       }});
+  return Ok();
+}
+
+}  // namespace
+
+std::string NewUuid(Random& random) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::byte bytes[16];
+  random.Fill(bytes);
+  bytes[6] = (bytes[6] & std::byte{0x0f}) | std::byte{0x40};
+  bytes[8] = (bytes[8] & std::byte{0x3f}) | std::byte{0x80};
+  std::string out;
+  for (size_t i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += kHex[std::to_integer<unsigned>(bytes[i]) >> 4];
+    out += kHex[std::to_integer<unsigned>(bytes[i]) & 15];
+  }
+  return out;
+}
+
+std::vector<std::string> ResumeCommand(AgentKind agent, std::string_view session) {
+  const std::string id(session);
+  switch (agent) {
+    case AgentKind::kClaude:
+      return {"claude", "--resume", id};
+    case AgentKind::kCodex:
+      return {"codex", "resume", id};
+    case AgentKind::kOpencode:
+      return {"opencode", "-s", id};
+    case AgentKind::kGemini:
+      return {"gemini", "-r", id};
+    case AgentKind::kQwen:
+      return {"qwen", "-r", id};
+    case AgentKind::kCopilot:
+      return {"copilot", "--resume", id};
+    case AgentKind::kReasonix:
+      return {"reasonix", "run", "--resume", id};
+    case AgentKind::kCline:
+      return {"cline", "--id", id};
+    default:
+      return {};
+  }
+}
+
+Status CheckConversation(AgentKind agent) {
+  switch (agent) {
+    case AgentKind::kClaude:
+    case AgentKind::kCodex:
+    case AgentKind::kGemini:
+    case AgentKind::kQwen:
+    case AgentKind::kCopilot:
+      return Ok();
+    case AgentKind::kGeneric:
+      return Error(Errc::kUnsupported,
+                   "the host keeps this conversation itself: it is told by "
+                   "`belay events` what to take back");
+    default:
+      return Error(Errc::kUnsupported,
+                   "the conversation of " + std::string(AgentName(agent)) +
+                       " cannot be taken back from outside; the code can: --code");
+  }
+}
+
+Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
+                                              const ForkRequest& request) {
+  BELAY_OK(CheckConversation(request.agent));
+  BELAY_TRY(const Transcript transcript,
+            ReadTranscript(fs, request.agent, request.transcript));
+  ConversationFork fork{.agent = request.agent, .parent = request.session};
+  fork.session = NewUuid(random);
+  BELAY_TRY(const CutPoint point,
+            request.point.message
+                ? FindMessage(transcript, *request.point.message, fork)
+                : FindTurn(transcript, request.point, fork));
+  BELAY_TRY(Fd opened, OpenTranscript(fs, request.transcript));
+  const auto file = std::make_shared<const Fd>(std::move(opened));
+  BELAY_TRY(const FileStat stat, fs.Stat(*file));
+  BELAY_TRY(const TranscriptCut cut,
+            PlanCut(fs, request.agent, *file, transcript, point));
+
+  const std::string old_id =
+      transcript.session.empty() ? request.session : transcript.session;
+  std::vector<TranscriptSwap> swaps = {{.from = old_id, .to = fork.session}};
+  if (request.session != old_id)
+    swaps.push_back({.from = request.session, .to = fork.session});
+  if (request.moved)
+    swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
+                     .from = request.moved->from.bytes(),
+                     .to = request.moved->to.bytes()});
+
+  uint64_t bytes = 0;
+  for (const TranscriptCut::Piece& piece : cut.pieces)
+    bytes += piece.end - piece.offset + 1;
+  for (const TranscriptMessage& message : transcript.messages)
+    if (!message.dead)
+      ++(cut.Holds(message) ? fork.kept_messages : fork.taken_messages);
+  for (const TranscriptPrompt& prompt : transcript.prompts)
+    if (!prompt.dead && cut.Holds(prompt)) ++fork.kept_turns;
+
+  BELAY_TRY(AbsPath path, CopyPath(request, old_id, fork.session));
+  BELAY_OK(AddCompanion(fs, request, swaps, path, fork));
+  fork.files.push_back({.path = std::move(path),
+                        .mode = stat.mode & 0777,
+                        .size_at_most = bytes + bytes / 8,
+                        .content = [&fs, file, cut, swaps](const TranscriptSink& sink) {
+                          return CopyCut(fs, *file, cut, swaps, sink);
+                        }});
+  return fork;
+}
+
+}  // namespace belay

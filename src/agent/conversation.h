@@ -1,0 +1,76 @@
+#pragma once
+
+// A conversation taken back: what continues it from before a turn, made ready and
+// written by nobody here.
+//
+// Guarantees
+//   * The transcript of the agent is only read; what goes on is a copy under a new id,
+//     in the place where the agent's own resume looks for it (agent/transcript_cut.h).
+//   * Nothing is found by position: a turn is the prompt with its anchor, or, of agents
+//     whose hooks tell none, the prompt with its words.
+//   * An agent whose conversation cannot be taken back from outside is said to be one
+//     (kUnsupported, with what to do), before anything else is done.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/transcript_cut.h"
+#include "base/random.h"
+#include "store/log_record.h"
+
+namespace belay {
+
+// Where a conversation is cut.
+struct ConversationPoint {
+  std::optional<TurnRecord> turn = {};      // before this prompt ...
+  std::optional<std::string> message = {};  // ... or before this message of the agent's
+  std::vector<TurnRecord> turns = {};       // all of the session, in their order
+};
+
+struct ConversationFile {
+  AbsPath path;
+  uint32_t mode = 0600;
+  uint64_t size_at_most = 0;
+  std::function<Status(const TranscriptSink&)> content = {};
+};
+
+struct ConversationFork {
+  AgentKind agent = AgentKind::kGeneric;
+  std::string session = {};                  // that goes on
+  std::string parent = {};                   // that it was cut from
+  std::vector<ConversationFile> files = {};  // none of them is there yet
+  std::string prompt = {};                   // what was taken back, to be edited
+  uint64_t kept_messages = 0, taken_messages = 0;
+  uint64_t kept_turns = 0;  // prompts of the conversation that are still in it
+};
+
+// Whether the conversation of this agent is a file that can be cut. kUnsupported says
+// what to do instead.
+Status CheckConversation(AgentKind agent);
+
+// `transcript` is where the agent, or a copy of ours (then `place` is where the agent
+// had it), keeps the conversation. `moved`: the fork works in another directory, and
+// the paths in it lead there.
+struct ForkRequest {
+  AgentKind agent = AgentKind::kGeneric;
+  std::string session = {};
+  AbsPath transcript;
+  std::optional<AbsPath> place = {};
+  ConversationPoint point = {};
+  struct Moved {
+    AbsPath from, to;
+  };
+  std::optional<Moved> moved = {};
+};
+Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
+                                              const ForkRequest& request);
+
+// The command that goes on with a conversation: program and arguments.
+std::vector<std::string> ResumeCommand(AgentKind agent, std::string_view session);
+
+// A new random id in the form that agents take: a UUID (version 4).
+std::string NewUuid(Random& random);
+
+}  // namespace belay
