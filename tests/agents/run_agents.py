@@ -182,8 +182,9 @@ def tell_with_belay(told, program):
     if not tell(told):
         return
     events = agent.events()
-    run_belay.check_story(told, belay, events)
+    run_belay.check_known(told, belay, events)
     run_belay.check_slash(told, belay, events)
+    run_belay.check_taking_back(told, belay, events, first=agent.slash is None)
     run_belay.check_uninstall(told, belay, before)
 
 

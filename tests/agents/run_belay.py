@@ -86,11 +86,15 @@ def check_install(run, belay):
     return {path: before.get(path) for path in agent.settings}
 
 
-def check_story(run, belay, events):
-    """What Belay knows and can do after the story."""
+def check_known(run, belay, events):
+    """What Belay knows after the story."""
     check_timeline(run, belay, events)
     check_authors(run, belay, events)
-    check_outside(run, belay, events)
+
+
+def check_taking_back(run, belay, events, first=True):
+    """`first`: nothing was rolled back before."""
+    check_outside(run, belay, events, first)
     check_rollbacks(run, belay, events)
 
 
@@ -269,8 +273,9 @@ def _take_back(run, belay, name, reference, wrong, final):
                   run_tree.differences(covered(run_tree.record(project)), final))
 
 
-def check_outside(run, belay, events):
-    """What a person wrote since is not taken back unasked."""
+def check_outside(run, belay, events, first):
+    """What a person wrote since is not taken back unasked. `first`: nothing was rolled back
+    before."""
     turns = turns_of(run.agent, events)
     if not turns:
         return
@@ -285,7 +290,9 @@ def check_outside(run, belay, events):
     status, document = belay.json(*words, "--keep-outside")
     run.check("rollback --keep-outside leaves it", f"exit {status}: {document}" if status else
               "" if os.path.exists(project / path) else f"{path} is gone")
-    if run.agent.resumes:  # otherwise another session made the commit, and it stays
+    # Of Cline another session made the commit, and it stays. After an undo nobody's session
+    # did, and --git reset is needed: only the first rollback of all is asked for it.
+    if first and run.agent.resumes:
         run.check("... and takes the agent's commit back with the files", run_tree.differences(
             *({run_tree.GIT: tree.get(run_tree.GIT)} for tree in (
                 run_tree.record(project), events[0].tree))))

@@ -98,4 +98,5 @@ def tell(run, belay):
 
     events = story.tell(hook)
     run.check(f"{len(events)} hooks exit 0 and print nothing", wrong)
-    run_belay.check_story(run, belay, events)
+    run_belay.check_known(run, belay, events)
+    run_belay.check_taking_back(run, belay, events)

@@ -192,4 +192,7 @@ def script_for(agent):
                  for step in steps_of(turn, agent)]
         rules.append({"name": turn["name"], "prompt": turn["prompt"], "steps": steps,
                       "unless": agent.side_words})
+    # The list that /rollback prints names the prompts of turns; a model that gets to see it
+    # is told at its end to do nothing.
+    rules.append({"name": "shown", "prompt": "and do nothing else", "steps": [{"text": "Shown."}]})
     return {"rules": rules, "side": {"text": "A scripted story"}}
