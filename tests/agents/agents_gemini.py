@@ -68,6 +68,7 @@ class Qwen(SnakeCaseAgent):
     def prepare(self):
         events = [*self.kinds, "PreCompact", "SubagentStart", "SubagentStop", "Notification"]
         self.world.write(".qwen/settings.json", {
+            "$version": 4,  # otherwise it adds that itself
             "security": {"auth": {"selectedType": "openai"}},
             "general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False},
             "telemetry": {"enabled": False},

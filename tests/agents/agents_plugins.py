@@ -101,10 +101,11 @@ class Cline(Agent):
              "PostToolUse", "UserPromptSubmit", "PreCompact", "SessionShutdown")
 
     def prepare(self):
+        # A directory has one hook of each name: ~/.cline/hooks is left to others.
+        self.hooks.mkdir()
         for name in self.files:
-            file = self.world.write(".cline/hooks/" + name,
-                                    f"#!/bin/sh\nexec {self.recorder(name)}\n")
-            os.chmod(file, 0o755)
+            (self.hooks / name).write_text(f"#!/bin/sh\nexec {self.recorder(name)}\n")
+            os.chmod(self.hooks / name, 0o755)
         # What `cline auth -p openai-compatible -k KEY -m MODEL -b URL` writes.
         self.world.write(".cline/data/settings/providers.json", {
             "version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {
@@ -118,7 +119,11 @@ class Cline(Agent):
                 "CLINE_TELEMETRY": "off", "CLINE_NO_AUTO_UPDATE": "1"}
 
     def arguments(self, prompt):
-        return ["--auto-approve", "true", prompt]
+        return ["--hooks-dir", str(self.hooks), "--auto-approve", "true", prompt]
+
+    @property
+    def hooks(self):
+        return self.world.scratch / "hooks"
 
     def read_event(self, note):
         payload = json.loads(note["stdin"])
