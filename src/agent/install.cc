@@ -48,11 +48,16 @@ class Planner {
     if (IsSettings(profile_)) {
       BELAY_TRY(hooks_text, InstallSettings(at.hooks));
     }
-    size_t scripts = 0;
+    if (profile_.shape == HookShape::kScripts) {
+      for (const HookEventSpec& event : profile_.events)
+        Refuse(InstallScript(at.hooks, event.name));
+    }
+    bool plugin = false;
     for (const WholeFile& file : WholeFiles(at)) {
+      if (file.runs) continue;
       Status planned = InstallWhole(file);
       if (planned.ok()) {
-        scripts += file.part == Part::kHooks ? 1 : 0;
+        plugin = plugin || file.part == Part::kHooks;
         continue;
       }
       if (file.part == Part::kHooks) {
@@ -64,7 +69,7 @@ class Planner {
                               "Belay's");
       }
     }
-    if (profile_.shape == HookShape::kPlugin && scripts == 0) plan_.files.clear();
+    if (profile_.shape == HookShape::kPlugin && !plugin) plan_.files.clear();
     if (at.trust) BELAY_OK(InstallTrust(*at.trust, at.hooks, hooks_text, trust));
     return Ok();
   }
@@ -132,10 +137,11 @@ class Planner {
     std::vector<WholeFile> out;
     if (profile_.shape == HookShape::kScripts)
       for (const HookEventSpec& event : profile_.events)
-        out.push_back({.path = at.hooks.Join(Name::Literal(event.name)),
-                       .part = Part::kHooks,
-                       .content = ScriptFile(profile_, places_.program, event.name),
-                       .runs = true});
+        for (const AbsPath& path : ScriptNames(at.hooks, event.name))
+          out.push_back({.path = path,
+                         .part = Part::kHooks,
+                         .content = ScriptFile(profile_, places_.program, event.name),
+                         .runs = true});
     if (profile_.shape == HookShape::kPlugin)
       out.push_back({.path = at.hooks,
                      .part = Part::kHooks,
@@ -249,10 +255,32 @@ class Planner {
     return Add(target, file.part, file.content, {}, file.runs);
   }
 
+  // One that is there already; else under the first name that nobody has.
+  Status InstallScript(const AbsPath& dir, std::string_view event) {
+    const std::vector<AbsPath> names = ScriptNames(dir, event);
+    std::optional<AbsPath> ours, unused;
+    for (const AbsPath& path : names) {
+      auto target = Look(path, Part::kHooks);
+      if (!target.ok()) continue;
+      if (!target->text) {
+        if (!unused) unused = path;
+      } else if (!ours && LooksLikeOurs(profile_, *target->text)) {
+        ours = path;
+      }
+    }
+    // Where there is none, the first name says why.
+    return InstallWhole({.path = ours     ? *ours
+                                 : unused ? *unused
+                                          : names.front(),
+                         .part = Part::kHooks,
+                         .content = ScriptFile(profile_, places_.program, event),
+                         .runs = true});
+  }
+
   Status UninstallWhole(const WholeFile& file) {
     BELAY_TRY(InstallTarget target, Look(file.path, file.part));
-    if (!target.text) return Add(target, file.part, {}, {});
     const InstallRecord* record = records_.Find(file.path);
+    if (!target.text) return record == nullptr ? Ok() : Add(target, file.part, {}, {});
     const bool untouched = *target.text == file.content ||
                            (record != nullptr && record->Wrote(*target.text));
     if (untouched) return Add(target, file.part, {}, {});

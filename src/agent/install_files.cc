@@ -72,6 +72,13 @@ std::string CommandFile(const AgentProfile& profile, const AbsPath& program) {
   return out;
 }
 
+std::vector<AbsPath> ScriptNames(const AbsPath& dir, std::string_view event) {
+  std::vector<AbsPath> out;
+  for (std::string_view ending : {"", ".sh", ".bash"})
+    out.push_back(dir.Join(Name::Literal(std::string(event) + std::string(ending))));
+  return out;
+}
+
 std::string ScriptFile(const AgentProfile& profile, const AbsPath& program,
                        std::string_view event) {
   std::string out = "#!/bin/sh\n# " + Marker(profile.agent) +

@@ -78,18 +78,20 @@ Status LookAtSettings(Fs& fs, const InstallPlaces& places, const AgentProfile& p
   return Ok();
 }
 
-Status LookAtFile(Fs& fs, const InstallPlaces& places, const AgentProfile& profile,
-                  const AbsPath& path, std::string_view event,
-                  const std::string& content, HooksAt& out) {
-  BELAY_TRY(InstallTarget target,
-            LookAtTarget(fs, places, path, places.project.has_value()));
-  if (!target.text || !LooksLikeOurs(profile, *target.text)) {
-    out.missing.emplace_back(event);
+Status LookAtFiles(Fs& fs, const InstallPlaces& places, const AgentProfile& profile,
+                   const std::vector<AbsPath>& paths, std::string_view event,
+                   const std::string& content, HooksAt& out) {
+  for (const AbsPath& path : paths) {
+    auto target = LookAtTarget(fs, places, path, places.project.has_value());
+    if (!target.ok() && paths.size() == 1) return std::move(target).error();
+    if (!target.ok() || !target->text || !LooksLikeOurs(profile, *target->text))
+      continue;
+    ++out.registered;
+    out.outdated = out.outdated || *target->text != content;
+    if (auto program = ProgramOfFile(*target->text)) NoteProgram(fs, *program, out);
     return Ok();
   }
-  ++out.registered;
-  out.outdated = out.outdated || *target.text != content;
-  if (auto program = ProgramOfFile(*target.text)) NoteProgram(fs, *program, out);
+  out.missing.emplace_back(event);
   return Ok();
 }
 
@@ -103,13 +105,13 @@ HooksAt LookAtLevel(Fs& fs, const InstallPlaces& places, const AgentProfile& pro
     out.wanted = profile.events.size();
     for (const HookEventSpec& event : profile.events)
       if (looked.ok())
-        looked = LookAtFile(fs, places, profile,
-                            at->hooks.Join(Name::Literal(event.name)), event.name,
-                            ScriptFile(profile, places.program, event.name), out);
+        looked = LookAtFiles(fs, places, profile, ScriptNames(at->hooks, event.name),
+                             event.name,
+                             ScriptFile(profile, places.program, event.name), out);
   } else if (profile.shape == HookShape::kPlugin) {
     out.wanted = 1;
-    looked = LookAtFile(fs, places, profile, at->hooks, "plugin",
-                        PluginFile(places.program), out);
+    looked = LookAtFiles(fs, places, profile, {at->hooks}, "plugin",
+                         PluginFile(places.program), out);
   } else {
     out.wanted = profile.events.size();
     looked = LookAtSettings(fs, places, profile, *at, out);

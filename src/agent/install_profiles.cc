@@ -245,7 +245,8 @@ Result<AgentPlaces> PlacesOf(Fs& fs, const AgentProfile& profile,
     case AgentKind::kReasonix:
       return at(Below(base, ".reasonix"), "settings.json");
     case AgentKind::kCline:
-      return at(base, project ? ".clinerules/hooks" : ".cline/hooks");
+      // Of a project it also looks into .clinerules/hooks, but that may be a file.
+      return at(base, ".cline/hooks");
     case AgentKind::kCrush:
       if (!project) return at(places.config_home, "crush/crush.json");
       return at(base, !Exists(fs, base, ".crush.json") && Exists(fs, base, "crush.json")

@@ -71,6 +71,8 @@ std::string CommandFile(const AgentProfile& profile, const AbsPath& program);
 std::string PluginFile(const AbsPath& program);
 std::string ScriptFile(const AgentProfile& profile, const AbsPath& program,
                        std::string_view event);
+// What a program for an event may be called; Cline runs all of them.
+std::vector<AbsPath> ScriptNames(const AbsPath& dir, std::string_view event);
 // Whether such a file is one that we wrote, as it is or changed since.
 bool LooksLikeOurs(const AgentProfile& profile, std::string_view content);
 // The program that such a file runs, when it is as we write it.

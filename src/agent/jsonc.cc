@@ -427,7 +427,10 @@ bool Jsonc::EndsLineComment(size_t offset) const {
 Jsonc::CommentsEnd Jsonc::BehindComments(size_t at) const {
   CommentsEnd out{.at = at};
   for (size_t look = at;;) {
-    while (look < text_.size() && (text_[look] == ' ' || text_[look] == '\t')) ++look;
+    // A carriage return alone ends no line.
+    while (look < text_.size() && IsBlankChar(text_[look]) && text_[look] != '\n' &&
+           !std::string_view(text_).substr(look).starts_with("\r\n"))
+      ++look;
     const std::string_view rest = std::string_view(text_).substr(look);
     if (rest.starts_with("//")) {
       const size_t end =
@@ -512,9 +515,10 @@ Result<Jsonc> Jsonc::Remove(Id child) const {
     return at;
   };
   auto is_line_end = [&](size_t at) {
-    return at < text_.size() && (text_[at] == '\n' || text_[at] == '\r');
+    const std::string_view rest = std::string_view(text_).substr(at);
+    return rest.starts_with('\n') || rest.starts_with("\r\n");
   };
-  if (begin == node.start() && node.comma == node.end) {
+  if (begin == node.start() && node.comma == node.end && node.next != kNone) {
     // Nothing before it that could go: what separates it from the next one does.
     const size_t after = skip_blanks(node.comma + 1);
     if (!is_line_end(after) && text_[after] != '/') end = after;

@@ -545,15 +545,22 @@ TEST(Install, FilesOfOthersUnderOurNamesStay) {
   EXPECT_EQ(desk.Get("/home/u/.claude/commands/rollback.md"), "my own\n");
 
   desk.Put("/home/u/.cline/hooks/PreToolUse", "#!/bin/sh\nmine\n", 0755);
+  desk.Put("/home/u/.cline/hooks/TaskStart", "mine", 0755);
+  desk.Put("/home/u/.cline/hooks/TaskStart.sh", "mine", 0755);
+  desk.Put("/home/u/.cline/hooks/TaskStart.bash", "mine", 0755);
+  const std::string before = desk.Tree();
   plan = desk.Install(AgentKind::kCline);
-  ASSERT_EQ(plan.refused.size(), 1u);
+  ASSERT_EQ(plan.refused.size(), 1u) << Said(plan);
   EXPECT_EQ(plan.refused[0].what,
-            "/home/u/.cline/hooks/PreToolUse is there already and not Belay's");
+            "/home/u/.cline/hooks/TaskStart is there already and not Belay's");
   EXPECT_EQ(desk.Look(AgentKind::kCline).user.missing,
-            std::vector<std::string>({"PreToolUse"}));
-  desk.Uninstall(AgentKind::kCline);
+            std::vector<std::string>({"TaskStart"}));
   EXPECT_EQ(desk.Get("/home/u/.cline/hooks/PreToolUse"), "#!/bin/sh\nmine\n");
-  EXPECT_FALSE(desk.Get("/home/u/.cline/hooks/PostToolUse"));
+  EXPECT_TRUE(desk.Get("/home/u/.cline/hooks/PreToolUse.sh")) << "beside it";
+  EXPECT_FALSE(desk.Get("/home/u/.cline/hooks/PostToolUse.sh")) << "not needed";
+  EXPECT_FALSE(desk.Install(AgentKind::kCline).changes());
+  desk.Uninstall(AgentKind::kCline);
+  EXPECT_EQ(desk.Tree(), before);
 }
 
 TEST(Install, AFileOfOursThatWasEditedStaysAndThatIsSaid) {
@@ -672,7 +679,8 @@ TEST(Install, ProgramsAreFoundInPath) {
 
 // --- whatever happens on the way -----------------------------------------------------
 
-constexpr std::string_view kMine = "{\n  // mine\n  \"model\": \"x\"\n}";
+// Not to be had again by taking out what is ours alone.
+constexpr std::string_view kMine = "{\n  // mine\n  \"hooks\": {\n  }\n}";
 
 test::SweepResult SweepInstall(Fault fault) {
   const InstallPlaces places = Desk().places();

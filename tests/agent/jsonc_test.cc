@@ -113,6 +113,7 @@ TEST(Jsonc, WhatWasPutInComesOutToTheSameBytes) {
       {"[1]", {}},
       {"[ 1 ]", {}},
       {"[1,]", {}},
+      {"{\"a\":[1,\t\t]}", {"a"}},
       {"[\n1\n]", {}},
       {"[\r\n\t1, // one   \r\n]", {}},
       {"[\n  1 // one   \n]", {}},
@@ -154,6 +155,7 @@ TEST(Jsonc, TakesOutOneAndLeavesTheRestAndEveryComment) {
       {"[\n  1, // one\n  2 ]", 1, "[\n  1 // one\n ]"},
       {"[\n  // before\n  1 // behind\n]", 0, "[\n  // before\n // behind\n]"},
       {"[\n  1 /* x */, // one\n  2\n]", 0, "[ /* x */ // one\n  2\n]"},
+      {"[ // one\n  1\r// two\n]", 0, "[ // one\n\r// two\n]"},
       {"[  1  ]", 0, "[]"},
       {"[ 1 /* x */ ]", 0, "[ /* x */ ]"},
   };

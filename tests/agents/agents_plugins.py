@@ -101,11 +101,12 @@ class Cline(Agent):
              "PostToolUse", "UserPromptSubmit", "PreCompact", "SessionShutdown")
 
     def prepare(self):
-        # A directory has one hook of each name: ~/.cline/hooks is left to others.
-        self.hooks.mkdir()
+        # A directory has one hook of each name: ~/.cline/hooks is left to others. (Of a
+        # directory that is given by --hooks-dir 3.0.65 calls nothing.)
         for name in self.files:
-            (self.hooks / name).write_text(f"#!/bin/sh\nexec {self.recorder(name)}\n")
-            os.chmod(self.hooks / name, 0o755)
+            file = self.world.write("Documents/Cline/Hooks/" + name,
+                                    f"#!/bin/sh\nexec {self.recorder(name)}\n")
+            os.chmod(file, 0o755)
         # What `cline auth -p openai-compatible -k KEY -m MODEL -b URL` writes.
         self.world.write(".cline/data/settings/providers.json", {
             "version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {
@@ -119,11 +120,7 @@ class Cline(Agent):
                 "CLINE_TELEMETRY": "off", "CLINE_NO_AUTO_UPDATE": "1"}
 
     def arguments(self, prompt):
-        return ["--hooks-dir", str(self.hooks), "--auto-approve", "true", prompt]
-
-    @property
-    def hooks(self):
-        return self.world.scratch / "hooks"
+        return ["--auto-approve", "true", prompt]
 
     def read_event(self, note):
         payload = json.loads(note["stdin"])

@@ -184,7 +184,7 @@ def tell_with_belay(told, program):
     events = agent.events()
     run_belay.check_known(told, belay, events)
     run_belay.check_slash(told, belay, events)
-    run_belay.check_taking_back(told, belay, events, first=agent.slash is None)
+    run_belay.check_taking_back(told, belay, events)
     run_belay.check_uninstall(told, belay, before)
 
 

@@ -92,9 +92,8 @@ def check_known(run, belay, events):
     check_authors(run, belay, events)
 
 
-def check_taking_back(run, belay, events, first=True):
-    """`first`: nothing was rolled back before."""
-    check_outside(run, belay, events, first)
+def check_taking_back(run, belay, events):
+    check_outside(run, belay, events)
     check_rollbacks(run, belay, events)
 
 
@@ -209,11 +208,13 @@ def check_rollbacks(run, belay, events):
     for session, number, prompt, event in turns_of(agent, events):
         name = f"rollback to before turn {number} ({prompt[:20]})"
         _take_back(run, belay, name, turn_reference(run, belay, session, number),
-                   lambda now, event=event: run_tree.differences(now, covered(event.tree)), final)
+                   lambda now, event=event: run_tree.differences(now, covered(event.tree)), final,
+                   commit_is_of(agent, session))
     for event, reference in references(run, belay, events):
         name = f"rollback to before {event.tool} {shown(event)}"
         _take_back(run, belay, name, reference,
-                   lambda now, event=event: differs(agent, events, event, now), final)
+                   lambda now, event=event: differs(agent, events, event, now), final,
+                   commit_is_of(agent, event.session))
 
 
 def turn_reference(run, belay, session, number):
@@ -261,9 +262,16 @@ def differs(agent, events, event, now):
             if now.get(path) != after.get(path)]
 
 
-def _take_back(run, belay, name, reference, wrong, final):
+def commit_is_of(agent, session):
+    """Whether Belay can know that the commit was made in that session: then it goes with a
+    rollback, otherwise it stays unless one says --git reset."""
+    return agent.resumes and agent.tells_ends and session == agent.session
+
+
+def _take_back(run, belay, name, reference, wrong, final, own):
     project = run.agent.world.project
-    status, document = belay.json("rollback", reference, "--yes", "--exact", "--git", "reset")
+    git = [] if own else ["--git", "reset"]
+    status, document = belay.json("rollback", reference, "--yes", "--exact", *git)
     now = covered(run_tree.record(project))
     problem = f"exit {status}: {document}" if status else wrong(now)
     run.check(name, problem)
@@ -273,9 +281,8 @@ def _take_back(run, belay, name, reference, wrong, final):
                   run_tree.differences(covered(run_tree.record(project)), final))
 
 
-def check_outside(run, belay, events, first):
-    """What a person wrote since is not taken back unasked. `first`: nothing was rolled back
-    before."""
+def check_outside(run, belay, events):
+    """What a person wrote since is not taken back unasked."""
     turns = turns_of(run.agent, events)
     if not turns:
         return
@@ -290,9 +297,7 @@ def check_outside(run, belay, events, first):
     status, document = belay.json(*words, "--keep-outside")
     run.check("rollback --keep-outside leaves it", f"exit {status}: {document}" if status else
               "" if os.path.exists(project / path) else f"{path} is gone")
-    # Of Cline another session made the commit, and it stays. After an undo nobody's session
-    # did, and --git reset is needed: only the first rollback of all is asked for it.
-    if first and run.agent.resumes:
+    if run.agent.resumes:  # otherwise another session made the commit, and it stays
         run.check("... and takes the agent's commit back with the files", run_tree.differences(
             *({run_tree.GIT: tree.get(run_tree.GIT)} for tree in (
                 run_tree.record(project), events[0].tree))))

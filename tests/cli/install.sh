@@ -198,8 +198,11 @@ rm -r "$HOME"/.[a-z]* "$HOME/dotfiles"
 mkdir -p "$HOME/.cline/hooks" "$HOME/.config/opencode/commands"
 printf '#!/bin/sh\nmine\n' >"$HOME/.cline/hooks/TaskStart"; echo mine >"$HOME/.config/opencode/commands/rollback.md"
 was=$(picture "$HOME")
-run install cline; expect_rc 1; expect_in_err "TaskStart is there already and not Belay's"; expect_in_out "cline: connected"
-run install --list cline --json; expect_py "d['agents'][0]['hooks'] == 'some' and d['agents'][0]['missing'] == ['TaskStart']"
+run install cline; expect_rc 0; expect_in_out "cline: connected"; [ -x "$HOME/.cline/hooks/TaskStart.sh" ] || fail "not beside it"
+for ending in .sh .bash; do echo mine >"$HOME/.cline/hooks/PreCompact$ending"; done; echo mine >"$HOME/.cline/hooks/PreCompact"
+run install --list cline --json; expect_py "d['agents'][0]['hooks'] == 'some' and d['agents'][0]['missing'] == ['PreCompact']"
+run install cline; expect_rc 1; expect_in_err "PreCompact is there already and not Belay's"
+rm "$HOME/.cline/hooks"/PreCompact*
 run install opencode; expect_rc 0; expect_in_err "rollback.md is there already"
 run uninstall cline opencode; expect_rc 0
 same "$was" "$(picture "$HOME")" "beside files of others"
@@ -238,7 +241,7 @@ was=$(picture "$project")
 cd "$project" || exit 1; mkdir below; cd below || exit 1
 run install $agents --project; expect_rc 0; expect_in_err "keep it out of commits"
 for path in .claude/settings.local.json .claude/commands/rollback.md .codex/hooks.json .opencode/plugins/belay.js \
-    .gemini/settings.json .qwen/settings.json .github/hooks/belay.json .reasonix/settings.json .clinerules/hooks/PreToolUse .crush.json; do
+    .gemini/settings.json .qwen/settings.json .github/hooks/belay.json .reasonix/settings.json .cline/hooks/PreToolUse .crush.json; do
   [ -f "$project/$path" ] || fail "not written: $path"
 done
 [ -z "$(ls -A "$HOME")" ] || fail "HOME has $(ls -A "$HOME")"
