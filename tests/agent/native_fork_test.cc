@@ -1,0 +1,155 @@
+// Forks by the agent's own program: how its answers are taken, with stand-ins that
+// answer in every way. The programs themselves: tests/agents.
+
+#include "agent/native_fork.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "agent/loopback_http.h"
+#include "support/temp_dir.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class NativeFork : public ::testing::Test {
+ protected:
+  // A program that is this Python text; `said` is what it was told, a line each.
+  NativeForkRequest Program(const std::string& text) {
+    const std::string path = temp.path().bytes() + "/agent";
+    {
+      std::ofstream file(path);
+      file << "#!/usr/bin/env python3\nimport json, os, socket, sys, time\n"
+           << "note = open('" << temp.path().bytes() << "/said', 'a')\n"
+           << text;
+    }
+    EXPECT_EQ(chmod(path.c_str(), 0755), 0);
+    return {.program = AbsPath::Literal(path),
+            .environment = {"PATH=" + std::string(std::getenv("PATH"))},
+            .directory = temp.path(),
+            .session = "old-1",
+            .timeout_ms = 20'000};
+  }
+  std::string Said() {
+    std::ifstream file(temp.path().bytes() + "/said");
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  }
+  TempDir temp;
+};
+
+// Serves one request with `answer`.
+std::string Server(const std::string& answer) {
+  return R"(
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(1)
+print("warning: something else", flush=True)
+print("server listening on http://127.0.0.1:%d" % s.getsockname()[1], flush=True)
+c, _ = s.accept()
+got = b""
+while b"\r\n\r\n" not in got: got += c.recv(65536)
+head, body = got.split(b"\r\n\r\n", 1)
+length = [int(l.split(b":")[1]) for l in head.split(b"\r\n") if l.lower().startswith(b"content-length")][0]
+while len(body) < length: body += c.recv(65536)
+print(head.split(b"\r\n")[0].decode(), body.decode(), sys.argv[1:], file=note, flush=True)
+c.sendall()" +
+         answer + ")\nc.close()\ntime.sleep(60)\n";
+}
+
+std::string Body(const std::string& status, const std::string& json) {
+  return "b'HTTP/1.1 " + status +
+         "\\r\\nContent-Type: application/json\\r\\nContent-Length: " +
+         std::to_string(json.size()) + "\\r\\n\\r\\n" + json + "'";
+}
+
+TEST_F(NativeFork, OpencodeIsAskedOnceAndOnlyToFork) {
+  const auto forked =
+      ForkByOpencode(Program(Server(Body("200 OK", R"({"id":"ses_9"})"))), "msg_1");
+  ASSERT_TRUE(forked.ok()) << forked.error().what;
+  EXPECT_EQ(*forked, "ses_9");
+  EXPECT_THAT(Said(), HasSubstr("POST /session/old-1/fork?directory=%2F"));
+  EXPECT_THAT(Said(), HasSubstr(R"({"messageID":"msg_1"})"));
+  EXPECT_THAT(Said(), HasSubstr("'serve', '--hostname', '127.0.0.1', '--port', '0'"));
+}
+
+TEST_F(NativeFork, WhatOpencodeAnswersIsChecked) {
+  struct Row {
+    std::string answer, expected;
+  };
+  for (const Row& row :
+       {Row{Body("404 Not Found", R"({"name":"NotFound"})"), "it answered 404"},
+        Row{Body("200 OK", R"({"id":"../../x"})"), "impossible id"},
+        Row{Body("200 OK", R"({"id":"--help"})"), "no new session"},
+        Row{Body("200 OK", R"({"id":7})"), "no new session"},
+        Row{Body("200 OK", "not json"), "could not fork"},
+        Row{"b'nonsense'", "no HTTP answer"}}) {
+    const auto forked = ForkByOpencode(Program(Server(row.answer)), "msg_1");
+    ASSERT_FALSE(forked.ok()) << row.answer;
+    EXPECT_THAT(forked.error().what, HasSubstr(row.expected));
+    EXPECT_THAT(forked.error().what,
+                HasSubstr("opencode could not fork the conversation"));
+  }
+}
+
+const std::string kCodex = R"(
+for line in sys.stdin:
+    print(line.strip(), file=note, flush=True)
+    m = json.loads(line)
+    print(json.dumps({"method": "unasked", "params": {}}), flush=True)
+    if m.get("id") == 1: print(json.dumps({"id": 1, "result": {}}), flush=True)
+    if m.get("id") == 2: print(json.dumps(ANSWER), flush=True)
+)";
+
+TEST_F(NativeFork, CodexKeepsUpToTheTurnBefore) {
+  const auto forked = ForkByCodex(
+      Program("ANSWER = {'id': 2, 'result': {'thread': {'id': 'new-7'}}}" + kCodex),
+      "turn-1");
+  ASSERT_TRUE(forked.ok()) << forked.error().what;
+  EXPECT_EQ(*forked, "new-7");
+  EXPECT_THAT(Said(), HasSubstr(R"("method":"thread/fork")"));
+  EXPECT_THAT(Said(), HasSubstr(R"("threadId":"old-1","lastTurnId":"turn-1")"));
+}
+
+TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {
+  auto forked = ForkByCodex(
+      Program("ANSWER = {'id': 2, 'error': {'message': 'no such thread'}}" + kCodex),
+      "t");
+  ASSERT_FALSE(forked.ok());
+  EXPECT_THAT(forked.error().what, HasSubstr("no such thread"));
+  forked = ForkByCodex(Program("sys.exit(3)\n"), "t");
+  ASSERT_FALSE(forked.ok());
+  NativeForkRequest silent = Program("time.sleep(60)\n");
+  silent.timeout_ms = 50;
+  EXPECT_EQ(ForkByOpencode(silent, "m").error().code, Errc::kBusy);
+  NativeForkRequest chatty = Program("while True: print('x' * 1000, flush=True)\n");
+  chatty.timeout_ms = 300;
+  EXPECT_FALSE(ForkByOpencode(chatty, "m").ok());
+  NativeForkRequest none = Program("");
+  none.program = AbsPath::Literal("/nothing/here");
+  EXPECT_FALSE(ForkByCodex(none, "t").ok());
+}
+
+TEST(HttpAnswer, IsReadInBothForms) {
+  EXPECT_EQ(ParseHttpAnswer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabcd")->body,
+            "ab");
+  EXPECT_EQ(ParseHttpAnswer("HTTP/1.1 201 X\r\n\r\nall")->body, "all");
+  EXPECT_EQ(ParseHttpAnswer("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
+                            "3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n")
+                ->body,
+            "abc0123456789");
+  for (const char* bad :
+       {"", "HTTP/1.1 200 OK\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", "HTTP/1.1 200\r\nx\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nx",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"})
+    EXPECT_FALSE(ParseHttpAnswer(bad).ok()) << bad;
+}
+
+TEST(UrlEncoded, LeavesNothingThatMeansAnything) {
+  EXPECT_EQ(UrlEncoded("/a b?c=d&\xc3\xa4~x"), "%2Fa%20b%3Fc%3Dd%26%C3%A4~x");
+}
+
+}  // namespace
+}  // namespace belay::test
