@@ -36,6 +36,13 @@ class Contender:
     def checkpoint(self, meter):
         raise NotImplementedError
 
+    def before(self, workload):
+        """What comes before a round of a workload and its edits, untimed."""
+
+    def action(self, workload):
+        """What is timed in a workload; None: it takes no part."""
+        return self.first if workload == "first" else self.checkpoint
+
     def kept_in(self):
         """The directories whose growth counts."""
         return [self.store]

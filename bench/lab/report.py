@@ -1,9 +1,10 @@
 """Tables for people, one JSON document for programs, and the targets."""
 
-from .workloads import WORKLOADS
-
 QUICK = ("nothing", "one", "ten")  # the everyday workloads
-TITLES = {name: title for name, title, _ in WORKLOADS} | {"all": "all"}
+
+
+def titles(measured):
+    return {name: title for name, title, _ in measured.workloads} | {"all": "all"}
 
 
 class Target:
@@ -53,43 +54,55 @@ def _ours(measured, workload):
 
 
 def targets(measured):
-    files = measured.tree.files
-    out = []
-
-    def limit(workload, name, value):
-        cell = measured.cell(workload, name)
-        return value(cell) if cell else None
-
-    walk = {w: ratio(_ours(measured, w)[0], limit(w, "walk1", lambda c: c.wall)) for w in QUICK}
-    walk_cpu = {w: ratio(_ours(measured, w)[1], limit(w, "walk1", lambda c: c.cpu)) for w in QUICK}
-    listed = {w: ratio(_ours(measured, w)[1], limit(w, "statlist1", lambda c: c.inside_cpu))
-              for w in QUICK}
-    in_range = 9_000 <= files <= 110_000
-    out.append(Target("wall, of a walk on one thread", 1.0, True, walk, in_range, walk_cpu))
-    out.append(Target("CPU, of statx of the known list", 1.6, True, listed, in_range))
-
-    def faster(what, factor, workloads, accept):
-        wall, cpu = ({w: ratio(fastest(measured, w, accept)[i], _ours(measured, w)[i])
-                      for w in workloads} for i in (0, 1))
-        out.append(Target(f"times faster than {what}", factor, False, wall, by_cpu=cpu))
+    """Of checkpoints that somebody asks for; those of hooks are in hooks.py."""
+    out = everyday(measured, QUICK)
 
     def shadow(row):
         return row.kind == "peer" and row.copies_content and row.program == "git"
 
-    for group, factor in (("opencode", 3), ("hermes", 4), ("codemux", 2), ("boocode", 20)):
-        faster(group, factor, QUICK, lambda row, group=group: row.group == group)
-    faster("hermes", 5, ["thousand"], lambda row: row.group == "hermes")
-    faster("a shadow repository", 5, ["first"], shadow)
-    faster("restic", 2, ["first"], lambda row: row.group == "restic")
+    out.append(faster(measured, "hermes", 5, ["thousand"], lambda row: row.group == "hermes"))
+    out.append(faster(measured, "a shadow repository", 5, ["first"], shadow))
+    out.append(faster(measured, "restic", 2, ["first"], lambda row: row.group == "restic"))
 
     grown = [measured.growth[row.name] for row in measured.rows
              if shadow(row) and row.name in measured.growth]
     least = min(grown, default=None)
     out.append(Target("growth, of a shadow repository's", 0.125, True,
                       {"ten": ratio(measured.growth.get("belay"), least)}))
-    out.append(Target("milliseconds (asked for by users)", 100, True,
-                      {"ten": _ours(measured, "ten")[0]}, files <= 50_000))
+    out.append(users_wish(measured, ["ten"]))
     out.append(Target("peak memory, MB", 150, True, {"all": peak_mb(measured)}))
+    return out
+
+
+def faster(measured, what, factor, workloads, accept):
+    wall, cpu = ({w: ratio(fastest(measured, w, accept)[i], _ours(measured, w)[i])
+                  for w in workloads} for i in (0, 1))
+    return Target(f"times faster than {what}", factor, False, wall, by_cpu=cpu)
+
+
+def users_wish(measured, workloads):
+    return Target("milliseconds (asked for by users)", 100, True,
+                  {w: _ours(measured, w)[0] for w in workloads}, measured.tree.files <= 50_000)
+
+
+def everyday(measured, workloads):
+    """What holds for every checkpoint that is made without a daemon."""
+    def limit(workload, name, value):
+        cell = measured.cell(workload, name)
+        return value(cell) if cell else None
+
+    walk, walk_cpu, listed = {}, {}, {}
+    for w in workloads:
+        wall, cpu = _ours(measured, w)
+        walk[w] = ratio(wall, limit(w, "walk1", lambda c: c.wall))
+        walk_cpu[w] = ratio(cpu, limit(w, "walk1", lambda c: c.cpu))
+        listed[w] = ratio(cpu, limit(w, "statlist1", lambda c: c.inside_cpu))
+    in_range = 9_000 <= measured.tree.files <= 110_000
+    out = [Target("wall, of a walk on one thread", 1.0, True, walk, in_range, walk_cpu),
+           Target("CPU, of statx of the known list", 1.6, True, listed, in_range)]
+    for group, factor in (("opencode", 3), ("hermes", 4), ("codemux", 2), ("boocode", 20)):
+        out.append(faster(measured, group, factor, workloads,
+                          lambda row, group=group: row.group == group))
     return out
 
 
@@ -116,7 +129,7 @@ def table(header, rows):
 
 def _times(measured, row):
     line = [row.name]
-    for name, _, _ in WORKLOADS:
+    for name, _, _ in measured.workloads:
         cell = measured.cell(name, row.name)
         if cell.wall is None:
             why = measured.unavailable.get(row.name)
@@ -128,7 +141,7 @@ def _times(measured, row):
 
 def _ratios(measured, row):
     line = [row.name]
-    for name, _, _ in WORKLOADS:
+    for name, _, _ in measured.workloads:
         cell, walk = measured.cell(name, row.name), measured.cell(name, "walk1")
         listed, (ours, _) = measured.cell(name, "statlist1"), _ours(measured, name)
         to_walk = ratio(cell.wall, walk.wall if walk else None)
@@ -143,15 +156,15 @@ def counts(measured, name):
     return f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0]) if counts else "0"
 
 
-def size_text(measured):
-    tree = measured.tree
+def size_text(measured, find_targets=targets):
+    tree, named = measured.tree, titles(measured)
     ignored = f", {tree.ignored} more ignored" if tree.ignored else ""
     lines = ["", f"== {tree.name}: {tree.files} files in {tree.dirs} directories, "
                  f"{tree.bytes / 1e6:.0f} MB{ignored}", ""]
-    titles = [title for _, title, _ in WORKLOADS]
+    columns = [title for _, title, _ in measured.workloads]
     lines += ["Median milliseconds, wall / CPU of the whole process or sequence:"]
-    lines += table(["", *titles], [_times(measured, row) for row in measured.rows])
-    runs = ", ".join(f"{TITLES[name]} {counts(measured, name)}" for name in measured.cells)
+    lines += table(["", *columns], [_times(measured, row) for row in measured.rows])
+    runs = ", ".join(f"{named[name]} {counts(measured, name)}" for name in measured.cells)
     lines += [f"(runs: {runs})", ""]
     for row in measured.rows:
         cell = measured.cell("ten", row.name)
@@ -160,7 +173,7 @@ def size_text(measured):
                          f"{number(cell.inside_wall)} / {number(cell.inside_cpu)}")
     lines += ["", "Ratios: wall to walk1, CPU to statlist1's own, wall to Belay's:"]
     live = [row for row in measured.rows if row.name not in measured.unavailable]
-    lines += table(["", *titles], [_ratios(measured, row) for row in live])
+    lines += table(["", *columns], [_ratios(measured, row) for row in live])
     if measured.growth:
         lines += ["", "Store growth per checkpoint of ten edits, KB (allocated blocks):"]
         ours = measured.growth.get("belay")
@@ -168,7 +181,7 @@ def size_text(measured):
                 for name, grown in measured.growth.items()]
         lines += table(["", "KB", "of Belay's"], rows)
     if "belay" in measured.cells["first"]:
-        lines += ["", "Targets:"] + target_lines(targets(measured), TITLES)
+        lines += ["", "Targets:"] + target_lines(find_targets(measured), named)
     if measured.checked:
         lines += [f"{measured.checked} checkpoints of Belay compared with a full re-hash: "
                   "all equal"]
@@ -190,9 +203,9 @@ def target_lines(found, titles):
     return lines
 
 
-def size_json(measured):
+def size_json(measured, find_targets=targets):
     workloads = {}
-    for name, _, count in WORKLOADS:
+    for name, _, count in measured.workloads:
         walk, listed = measured.cell(name, "walk1"), measured.cell(name, "statlist1")
         workloads[name] = {"edits": count, "rows": {
             row_name: _cell_json(cell, walk, listed, _ours(measured, name))
@@ -207,7 +220,7 @@ def size_json(measured):
         "workloads": workloads,
         "growth_bytes": measured.growth,
         "peak_memory_mb": peak_mb(measured),
-        "targets": [target.as_json() for target in targets(measured)],
+        "targets": [target.as_json() for target in find_targets(measured)],
         "checked": measured.checked,
     }
 

@@ -39,9 +39,9 @@ class Plan:
 class Measured:
     """Everything that came out of one tree."""
 
-    def __init__(self, tree, rows, plan):
-        self.tree, self.rows, self.plan = tree, rows, plan
-        self.cells = {name: {row.name: Cell() for row in rows} for name, _, _ in WORKLOADS}
+    def __init__(self, tree, rows, plan, workloads):
+        self.tree, self.rows, self.plan, self.workloads = tree, rows, plan, workloads
+        self.cells = {name: {row.name: Cell() for row in rows} for name, _, _ in workloads}
         self.unavailable = {}  # row name: why
         self.growth = {}       # row name: bytes per checkpoint of ten edits
         self.checked = 0       # checkpoints of Belay compared with a full re-hash
@@ -59,9 +59,11 @@ def make_rows(lab, tree, wanted):
 class Session:
     """Measures one tree."""
 
+    workloads = WORKLOADS
+
     def __init__(self, lab, tree, rows, plan, progress):
         self.lab, self.tree, self.plan, self.progress = lab, tree, plan, progress
-        self.out = Measured(tree, rows, plan)
+        self.out = Measured(tree, rows, plan, self.workloads)
         self.edits = 0
         self.behind = set()   # rows that have not seen the last edits
         self.expected = None  # tree id of the tree as it is, when known
@@ -74,7 +76,7 @@ class Session:
 
     def measure(self):
         git_before = self.tree.git_fingerprint() if self.tree.has_git else None
-        for name, title, count in WORKLOADS:
+        for name, title, count in self.workloads:
             self._workload(name, title, count)
         if git_before and self.tree.git_fingerprint() != git_before:
             raise WrongCheckpoint(f"{self.tree.path}/.git was changed during the run")
@@ -87,6 +89,8 @@ class Session:
         self._catch_up()
         before = self._disk_use() if name == "ten" else {}
         for number in range(self.plan.rounds[name]):
+            for row in self._rows():
+                row.before(name)
             if count:
                 self.edits += 1
                 self.tree.edit(self.lab.kit, count, self.edits, self.lab.env)
@@ -105,7 +109,8 @@ class Session:
 
     def _turn(self, workload, row, number):
         cell = self.out.cells[workload][row.name]
-        if self.plan.enough(workload, cell.spent_s()):
+        action = row.action(workload)
+        if action is None or self.plan.enough(workload, cell.spent_s()):
             return
         if workload == "first":
             store = self.lab.new_dir(self.tree.name, f"{row.name}-{number}")
@@ -114,12 +119,11 @@ class Session:
             except StepFailed as failure:
                 self._give_up(row, cell, {"exit": failure.code, "why": str(failure)})
                 return
-        action = row.first if workload == "first" else row.checkpoint
         if not time_run(self.lab, row, cell, action):
             self._give_up(row, cell, cell.failed)
             return
         self.behind.discard(row.name)
-        if row.kind == "belay":
+        if row.kind == "belay" and row.last is not None:
             self._expect(row, workload)
 
     def _give_up(self, row, cell, failed):
