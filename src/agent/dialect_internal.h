@@ -104,6 +104,8 @@ HookEvent ParseCopilot(const Payload& payload, std::string_view given);
 HookEvent ParseReasonix(const Payload& payload, std::string_view given);
 HookEvent ParseCline(const Payload& payload, std::string_view given);
 HookEvent ParseCrush(const Payload& payload, std::string_view given);
+HookEvent ParseGoose(const Payload& payload, std::string_view given);
+HookEvent ParseHermes(const Payload& payload, std::string_view given);
 HookEvent ParseGeneric(const Payload& payload, std::string_view given);
 
 }  // namespace belay

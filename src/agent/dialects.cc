@@ -31,6 +31,10 @@ Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
       return ParseCline(fields, event);
     case AgentKind::kCrush:
       return ParseCrush(fields, event);
+    case AgentKind::kGoose:
+      return ParseGoose(fields, event);
+    case AgentKind::kHermes:
+      return ParseHermes(fields, event);
     case AgentKind::kGeneric:
       break;
   }
@@ -56,6 +60,8 @@ AgentTraits TraitsOf(AgentKind agent) {
     case AgentKind::kOpencode:
     case AgentKind::kCopilot:
     case AgentKind::kCline:
+    case AgentKind::kGoose:
+    case AgentKind::kHermes:
     case AgentKind::kGeneric:
       break;
   }

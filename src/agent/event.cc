@@ -22,6 +22,10 @@ std::string_view AgentName(AgentKind agent) {
       return "cline";
     case AgentKind::kCrush:
       return "crush";
+    case AgentKind::kGoose:
+      return "goose";
+    case AgentKind::kHermes:
+      return "hermes";
     case AgentKind::kGeneric:
       break;
   }

@@ -25,12 +25,17 @@ enum class AgentKind : uint8_t {
   kReasonix,
   kCline,
   kCrush,
+  // Set up by hand (docs/hooks.md), not by `belay install`.
+  kGoose,
+  kHermes,
   kGeneric,
 };
 inline constexpr AgentKind kAllAgents[] = {
     AgentKind::kClaude, AgentKind::kCodex,   AgentKind::kOpencode, AgentKind::kGemini,
     AgentKind::kQwen,   AgentKind::kCopilot, AgentKind::kReasonix, AgentKind::kCline,
-    AgentKind::kCrush,  AgentKind::kGeneric};
+    AgentKind::kCrush,  AgentKind::kGoose,   AgentKind::kHermes,   AgentKind::kGeneric};
+// Those that `belay install` can set up.
+inline constexpr bool CanInstall(AgentKind agent) { return agent <= AgentKind::kCrush; }
 // "claude": as the command line has it, and as checkpoints name it.
 std::string_view AgentName(AgentKind agent);
 std::optional<AgentKind> AgentNamed(std::string_view name);

@@ -177,7 +177,7 @@ AbsPath Below(const AbsPath& dir, std::string_view path) {
 const AgentProfile& ProfileOf(AgentKind agent) {
   for (const AgentProfile& profile : kProfiles)
     if (profile.agent == agent) return profile;
-  BELAY_CHECK(agent != AgentKind::kGeneric);
+  BELAY_CHECK(CanInstall(agent));
   return kProfiles[0];
 }
 
@@ -252,6 +252,8 @@ Result<AgentPlaces> PlacesOf(Fs& fs, const AgentProfile& profile,
       return at(base, !Exists(fs, base, ".crush.json") && Exists(fs, base, "crush.json")
                           ? "crush.json"
                           : ".crush.json");
+    case AgentKind::kGoose:
+    case AgentKind::kHermes:
     case AgentKind::kGeneric:
       break;
   }

@@ -142,10 +142,10 @@ Result<std::vector<AgentKind>> AgentsNamed(const std::vector<std::string_view>& 
   std::vector<AgentKind> out;
   std::vector<std::string_view> known;
   for (AgentKind agent : kAllAgents)
-    if (agent != AgentKind::kGeneric) known.push_back(AgentName(agent));
+    if (CanInstall(agent)) known.push_back(AgentName(agent));
   for (std::string_view word : words) {
     auto agent = AgentNamed(word);
-    if (!agent || *agent == AgentKind::kGeneric) {
+    if (!agent || !CanInstall(*agent)) {
       const std::string_view nearest = NearestWord(word, known);
       std::string all;
       for (std::string_view name : known) all += StrCat(all.empty() ? "" : " ", name);

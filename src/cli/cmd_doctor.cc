@@ -222,7 +222,7 @@ class Doctor {
       places->project = root;
     bool connected = false;
     for (AgentKind agent : kAllAgents) {
-      if (agent == AgentKind::kGeneric) continue;
+      if (!CanInstall(agent)) continue;
       f_.agents.push_back(LookAtAgent(ctx_.fs, *places, agent, ctx_.env.exec_path));
       AgentFindings found = JudgeAgent(f_.agents.back());
       for (std::string& text : found.problems) f_.problems.push_back(std::move(text));

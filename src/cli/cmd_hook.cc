@@ -216,6 +216,9 @@ ExitCode CmdHook(CommandContext& ctx) {
   auto event = ParseHook(*agent, words.size() > 1 ? words[1] : "", *input);
   if (!event.ok()) return NotUnderstood(ctx, event.error());
   if (!MayMatter(*event)) return ExitCode::kOk;
+  // Its sessions and prompts name no directory; it runs hooks where it was started.
+  if (*agent == AgentKind::kGoose && event->cwd.empty() && ctx.env.cwd)
+    event->cwd = ctx.env.cwd->bytes();
   if (auto answered = Answer(ctx, *event)) return *answered;
   // A session may begin before the first checkpoint of it is made.
   const int64_t wait = event->kind == EventKind::kSessionStart ? 0 : kWaitMs;

@@ -280,7 +280,8 @@ constexpr CommandSpec kAgentCommands[] = {
      .summary = "connect coding agents",
      .usage = kInstallUsage,
      .about =
-         "Agents: claude codex opencode gemini qwen copilot reasonix cline crush.\n\n"
+         "Agents: claude codex opencode gemini qwen copilot reasonix cline crush. "
+         "(goose and hermes are set up by hand: docs/hooks.md.)\n\n"
          "Puts hooks into the agent's own settings that run `belay hook`, for all you "
          "do or, with --project, for one project. Order, comments and everything else "
          "in the settings stay as they are; settings that make no sense, are read-only "

@@ -49,6 +49,12 @@ ToolCall Call(AgentKind agent, const std::string& name, const std::string& input
     case AgentKind::kCrush:
       event = Read(agent, R"({"event":"PreToolUse","cwd":"/p",)" + flat);
       break;
+    case AgentKind::kGoose:
+      event = Read(agent, R"({"event":"PreToolUse","working_dir":"/p",)" + flat);
+      break;
+    case AgentKind::kHermes:
+      event = Read(agent, R"({"hook_event_name":"pre_tool_call","cwd":"/p",)" + flat);
+      break;
     case AgentKind::kGeneric:
       event = Read(agent, R"({"event":"tool.begin","cwd":"/p","tool":{"name":")" +
                               name + R"(","input":)" + input + "}}");
@@ -85,7 +91,9 @@ TEST(Dialects, EachAgentsShellWritesAndItsReadersDoNot) {
                          Row{AgentKind::kCopilot, "bash", "view"},
                          Row{AgentKind::kReasonix, "bash", "ls"},
                          Row{AgentKind::kCline, "run_commands", "read_files"},
-                         Row{AgentKind::kCrush, "bash", "view"}}) {
+                         Row{AgentKind::kCrush, "bash", "view"},
+                         Row{AgentKind::kGoose, "developer__shell", "tree"},
+                         Row{AgentKind::kHermes, "terminal", "read_file"}}) {
     EXPECT_EQ(Call(row.agent, row.shell, "{}").reach, ToolReach::kWrites);
     EXPECT_EQ(Call(row.agent, row.reader, "{}").reach, ToolReach::kReads);
   }
@@ -313,6 +321,81 @@ TEST(Opencode, APromptIsWhatThePersonWrote) {
   EXPECT_TRUE(Read(AgentKind::kOpencode, R"({"tool":"bash","metadata":{"exit":1}})",
                    "tool.execute.after")
                   .tool->failed);
+}
+
+// --- goose, Hermes: by their documents -----------------------------------------------
+
+TEST(Goose, ItsEventsByItsDocuments) {
+  const HookEvent start =
+      Read(AgentKind::kGoose, R"({"event":"SessionStart","session_id":"20261116_1"})");
+  EXPECT_EQ(start.kind, EventKind::kSessionStart);
+  EXPECT_EQ(start.session, "20261116_1");
+  EXPECT_EQ(start.cwd, "");
+  const HookEvent prompt =
+      Read(AgentKind::kGoose,
+           R"({"event":"UserPromptSubmit","session_id":"s","matcher_context":"fix it",)"
+           R"("message":"fix it"})");
+  EXPECT_EQ(prompt.kind, EventKind::kPrompt);
+  EXPECT_EQ(prompt.prompt, "fix it");
+  const std::string call =
+      R"("session_id":"s","matcher_context":"write","tool_call_id":"c1","tool_name":)"
+      R"("write","tool_input":{"path":"src/a","content":"x"},"working_dir":"/p"})";
+  const HookEvent begin = Read(AgentKind::kGoose, R"({"event":"PreToolUse",)" + call);
+  EXPECT_EQ(begin.kind, EventKind::kToolBegin);
+  EXPECT_EQ(begin.cwd, "/p");
+  EXPECT_THAT(begin.tool->id, Optional(std::string("c1")));
+  EXPECT_EQ(begin.tool->reach, ToolReach::kPaths);
+  EXPECT_THAT(begin.tool->paths, ElementsAre("src/a"));
+  EXPECT_FALSE(begin.tool->failed);
+  const HookEvent failed =
+      Read(AgentKind::kGoose, R"({"event":"PostToolUseFailure",)" + call);
+  EXPECT_EQ(failed.kind, EventKind::kToolEnd);
+  EXPECT_TRUE(failed.tool->failed);
+  EXPECT_EQ(failed.tool->fingerprint, begin.tool->fingerprint);
+  EXPECT_EQ(Read(AgentKind::kGoose, R"({"event":"PreToolUseResult",)" + call).kind,
+            EventKind::kOther)
+      << "one more beginning of the same call";
+}
+
+TEST(Hermes, ItsEventsByItsDocuments) {
+  const HookEvent prompt =
+      Read(AgentKind::kHermes,
+           R"({"hook_event_name":"pre_llm_call","tool_name":null,"tool_input":null,)"
+           R"("session_id":"s","cwd":"/p","profile":"default","extra":{"turn_id":"t1",)"
+           R"("user_message":"fix it","conversation_history":[]}})");
+  EXPECT_EQ(prompt.kind, EventKind::kPrompt);
+  EXPECT_EQ(prompt.prompt, "fix it");
+  EXPECT_THAT(prompt.anchor, Optional(std::string("t1")));
+  auto call = [](const char* event, const char* name, const char* input) {
+    return Read(
+        AgentKind::kHermes,
+        std::string(R"({"hook_event_name":")") + event +
+            R"(","session_id":"s","cwd":"/p","tool_name":")" + name +
+            R"(","tool_input":)" + input +
+            R"(,"extra":{"tool_call_id":"c1","turn_id":"t1","status":"error"}})");
+  };
+  const HookEvent shell =
+      call("pre_tool_call", "terminal", R"({"command":"make","background":true})");
+  EXPECT_EQ(shell.tool->reach, ToolReach::kWrites);
+  EXPECT_EQ(shell.tool->what, "make");
+  EXPECT_TRUE(shell.tool->background);
+  EXPECT_THAT(shell.tool->id, Optional(std::string("c1")));
+  EXPECT_THAT(call("pre_tool_call", "patch",
+                   R"({"mode":"replace","path":"a","old_string":"x","new_string":"y"})")
+                  .tool->paths,
+              ElementsAre("a"));
+  const HookEvent patch = call(
+      "post_tool_call", "patch",
+      R"({"mode":"patch","patch":"*** Begin Patch\n*** Update File: b\n*** Add File: )"
+      R"(c\n*** End Patch"})");
+  EXPECT_EQ(patch.kind, EventKind::kToolEnd);
+  EXPECT_TRUE(patch.tool->failed);
+  EXPECT_THAT(patch.tool->paths, ElementsAre("b", "c"));
+  EXPECT_EQ(call("pre_tool_call", "patch", R"({"mode":"patch"})").tool->reach,
+            ToolReach::kWrites);
+  EXPECT_EQ(Read(AgentKind::kHermes, R"({"hook_event_name":"on_session_end"})").kind,
+            EventKind::kTurnEnd)
+      << "it comes after every turn";
 }
 
 // --- large ones ----------------------------------------------------------------------
