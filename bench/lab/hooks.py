@@ -26,6 +26,12 @@ class Hook(Belay):
     def prepare(self, store):
         super().prepare(store)
         self.calls, self.open = 0, None
+        self.config = os.path.join(store, "config.toml")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write("deadline_ms = 120000\n")  # it waits, however busy the machine is
+
+    def env(self):
+        return {**super().env(), "BELAY_CONFIG": self.config}
 
     def first(self, meter):
         super().first(meter)

@@ -1,6 +1,7 @@
 #include "agent/event_roots.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "agent/recorder.h"
 #include "base/sha256.h"
@@ -12,6 +13,7 @@ namespace belay {
 namespace {
 
 constexpr size_t kMaxLines = 200, kMaxFile = 64 << 10;
+constexpr int64_t kSeenMs = 10'000;
 
 Name SessionsName() { return Name::Literal("sessions"); }
 Name SeenName() { return Name::Literal("agents.seen"); }
@@ -124,8 +126,19 @@ void RememberSessionRoot(Store& store, const std::string& session, const RootId&
 }
 
 void RememberAgent(Store& store, AgentKind agent) {
-  SetLine(store, SeenName(), std::string(AgentName(agent)) + " ",
-          std::to_string(store.clock().WallMillis()));
+  const std::string beginning = std::string(AgentName(agent)) + " ";
+  const int64_t now = store.clock().WallMillis();
+  // Not at every call: replacing a file is a tenth of what an agent waits for beyond
+  // the checkpoint itself.
+  if (auto seen = LineOf(Lines(store, SeenName()), beginning)) {
+    int64_t then = 0;
+    const auto [end, error] =
+        std::from_chars(seen->data(), seen->data() + seen->size(), then);
+    if (error == std::errc() && end == seen->data() + seen->size() && then <= now &&
+        now - then < kSeenMs)
+      return;
+  }
+  SetLine(store, SeenName(), beginning, std::to_string(now));
 }
 
 }  // namespace belay

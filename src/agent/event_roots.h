@@ -28,7 +28,8 @@ std::optional<AbsPath> PlaceOf(Fs& fs, const HookEvent& event);
 
 void RememberSessionRoot(Store& store, const std::string& session, const RootId& root);
 
-// When an agent was last heard of: cache/agents.seen, a line "AGENT MILLISECONDS" each.
+// When an agent was last heard of, to ten seconds: cache/agents.seen, a line "AGENT
+// MILLISECONDS" each.
 void RememberAgent(Store& store, AgentKind agent);
 
 }  // namespace belay

@@ -173,11 +173,14 @@ def tell_bare(told, options):
         told.check(f"{count} payloads kept", "" if count else "none")
 
 
-def tell_with_belay(told, program):
-    agent = told.agent
+def belay_for(agent, program):
     environment = agent.full_environment()
-    belay = run_belay.Belay(program, agent.world, {
+    return run_belay.Belay(program, agent.world, {
         name: environment[name] for name in ("HOME", "PATH", "LANG", "TMPDIR", "USER")})
+
+
+def tell_with_belay(told, program):
+    agent, belay = told.agent, belay_for(told.agent, program)
     before = run_belay.check_install(told, belay)
     if not tell(told):
         return
@@ -186,6 +189,15 @@ def tell_with_belay(told, program):
     run_belay.check_slash(told, belay, events)
     run_belay.check_taking_back(told, belay, events)
     run_belay.check_uninstall(told, belay, before)
+
+
+def tell_in_project(told, program):
+    """One turn, with hooks of the project alone: that the agent reads them there."""
+    agent = told.agent
+    belay = belay_for(agent, program)
+    came = run_belay.install_in_project(told, belay)
+    if told.turn(run_story.TURNS[0]):
+        run_belay.check_project(told, belay, agent.events(), came)
 
 
 def put_on_path(agent, belay):
@@ -215,6 +227,8 @@ def run(name, options, report):
                 put_on_path(agent, options.belay)
                 if options.bare:
                     tell_bare(told, options)
+                elif options.project:
+                    tell_in_project(told, options.belay)
                 else:
                     tell_with_belay(told, options.belay)
         times = ", ".join(f"{seconds:.1f}" for seconds in told.seconds)

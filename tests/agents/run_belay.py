@@ -107,6 +107,36 @@ def check_uninstall(run, belay, before):
               (done.output if done.status else "") or wrong)
 
 
+def install_in_project(run, belay):
+    """With --project; the paths that came into the project by it."""
+    agent, project = run.agent, run.agent.world.project
+    home, before = settings_of(agent.world), run_tree.record(project)
+    done = belay.run("on", str(project))
+    run.check("belay on", done.output if done.status else "")
+    done = belay.run("install", agent.name, "--project", *agent.install_flags)
+    came = sorted(set(run_tree.record(project)) - set(before))
+    run.check("belay install --project", done.output if done.status else
+              "" if came else "nothing came into the project")
+    # Codex keeps there what its user trusts.
+    wrong = [line for line in run_tree.differences(settings_of(agent.world), home)
+             if not agent.install_flags or not line.startswith(agent.settings)]
+    run.check("belay install --project leaves the user's settings alone", wrong)
+    return came
+
+
+def check_project(run, belay, events, came):
+    """What Belay knows after the first turn, by hooks of the project alone."""
+    agent, project = run.agent, run.agent.world.project
+    check_timeline(run, belay, events)
+    made = [path for step in run_story.steps_of(run_story.TURNS[0], agent)
+            for action in step["actions"] for path in written_by(action)]
+    check_authors(run, belay, events, made)
+    done = belay.run("uninstall", agent.name, "--project")
+    left = [path for path in came if os.path.lexists(project / path)]
+    run.check("belay uninstall --project takes all of it away",
+              (done.output if done.status else "") or left)
+
+
 # --- the timeline --------------------------------------------------------------------------
 
 def turns_of(agent, events):
@@ -141,10 +171,12 @@ def check_timeline(run, belay, events):
               else f"exit {status}: {document}")
 
 
-def check_authors(run, belay, events):
+def check_authors(run, belay, events, only=None):
     """Who changed a path, asked path by path."""
     agent = run.agent
     for path, author in expected_authors(agent, events).items():
+        if only is not None and path not in only:
+            continue
         _, document = belay.json("log", "--", path)
         changes = (document or {}).get("changes", [])
         said = [c["author"] for c in sorted(changes, key=lambda c: c["seq"])]

@@ -58,6 +58,13 @@ expect_py "{c['path']: (c['author']['kind'], c['author']['session'], c['author']
   'person': ('outside', None, None), 'a': ('session', 's1', 't1'), 'src/new': ('session', 's1', 't3')}.items()"
 run list; expect_in_out "turn 1"
 
+# --- when an agent was heard of last, to ten seconds
+seen=$BELAY_HOME/cache/agents.seen
+for old in 1 99999999999999 x ""; do
+  echo "claude $old" >"$seen"; event Stop; [ "$(cat "$seen")" != "claude $old" ] || fail "'$old' stays"
+done
+ours=$(stat -c %i "$seen"); event Stop; [ "$(stat -c %i "$seen")" = "$ours" ] || fail "replaced at once"
+
 # --- back to before each call; what a person did is not taken back unasked
 run rollback tool:t3 --yes; expect_rc 0; [ ! -e src ] || fail "src stays"; [ -e person ] || fail "person"
 run undo; expect_rc 0; [ "$(stat -c %a src/new)" = 640 ] || fail "mode"
