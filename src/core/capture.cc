@@ -7,6 +7,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/capped_sink.h"
 #include "core/last_failure.h"
 #include "core/retention.h"
 #include "core/roots.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr size_t kManualPerSession = 50;
 // How much room is made for a checkpoint at first.
 constexpr uint64_t kRoomToBegin = uint64_t{64} << 10;
+constexpr int64_t kPatienceForRoomMs = 30'000;
 
 Result<Fd> OpenCacheDir(Store& store) {
   auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
@@ -33,67 +35,6 @@ Result<Fd> OpenCacheDir(Store& store) {
   if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
   return store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
 }
-
-// Stops in time: a first checkpoint may be larger than all that is allowed.
-class CappedSink final : public ScanSink {
- public:
-  // Without a `space` there is no limit.
-  CappedSink(Store& store, const Settings& settings, BatchWriter& writer,
-             std::optional<Space> space)
-      : store_(store),
-        settings_(settings),
-        writer_(writer),
-        inner_(writer),
-        space_(std::move(space)) {}
-  Result<ObjectId> PutContent(ByteSpan content) override {
-    return Checked(inner_.PutContent(content));
-  }
-  Result<ObjectId> PutStream(const BatchWriter::Source& source) override {
-    return Checked(inner_.PutStream([&](std::span<std::byte> out) -> Result<size_t> {
-      BELAY_OK(Check());
-      return source(out);
-    }));
-  }
-  Result<ObjectId> PutTree(const Tree& tree) override {
-    return Checked(inner_.PutTree(tree));
-  }
-  Result<ObjectId> PutChanged(ByteSpan content, const ObjectId& before) override {
-    return Checked(inner_.PutChanged(content, before));
-  }
-  Result<ObjectId> PutChangedTree(const Tree& tree, const Tree& before) override {
-    return Checked(inner_.PutChangedTree(tree, before));
-  }
-  Result<ObjectId> PutEncodedTree(Bytes encoding,
-                                  const std::function<Bytes()>& before) override {
-    return Checked(inner_.PutEncodedTree(std::move(encoding), before));
-  }
-  Result<bool> HasContent(const ObjectId& id) override { return inner_.HasContent(id); }
-  // `more`: what will come besides what was put.
-  Status Check(uint64_t more = 0) {
-    if (!space_) return Ok();
-    const uint64_t bytes = writer_.bytes_so_far();
-    std::lock_guard guard(mutex_);
-    Status fits = space_->Check(bytes + more);
-    if (fits.ok() || space_->exact()) return fits;
-    // Only guessed so far: look, and leave out what this one has written ahead.
-    BELAY_TRY(space_, Space::Of(store_, settings_, /*exact=*/true));
-    space_->Forget(bytes);
-    return space_->Check(bytes + more);
-  }
-
- private:
-  Result<ObjectId> Checked(Result<ObjectId> put) {
-    if (!put.ok()) return put;
-    BELAY_OK(Check());
-    return put;
-  }
-  Store& store_;
-  const Settings& settings_;
-  BatchWriter& writer_;
-  BatchSink inner_;
-  std::mutex mutex_;
-  std::optional<Space> space_;  // guarded by mutex_, but for whether there is one
-};
 
 // Trees that may not be in the store yet, for whoever wants to read them. Encoded: that
 // takes a third.
@@ -329,37 +270,11 @@ struct InStep {
   bool published = false;
 };
 
-// `needed`: how much it had stored when there was no more room.
-Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
-                             uint64_t& needed) {
-  const int64_t began = store.clock().SteadyNanos();
-  std::optional<CaptureRequest> completed;
-  if (given.step != nullptr) completed = given;
-  const CaptureRequest& request = completed ? *completed : given;
+// Alone on the root, in the step that was begun. `needed`: what it takes at least,
+// known when there is not so much room.
+Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
+                              InStep& in_step, int64_t began, uint64_t& needed) {
   const Settings& settings = *request.settings;
-  if (request.session && request.kind == CheckpointKind::kManual) {
-    BELAY_TRY(auto catalog, Catalog::Open(store));
-    BELAY_TRY(auto mine, catalog->ListCheckpoints({.root = request.root.id,
-                                                   .session = request.session,
-                                                   .kind = CheckpointKind::kManual,
-                                                   .limit = kManualPerSession}));
-    if (mine.size() >= kManualPerSession)
-      return Error(Errc::kRefused, "this session has " +
-                                       std::to_string(kManualPerSession) +
-                                       " checkpoints of its own already")
-          .WithHint("leave --session out, or name another session");
-  }
-  // 1. Alone on this root; then the store is kept as it is until we have published.
-  HeldLock root_lock;
-  if (!request.holds_root_lock) {
-    BELAY_TRY(root_lock,
-              store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
-  }
-  InStep in_step(store, request.root.id, given.step);
-  if (completed) {
-    BELAY_TRY(bool wanted, given.step->Begin(in_step.live, *completed));
-    if (!wanted) return NotPublished();
-  }
   BELAY_TRY(Heads heads, Heads::Read(store));
   const std::optional<Heads::Last> last = heads.LastOf(request.root.id);
   BELAY_TRY(ScanRequest scan_request,
@@ -385,11 +300,11 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   }
   CappedSink sink(store, settings, *writer, space);
   struct Needed {
-    BatchWriter& writer;
+    const CappedSink& sink;
     uint64_t text;
     uint64_t& out;
-    ~Needed() { out = writer.bytes_so_far() + text; }
-  } on_return{*writer, text, needed};
+    ~Needed() { out = sink.needed() + text; }
+  } on_return{sink, text, needed};
   BELAY_OK(sink.Check(BELAY_MUTANT("text-over-the-cap") ? 0 : text));
 
   // 2. Look at the directory; what is new goes into the batch.
@@ -404,6 +319,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   BELAY_TRY(state.git,
             git.Run(summary, writer.get(), sink, last,
                     request.released_ns == nullptr ? 0 : request.released_ns->load()));
+  BELAY_OK(sink.Full());
   std::vector<ObjectKey> more_refs;
   if (request.amend) {
     Draft draft{.writer = *writer,
@@ -427,6 +343,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
     }
     state.tree = draft.tree;
     more_refs = std::move(draft.more_refs);
+    BELAY_OK(sink.Full());
   }
   BELAY_TRY(state.rules, writer->PutObject(ObjectType::kNode, EncodeNode(rules)));
   BELAY_TRY(ObjectId state_id,
@@ -507,7 +424,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   c.meta = request.meta;
   c.paths = paths.Take();
   // Where nobody tells what is at work, the checkpoint's own words are all there is.
-  if (given.step != nullptr || !in_step.live.sessions().empty()) c.by = who.Take();
+  if (request.step != nullptr || !in_step.live.sessions().empty()) c.by = who.Take();
   if (!c.by.empty() && last) c.since = last->id;
   c.more_refs = std::move(more_refs);
   c.partial = summary.late;
@@ -521,9 +438,9 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   captured.same_state = last && last->state == state_id;
   std::optional<std::vector<LogRecord>> more;
-  if (given.step != nullptr) {
+  if (request.step != nullptr) {
     if (first) c.by = {{{Author()}, {}}};  // it was all there before anybody looked
-    more = given.step->Settle(in_step.live, c, captured.same_state);
+    more = request.step->Settle(in_step.live, c, captured.same_state);
     if (!more) {
       captured.published = false;
       captured.tree = state.tree;
@@ -584,9 +501,52 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   return captured;
 }
 
+Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
+                             uint64_t& needed) {
+  const int64_t began = store.clock().SteadyNanos();
+  std::optional<CaptureRequest> completed;
+  if (given.step != nullptr) completed = given;
+  const CaptureRequest& request = completed ? *completed : given;
+  if (request.session && request.kind == CheckpointKind::kManual) {
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto mine, catalog->ListCheckpoints({.root = request.root.id,
+                                                   .session = request.session,
+                                                   .kind = CheckpointKind::kManual,
+                                                   .limit = kManualPerSession}));
+    if (mine.size() >= kManualPerSession)
+      return Error(Errc::kRefused, "this session has " +
+                                       std::to_string(kManualPerSession) +
+                                       " checkpoints of its own already")
+          .WithHint("leave --session out, or name another session");
+  }
+  // 1. Alone on this root; then the store is kept as it is until we have published.
+  HeldLock root_lock;
+  if (!request.holds_root_lock) {
+    BELAY_TRY(root_lock,
+              store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
+  }
+  InStep in_step(store, request.root.id, given.step);
+  if (completed) {
+    BELAY_TRY(bool wanted, given.step->Begin(in_step.live, *completed));
+    if (!wanted) return NotPublished();
+  }
+  Result<Captured> made = CaptureAlone(store, request, in_step, began, needed);
+  // It is told again once there is room; EndStep() tells it when there will be none.
+  if (!made.ok() && made.error().code == Errc::kNoSpace &&
+      !BELAY_MUTANT("no-second-step"))
+    in_step.step = nullptr;
+  return made;
+}
+
 }  // namespace
 
 namespace {
+
+// There was no room to record it, and it happened all the same.
+void EndStep(Store& store, const CaptureRequest& request) {
+  auto lock = store.locks().AcquireRoot(request.root.id, request.lock_wait_ms);
+  if (lock.ok()) InStep(store, request.root.id, request.step);
+}
 
 Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
   const Settings& settings = *request.settings;
@@ -596,25 +556,30 @@ Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
   // Who must be stored whatever the limits say, and who holds the root, lets nothing
   // go.
   if (request.kind == CheckpointKind::kSafety || request.holds_root_lock) return made;
-  const int64_t deadline =
-      store.clock().SteadyNanos() + request.lock_wait_ms * 1'000'000;
+  // Whoever is making room already is waited for: nobody waits for this but a program
+  // that goes on without it.
+  const int64_t patience_ms = std::max(request.lock_wait_ms, kPatienceForRoomMs);
+  const int64_t deadline = store.clock().SteadyNanos() + patience_ms * 1'000'000;
+  uint64_t gone = 0;
   // Others may take the room that was made here: then once more.
   while (!made.ok() && made.error().code == Errc::kNoSpace) {
-    // Of a large one nobody knows yet how large it will be.
-    auto room = MakeRoom(store, settings, std::max(needed * 2, kRoomToBegin),
-                         request.lock_wait_ms);
-    if (!room.ok()) return made;  // damaged, busy: the first reason stands
-    if (!room->enough && room->checkpoints == 0) return made;
+    auto room = MakeRoom(store, settings, std::max(needed, kRoomToBegin), patience_ms);
+    if (!room.ok()) break;  // damaged, busy: the first reason stands
+    gone += room->checkpoints;
+    if (!room->enough && room->checkpoints == 0) break;
     const bool late = store.clock().SteadyNanos() >= deadline;
     made = CaptureOnce(store, request, needed);
-    if (made.ok() && room->checkpoints > 0)
-      made->warnings.push_back(
-          "the store was full: " + std::to_string(room->checkpoints) +
-          (room->checkpoints == 1 ? " old automatic checkpoint was let go"
-                                  : " old automatic checkpoints were let go"));
     if (late) break;
   }
-  return made;
+  const std::string went =
+      std::to_string(gone) + (gone == 1 ? " old automatic checkpoint was let go"
+                                        : " old automatic checkpoints were let go");
+  if (made.ok() && gone > 0) made->warnings.push_back("the store was full: " + went);
+  if (made.ok() || made.error().code != Errc::kNoSpace) return made;
+  if (request.step != nullptr) EndStep(store, request);
+  Error error = std::move(made).error();
+  if (gone > 0) error.what += "; " + went + " in vain";
+  return error;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/space.h"
 #include "store/batch_writer.h"
 #include "store/gc.h"
+#include "store/usage.h"
 
 namespace belay {
 
@@ -240,6 +241,33 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   return gone;
 }
 
+// Whether there would be room for so much if all went that may go. Nobody's history is
+// let go for a checkpoint that would not fit all the same. When that cannot be told, it
+// is tried.
+bool WouldHelp(Store& store, const Settings& settings, const Space& space,
+               uint64_t want) {
+  if (BELAY_MUTANT("prune-in-vain")) return true;
+  auto all = [&]() -> Result<uint64_t> {
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(auto roots, catalog->Roots());
+    const RetentionLimits limits = RetentionLimits::Of(settings);
+    std::vector<RecordId> may_go;
+    for (const RootEntry& root : roots) {
+      BELAY_TRY(bool interrupted, HasJournal(store, root.root.id));
+      if (interrupted) continue;
+      BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root.root.id}));
+      BELAY_TRY(auto operations, ListOperations(*catalog, root.root.id));
+      for (const CatalogEntry& entry : PrunableForSpace(entries, operations, limits))
+        may_go.push_back(entry.checkpoint.id);
+      const RetentionPlan plan =
+          PlanRetention(entries, operations, limits, store.clock().WallMillis());
+      for (const Operation& operation : plan.released) may_go.push_back(operation.id);
+    }
+    return ReclaimableWithout(store, may_go);
+  }();
+  return !all.ok() || space.WouldFit(want, *all);
+}
+
 }  // namespace
 
 Result<MadeRoom> MakeRoom(Store& store, const Settings& settings, uint64_t want,
@@ -266,6 +294,9 @@ Result<MadeRoom> MakeRoom(Store& store, const Settings& settings, uint64_t want,
     if (!collected.ok()) return std::move(collected).error();
     // What somebody who was killed left behind gives room too.
     if (collected->generation_changed || collected->leftovers_removed > 0) continue;
+    if (!made.enough && made.checkpoints == 0 &&
+        !WouldHelp(store, settings, space, want))
+      return made;
     BELAY_TRY(LetGo gone, LetOldestGo(store, limits));
     made.checkpoints += gone.count;
     const bool patient = gone.somebody_busy && store.clock().SteadyNanos() < deadline;

@@ -68,6 +68,12 @@ uint64_t Space::left() const {
   return std::min(on_disk, Above(cap_ - cap_ / 16, used_));
 }
 
+bool Space::WouldFit(uint64_t want, uint64_t freed) const {
+  const uint64_t free = free_ > UINT64_MAX - freed ? UINT64_MAX : free_ + freed;
+  if (want > Above(free, floor_)) return false;
+  return cap_ == 0 || want <= Above(cap_ - cap_ / 16, Above(used_, freed));
+}
+
 std::string AsideText(const AbsPath& store, uint64_t bytes,
                       const std::vector<std::string>& paths) {
   if (paths.empty()) return "";

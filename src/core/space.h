@@ -40,6 +40,8 @@ class Space {
   void Forget(uint64_t bytes) { used_ -= std::min(used_, bytes); }
   // How much more it may grow.
   uint64_t left() const;
+  // Whether it may grow by `want` once `freed` of it are given back.
+  bool WouldFit(uint64_t want, uint64_t freed) const;
   // Less than a tenth is left of the cap, or of the disk above the floor as much as a
   // checkpoint may need: time to let old checkpoints go.
   bool IsTight() const;

@@ -217,6 +217,30 @@ class Graph {
 
 }  // namespace
 
+Result<uint64_t> ReclaimableWithout(Store& store,
+                                    const std::vector<RecordId>& dropped) {
+  BELAY_TRY(HeldLock use, store.HoldForReading());
+  LogView log;
+  BELAY_OK(ReadOn(store, log));
+  log.dropped.insert(dropped.begin(), dropped.end());
+  BELAY_TRY(Inventory inventory, TakeInventory(store));
+  Marker marker(store, inventory);
+  BELAY_OK(marker.Mark(log));
+  uint64_t free = 0;
+  std::unordered_set<ObjectKey> seen;
+  for (const PackInventory& pack : inventory.packs) {
+    std::vector<bool> wanted;
+    for (const InventoryItem& item : pack.items)
+      wanted.push_back(item.key.type == ObjectType::kLog ||
+                       (marker.IsLive(item.key) && seen.insert(item.key).second));
+    const auto held = pack.HeldBases(wanted);
+    for (size_t i = 0; i < pack.items.size(); ++i)
+      if (!wanted[i] && !held.contains(pack.items[i].offset))
+        free += pack.items[i].total_length();
+  }
+  return free;
+}
+
 Result<StoreUsage> MeasureUsage(Store& store) {
   BELAY_TRY(HeldLock use, store.HoldForReading());
   BELAY_TRY(StoreUsage usage, FileCount(store).Run());

@@ -128,6 +128,32 @@ class RecorderTest : public ::testing::Test {
   Checkpoint last_;
 };
 
+// Mutant: no-second-step.
+TEST_F(RecorderTest, AtTheCapEveryCallHasItsCheckpoint) {
+  world_.settings.store_cap = {.bytes = 3 << 20};
+  Start("s");
+  uint64_t noise = 1;
+  for (int i = 0; i < 40; ++i) {
+    std::string text;
+    for (int k = 0; k < 10'000; ++k) {
+      noise = noise * 6364136223846793005u + 1442695040888963407u;
+      for (int byte = 0; byte < 8; ++byte)
+        text += static_cast<char>(noise >> (byte * 8));
+    }
+    Put("f", text);
+    const std::string made = Pre("s", "call" + std::to_string(i));
+    EXPECT_EQ(made, "before Bash: make") << i;
+    EXPECT_EQ(last_.tool_use_id, "call" + std::to_string(i));
+  }
+  auto opened = Must(world_.Open());
+  EXPECT_LT(Must(opened.catalog->ListCheckpoints({.root = opened.root.id})).size(), 38u)
+      << "some had to go";
+  // One for which there is never room is no longer expected, and is said.
+  world_.settings.store_cap = {.bytes = 1 << 10};
+  Put("f", "x");
+  EXPECT_NE(Pre("s", "last").find("failed: "), std::string::npos);
+}
+
 TEST_F(RecorderTest, EveryChangeHasItsAuthor) {
   EXPECT_EQ(Start("s"), "session started");
   EXPECT_EQ(Prompt("s", "p1", "\n  tidy up\nplease"), "tidy up");

@@ -128,6 +128,51 @@ TEST_F(RetentionCapTest, NewCheckpointsPushOldOnesOutAndTheCapHolds) {
   EXPECT_EQ(world_.Tree(), now);
 }
 
+// Mutant: prune-in-vain.
+TEST_F(RetentionCapTest, NothingIsLetGoForOneThatWouldNotFitAllTheSame) {
+  world_.settings.store_cap = {.bytes = 4096 * kKiB};
+  for (int i = 0; i < 24; ++i) {
+    Write("noise", Noise(static_cast<uint64_t>(i), 60 * kKiB));
+    ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok()) << i;
+  }
+  const size_t before = List().size();
+  ASSERT_GT(before, 20u);
+  for (uint64_t size : {6 << 20, 4 << 20}) {  // one stream, and more than there is room
+    Write("big", Noise(99, size));
+    auto made = Capture(CheckpointKind::kManual, "big");
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().code, Errc::kNoSpace);
+    EXPECT_EQ(List().size(), before);
+  }
+  // Many small files: known to be too many only at the end.
+  Write("big", "");
+  for (uint64_t i = 0; i < 60; ++i)
+    Write("small" + std::to_string(i), Noise(1000 + i, 100 * kKiB));
+  EXPECT_FALSE(Capture(CheckpointKind::kAuto).ok());
+  EXPECT_EQ(List().size(), before);
+  // What fits pushes old ones out, and that is said.
+  for (uint64_t i = 30; i < 60; ++i) Write("small" + std::to_string(i), "");
+  auto made = Capture(CheckpointKind::kAuto);
+  ASSERT_TRUE(made.ok()) << made.error().what;
+  EXPECT_LT(List().size(), before);
+  ASSERT_FALSE(made->warnings.empty());
+  EXPECT_NE(made->warnings.back().find("were let go"), std::string::npos);
+  ExpectWhole();
+}
+
+// The floor cannot be reached by letting a few checkpoints go.
+TEST_F(RetentionCapTest, NothingIsLetGoForAFloorThatIsFarAway) {
+  disk_.SetCapacity(uint64_t{1} << 30);
+  for (int i = 0; i < 12; ++i) {
+    Write("noise", Noise(static_cast<uint64_t>(i), 10 * kKiB));
+    ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok()) << i;
+  }
+  world_.settings.store_floor = {.bytes = uint64_t{900} << 40};
+  Write("noise", "x");
+  EXPECT_FALSE(Capture(CheckpointKind::kAuto).ok());
+  EXPECT_EQ(List().size(), 12u);
+}
+
 TEST_F(RetentionCapTest, WhenEverythingMustStayTheNextOneIsRefusedAndSaysSo) {
   world_.settings.store_cap = {.bytes = 2048 * kKiB};
   Result<Captured> made = Error(Errc::kIo, "none yet");
