@@ -20,6 +20,15 @@ const std::string& TitleOf(const Checkpoint& checkpoint) {
   return checkpoint.name ? *checkpoint.name : checkpoint.description;
 }
 
+// What is told of one that is gone. Not what was said in a session: whoever erases that
+// erases it everywhere, and of a checkpoint that is gone nobody knows whose it was.
+std::string LabelOfGone(const Checkpoint& checkpoint) {
+  if (!checkpoint.session || checkpoint.name || BELAY_MUTANT("log-quotes-sessions"))
+    return TitleOf(checkpoint);
+  return checkpoint.turn ? "turn " + std::to_string(*checkpoint.turn)
+                         : "a checkpoint of a session";
+}
+
 std::string_view NameOf(const Fields& fields) {
   const bool name = fields.has(kAnnotationName), note = fields.has(kAnnotationNote),
              pin = fields.has(kAnnotationPinned);
@@ -123,7 +132,7 @@ LogRecord DeletionRecord(const RecordId& id, const Root& root, int64_t made_ms,
   f.Add(kName, why);
   if (!gone.empty()) {
     f.Add(kTarget, gone[0].checkpoint.id.span());
-    f.Add(kLabel, TitleOf(gone[0].checkpoint));
+    f.Add(kLabel, LabelOfGone(gone[0].checkpoint));
   }
   for (const CatalogEntry& entry : gone) {
     if (!places.contains(entry.checkpoint.id)) continue;

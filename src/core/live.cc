@@ -5,6 +5,7 @@
 #include "base/fast_hash.h"
 #include "base/mutant.h"
 #include "scan/stat_cache.h"
+#include "store/heads.h"
 
 namespace belay {
 
@@ -195,6 +196,22 @@ LiveSession& Live::Meet(std::string_view session, int64_t now_ms) {
 void Live::Forget(std::string_view session) {
   std::erase_if(calls_, [&](const LiveCall& c) { return c.author.session == session; });
   std::erase_if(sessions_, [&](const LiveSession& s) { return s.id == session; });
+  const std::string beginning = std::string(session) + '\0';
+  std::erase_if(ended_,
+                [&](const std::string& key) { return key.starts_with(beginning); });
+}
+
+Status ForgetSession(Store& store, std::string_view session, int64_t lock_wait_ms) {
+  BELAY_TRY(Heads heads, Heads::Read(store));
+  for (const RootEntry& entry : heads.roots()) {
+    BELAY_TRY(HeldLock alone, store.locks().AcquireRoot(entry.root.id, lock_wait_ms));
+    const Live before = Live::Load(store, entry.root.id);
+    Live live = before;
+    live.Forget(session);
+    if (!(live == before) && !BELAY_MUTANT("live-remembers"))
+      BELAY_OK(live.Save(store, entry.root.id));
+  }
+  return Ok();
 }
 
 // --- calls ---------------------------------------------------------------------------

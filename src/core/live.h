@@ -99,6 +99,9 @@ class Live {
   std::vector<LiveCall> unheard_;   // of this capture alone
 };
 
+// In every root nothing is left of the session: what it said is in no such file.
+Status ForgetSession(Store& store, std::string_view session, int64_t lock_wait_ms);
+
 // Sorts changes by whose doing they are.
 class WhoWrote {
  public:

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
+#include "core/live.h"
 #include "store/batch_writer.h"
 
 namespace belay {
@@ -88,6 +89,7 @@ Status CheckSession(Catalog& catalog, const RootId& root, std::string_view sessi
 Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
                                             const std::string& session) {
   SessionDeletion plan;
+  plan.session = session;
   for (const RecordKind kind : {RecordKind::kSession, RecordKind::kTurn}) {
     BELAY_TRY(auto records, catalog.ListRecords({.kind = kind}));
     for (const LogRecord& record : records) {
@@ -131,6 +133,7 @@ Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                      " grew out of it and has its checkpoints in its "
                                      "history")
         .WithHint("delete that one first; nothing was deleted");
+  BELAY_OK(ForgetSession(store, plan.session, store.options().lock_wait_ms));
   uint64_t gone = 0;
   for (const SessionDeletion::OfRoot& here : plan.roots) {
     BELAY_TRY(Deleted deleted,

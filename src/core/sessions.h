@@ -39,6 +39,7 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
 Status CheckSession(Catalog& catalog, const RootId& root, std::string_view session);
 
 struct SessionDeletion {
+  std::string session;
   struct OfRoot {
     RootEntry root;
     std::vector<RecordId> checkpoints;

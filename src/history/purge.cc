@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/live.h"
 #include "history/purge_internal.h"
 #include "history/purger_internal.h"
 #include "restore/journal.h"
@@ -187,6 +188,10 @@ Result<PurgeReport> Purge(Store& store, const PurgeRequest& request) {
       return error;
     }
   }
+  // What goes on is known anew from the log: nothing is lost if this is all that is
+  // done.
+  if (request.session)
+    BELAY_OK(ForgetSession(store, *request.session, request.lock_wait_ms));
   {
     // 1. Alone on the root: no checkpoint or rollback of it is under way, and the next
     //    one knows what is left out.

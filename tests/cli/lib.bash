@@ -4,12 +4,13 @@
 set -u
 : "${BELAY_BIN:?is not set}"
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/belay-cli.XXXXXX")
-trap 'cd /; rm -rf "$scratch"' EXIT
+# A script that forgot to `finish` fails too, when a check did.
+failures=0
+trap 'status=$?; cd /; rm -rf "$scratch"; [ "$failures" = 0 ] || [ "$status" != 0 ] || exit 1' EXIT
 unset BELAY_HOME BELAY_CONFIG XDG_DATA_HOME XDG_CONFIG_HOME NO_COLOR COLUMNS
 export HOME=$scratch/home LC_ALL=C TERM=dumb
 mkdir -p "$HOME" "$scratch/work"
 cd "$scratch/work" || exit 1
-failures=0
 
 fail() {
   echo "FAILED ${BASH_SOURCE[-1]##*/}:${BASH_LINENO[-2]}: $*"

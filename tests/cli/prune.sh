@@ -31,3 +31,4 @@ run undo; expect_rc 0; [ "$(cat file)" = 6 ] || fail "not undone"
 printf 'retention.auto = 1\n' >.belay.toml
 run checkpoint; expect_rc 0; expect_in_err "retention.auto"
 run config retention.auto; expect_rc 0; expect_in_out 2
+finish

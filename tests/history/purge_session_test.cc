@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/annotate.h"
+#include "core/live.h"
 #include "support/purge_fixture.h"
 
 namespace belay::test {
@@ -79,6 +80,52 @@ TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
   auto opened = Must(world.Open());
   EXPECT_FALSE(opened.catalog->Find(opened.root.id, "second").ok());
   ExpectWhole();
+}
+
+// Mutant: live-remembers.
+TEST_F(PurgeSessionTest, NothingOfItGoesOn) {
+  Put("a", "1");
+  Capture("one", "s1", "the first prompt");
+  {
+    auto opened = Must(world.Open());
+    Live live = Live::Load(*opened.store, opened.root.id);
+    for (const char* session : {"s1", "s2"}) {
+      live.Meet(session, 1).prompt = std::string("last words of ") + session;
+      LiveCall call{.author = {.kind = Author::Kind::kSession, .session = session},
+                    .fingerprint = std::string("call-of-") + session};
+      live.Begin(call);
+      (void)live.End(call, false);
+    }
+    ASSERT_TRUE(live.Save(*opened.store, opened.root.id).ok());
+  }
+  ASSERT_THAT(Find("last words of s1"), Not(IsEmpty()));
+  Must(EraseSession("s1"));
+  EXPECT_THAT(Find("last words of s1"), IsEmpty());
+  EXPECT_THAT(Find("call-of-s1"), IsEmpty());
+  EXPECT_THAT(Find("last words of s2"), Not(IsEmpty()));
+  EXPECT_THAT(Find("call-of-s2"), Not(IsEmpty()));
+}
+
+// Mutant: log-quotes-sessions.
+TEST_F(PurgeSessionTest, WhatWasPrunedBeforeIsNotQuoted) {
+  Put("a", "0");
+  for (int i = 1; i <= 3; ++i) {
+    Put("a", std::to_string(i));
+    auto opened = Must(world.Open());
+    CaptureRequest request = CaptureRequestIn(world, opened.root);
+    request.kind = CheckpointKind::kAuto;
+    request.session = "s1";
+    request.turn = i;
+    request.description = "words-of-turn-" + std::to_string(i);
+    Must(CaptureCheckpoint(*opened.store, request));
+  }
+  const RecordId second = Checkpoints()[1].checkpoint.id;
+  {
+    auto opened = Must(world.Open());
+    Must(DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, {second}));
+  }
+  Must(EraseSession("s1"));
+  EXPECT_THAT(Find("words-of-turn-"), IsEmpty());
 }
 
 TEST_F(PurgeSessionTest, CheckpointsThatKeepAPartOfALongFileAreNamed) {
