@@ -3,6 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 
 export BELAY_HOME=$scratch/store GIT_CONFIG_NOSYSTEM=1
+git_is_ours=1  # refs come, and are looked at one by one
 g() { git -c user.name=Somebody -c user.email=some@body.example "$@"; }
 anchors() { git for-each-ref --format='%(refname)' refs/belay/checkpoints/; }
 count() { anchors | wc -l; }

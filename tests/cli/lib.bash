@@ -17,10 +17,40 @@ fail() {
   failures=$((failures + 1))
 }
 
+# Around every `run` of a command that has no business there: each repository of this
+# test byte by byte, with its times, and what git says of it (what may not be read says
+# the same twice). git_is_ours=1 ends it where
+# a test asks for refs of ours.
+git_is_ours=
+git_print() {
+  find "$scratch" -maxdepth 4 -name .git -prune -print | sort | while read -r git_dir; do
+    find "$git_dir" -printf '%p %y %m %s %T@ %l\n' 2>&1 | sort
+    find "$git_dir" -type f -exec sha256sum {} + 2>&1 | sort
+    (cd "${git_dir%/.git}" && git --no-optional-locks -c core.fsmonitor=false status --porcelain 2>&1)
+  done
+}
+leaves_git_alone() {  # WORDS...: is it one that may not touch git, with nothing to recover?
+  local word store=${BELAY_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/belay}
+  [ -z "$git_is_ours" ] || return 1
+  compgen -G "$store/journal/*" >/dev/null && return 1
+  for word; do
+    case $word in
+      checkpoint | status | doctor | why | show | ls | cat | diff | list | roots | on | log | search | du | stats | verify | gc) return 0 ;;
+      -*) ;;
+      *) return 1 ;;
+    esac
+  done
+  return 1
+}
+
 # run WORDS...: the program, its output in $out and $err, its exit code in $rc.
 run() {
+  local git_before='' watched=''
+  leaves_git_alone "$@" && watched=1 && git_before=$(git_print)
   "$BELAY_BIN" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
   rc=$?
+  [ -z "$watched" ] || [ "$git_before" = "$(git_print)" ] ||
+    fail "git is not as it was before: belay $*$(diff <(echo "$git_before") <(git_print) | head -5)"
   out=$(cat "$scratch/out"; echo x); out=${out%x}
   err=$(cat "$scratch/err")
 }
