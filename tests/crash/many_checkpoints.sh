@@ -15,6 +15,7 @@ export HOME=$work BELAY_HOME=$work/store LC_ALL=C
 exec 2>"$work/shell"
 die() { echo "FAILED: $*"; sed -n 1,20p "$work/errors"; exit 1; }
 : >"$work/errors"
+: >"$work/killed"
 
 for ((r = 0; r < roots; ++r)); do
   mkdir -p "$work/p$r/src/deep"
@@ -29,10 +30,15 @@ one() {  # number
   # Each fourth is killed while it is at work, at a moment of its own.
   if (($1 % 4 == 3)); then
     "$belay" checkpoint -q --root "$root" >"$work/maybe.$1" 2>>"$work/errors" &
-    local pid=$!
+    local pid=$! file
+    # At work is who has the store's lock file open.
+    while kill -0 $pid; do
+      for file in "/proc/$pid/fd/"*; do [ "$file" -ef "$BELAY_HOME/lock" ] && break 2; done
+    done
     for ((i = 0; i < $1 * 30; ++i)); do :; done
     kill -9 $pid
     wait $pid
+    [ $? -ne 137 ] || echo "$1" >>"$work/killed"
     return 0
   fi
   id=$("$belay" checkpoint -q --root "$root" 2>>"$work/errors") || return 1
@@ -63,4 +69,7 @@ for ((r = 0; r < roots; ++r)); do
     "$work/p$r" | grep -o '"tree":"[0-9a-f]*"')
   [ -n "$with" ] && [ "$with" = "$fresh" ] || die "root $r: $with is not $fresh"
 done
-echo "$processes processes on $roots roots, $rounds rounds: $total acknowledged, 0 lost"
+killed=$(wc -l <"$work/killed")
+[ "$killed" -gt 0 ] || die "none was killed while it was at work"
+echo "$processes processes on $roots roots, $rounds rounds: $total acknowledged, 0 lost," \
+  "$killed killed at work"

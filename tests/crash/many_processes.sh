@@ -73,5 +73,8 @@ count() { wc -l <"$work/$1"; }
 echo "$workers processes x $batches batches in $took ms: $(count killed.writer) writers and" \
   "$(count killed.collector) collectors killed, $(count collected) collections that" \
   "removed something, $(count read) reads and verifies meanwhile"
+# A run in which nobody died shows nothing.
+[ "$(count killed.writer)" -gt 0 ] || { echo "no writer was killed"; failed=1; }
+[ "$(count read)" -gt 0 ] || { echo "nothing was read meanwhile"; failed=1; }
 sort "$work/errors" | uniq -c | sort -rn | head -20
 exit $failed

@@ -5,6 +5,8 @@
 # loop devices.
 #
 #   power_cut.sh [cuts [scenario...]]   about that many, over ext4 and xfs; BELAY_SEED
+#   POWER_CUT_LEAST: how many must have happened, of the store and of rollbacks each, on
+#   both file systems. Without it half of what was asked for.
 
 set -u
 cuts=${1:-16}
@@ -42,6 +44,8 @@ trap 'exit 1' INT TERM HUP
 mount_it() { mount -o loop "$work/image" "$mount_point" 2>>"$work/errors"; }
 
 done_cuts=0
+asked=0
+declare -A of=([store]=0 [rollback]=0)
 failed=0
 tried=()
 for kind in ext4 xfs; do
@@ -55,9 +59,14 @@ for kind in ext4 xfs; do
   here=0
   share=$(((cuts + 2 * ${#scenarios[@]} - 1) / (2 * ${#scenarios[@]})))
   for scenario in "${scenarios[@]}"; do
+    case $scenario in
+      rollback | undo | redo | recovery) group=rollback ;;
+      *) group=store ;;
+    esac
     calls=$("$tool" count "$mount_point" "$scenario" "$seed") || { failed=1; continue; }
     rm -rf "${mount_point:?}/count"
     for ((n = 0; n < share; ++n)); do
+      asked=$((asked + 1))
       # Spread over the scenario, each in its own stretch, at a random place of it.
       from=$((n * calls / share))
       width=$((calls / share > 0 ? calls / share : 1))
@@ -81,7 +90,7 @@ for kind in ext4 xfs; do
         head -8 "$work/said"
         failed=1
       fi
-      [ $status -eq 0 ] && here=$((here + 1))
+      [ $status -eq 0 ] && here=$((here + 1)) && of[$group]=$((of[$group] + 1))
     done
   done
   umount "$mount_point"
@@ -92,5 +101,17 @@ done
 if [ $done_cuts -eq 0 ] && [ $failed -eq 0 ]; then
   skip "no loop image could be mounted (${tried[*]:-no reason known})"
 fi
-echo "$done_cuts power cuts, $((failed ? 1 : 0)) failures"
+if [ -n "${POWER_CUT_LEAST-}" ]; then
+  for group in store rollback; do
+    [ "${of[$group]}" -ge "$POWER_CUT_LEAST" ] && continue
+    echo "only ${of[$group]} cuts of the $group happened, not $POWER_CUT_LEAST"
+    failed=1
+  done
+  [ ${#tried[@]} -eq 0 ] || failed=1
+elif [ $((done_cuts * 2)) -lt $asked ]; then
+  echo "only $done_cuts of $asked cuts happened"
+  failed=1
+fi
+echo "$done_cuts power cuts (${of[store]} of the store, ${of[rollback]} of rollbacks)," \
+  "$((failed ? 1 : 0)) failures"
 exit $failed
