@@ -82,6 +82,9 @@ class Agent:
         """Writes settings: the model's address, and the recording hook."""
         raise NotImplementedError
 
+    def prepare_project(self):
+        """The same in the project, before Belay comes there."""
+
     def arguments(self, prompt):
         """After the program: a new session, or `self.session` resumed."""
         raise NotImplementedError

@@ -32,7 +32,13 @@ class Opencode(Agent):
                             ("@PROJECT@", self.world.project)):
             text = text.replace(word, str(value))
         self.world.write(folder + "/plugins/recorder.js", text)
-        # Where this says that the package is there, opencode does not wait for npm.
+        self._have_package(folder)
+
+    def prepare_project(self):
+        self._have_package(self.world.project.name + "/.opencode")
+
+    def _have_package(self, folder):
+        """Where this says that the package is there, opencode does not wait for npm."""
         needs = {"dependencies": {"@opencode-ai/plugin": self.pin.version}}
         self.world.write(folder + "/package.json", needs)
         self.world.write(folder + "/package-lock.json", {

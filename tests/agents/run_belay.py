@@ -110,6 +110,7 @@ def check_uninstall(run, belay, before):
 def install_in_project(run, belay):
     """With --project; the paths that came into the project by it."""
     agent, project = run.agent, run.agent.world.project
+    agent.prepare_project()
     home, before = settings_of(agent.world), run_tree.record(project)
     done = belay.run("on", str(project))
     run.check("belay on", done.output if done.status else "")
@@ -132,8 +133,12 @@ def check_project(run, belay, events, came):
             for action in step["actions"] for path in written_by(action)]
     check_authors(run, belay, events, made)
     done = belay.run("uninstall", agent.name, "--project")
-    left = [path for path in came if os.path.lexists(project / path)]
-    run.check("belay uninstall --project takes all of it away",
+    # What the agent wrote there itself stays: Qwen its "$version", opencode a .gitignore.
+    now = run_tree.record(project)
+    left = [path for path in came if path in now and (
+        f"hook {agent.name}" in str(now[path]) if os.path.isfile(project / path)
+        else not any(other.startswith(path + "/") for other in now))]
+    run.check("belay uninstall --project takes all that is Belay's away",
               (done.output if done.status else "") or left)
 
 
