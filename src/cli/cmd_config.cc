@@ -31,7 +31,7 @@ std::string ValueText(const Settings& settings, const Row& row) {
 }
 
 Effect EffectOf(const Row& row) {
-  return row.info != nullptr ? row.info->effect : kToolEffect;
+  return row.info != nullptr ? row.info->effect : Effect::kNow;
 }
 
 std::vector<Row> AllRows(const Settings& settings) {

@@ -211,7 +211,8 @@ ExitCode ExportBundle(CommandContext& ctx) {
     progress.Done();
     if (ctx.term.out_failed()) return ExitCode::kProblem;
     if (!report.ok()) return FailOnStore(ctx, report.error());
-    Tell(ctx, *report, *file, true);
+    ctx.term.FlushOut();
+    if (!ctx.term.out_failed()) Tell(ctx, *report, *file, true);
     return ExitCode::kOk;
   }
 

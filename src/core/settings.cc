@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "core/settings_internal.h"
 
 namespace belay {
@@ -69,6 +70,14 @@ Status Apply(std::string_view text, std::string_view name, SettingSource source,
     if (project && info->user_only) {
       settings.warnings.push_back(
           where + " is left out: only your own settings file may set it");
+      continue;
+    }
+    // What is protected is covered though it is a secret.
+    if (project && info->key == "protect" && settings.secrets == Secrets::kSkip &&
+        !BELAY_MUTANT("project-lifts-secrets")) {
+      settings.warnings.push_back(where +
+                                  " is left out: your settings skip secrets, and a "
+                                  "project cannot bring them back");
       continue;
     }
     if (project) DropNegated(*info, where, entry.value, settings);

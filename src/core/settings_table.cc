@@ -17,22 +17,18 @@ constexpr SettingInfo kTable[] = {
     {.key = "enabled", .field = &Settings::enabled, .help = "make checkpoints at all"},
     {.key = "auto",
      .field = &Settings::auto_protect,
-     .help = "agents' hooks protect a new directory at first sight",
-     .effect = Effect::kLater},
+     .help = "agents' hooks protect a new directory at first sight"},
     {.key = "granularity",
      .field = &Settings::granularity,
      .help = "how often a checkpoint is made",
-     .choices = "tool|turn|session",
-     .effect = Effect::kLater},
+     .choices = "tool|turn|session"},
     {.key = "strict",
      .field = &Settings::strict,
-     .help = "a hook may stop the agent when no checkpoint could be made",
-     .effect = Effect::kLater},
+     .help = "a hook may stop the agent when no checkpoint could be made"},
     {.key = "deadline_ms",
      .field = &Settings::deadline_ms,
      .help = "how long a hook waits for its checkpoint, in milliseconds",
-     .max = kTenMinutes,
-     .effect = Effect::kLater},
+     .max = kTenMinutes},
     {.key = "run_wait_ms",
      .field = &Settings::run_wait_ms,
      .help = "how long `belay run` waits for its first checkpoint",
@@ -93,8 +89,7 @@ constexpr SettingInfo kTable[] = {
     {.key = "on_outside",
      .field = &Settings::on_outside,
      .help = "what a rollback does with changes made by others",
-     .choices = "ask|keep|exact",
-     .effect = Effect::kLater},
+     .choices = "ask|keep|exact"},
     {.key = "git.action",
      .field = &Settings::git_action,
      .help = "what a rollback does with commits made since",
@@ -113,8 +108,7 @@ constexpr SettingInfo kTable[] = {
     {.key = "transcripts",
      .field = &Settings::transcripts,
      .help = "what is kept of conversations",
-     .choices = "keep|anchors|off",
-     .effect = Effect::kLater},
+     .choices = "keep|anchors|off"},
     {.key = "notice",
      .field = &Settings::notice,
      .help = "tell the model about a rollback",
@@ -218,9 +212,6 @@ std::vector<std::string> WithoutEffect(const Settings& settings, bool guards_onl
                 (info.effect == Effect::kLater && !guards_only)))
       out.push_back(NoEffectYet(info.key));
   }
-  if (kToolEffect != Effect::kNow && !guards_only)
-    for (const auto& [name, tool] : settings.tools)
-      if (!tool.enabled) out.push_back(NoEffectYet("tools." + name));
   return out;
 }
 

@@ -38,9 +38,6 @@ struct SettingInfo {
   Effect effect = Effect::kNow;
 };
 
-// Of `tools.<Name>`, which is no row.
-inline constexpr Effect kToolEffect = Effect::kLater;
-
 // "git.protect has no effect in this version yet", of each that somebody set and that
 // does nothing; with `guards_only` of those alone that are to stand before a rollback.
 std::vector<std::string> WithoutEffect(const Settings& settings, bool guards_only);

@@ -198,7 +198,9 @@ void PatchWriter::Body(const std::string& old_name, const std::string& new_name,
   bare_ = edits.empty();
   if (bare_) return;
   // A tab ends a name with a blank in it: patch(1) takes what follows for a date.
+  // One that ends with a blank it finds only in quotes.
   auto tab = [](const std::string& name) {
+    if (name.ends_with(' ')) return '"' + name + '"';
     return name.find(' ') == std::string::npos ? name : name + '\t';
   };
   Line(PatchLine::kHead, "--- " + tab(old_name));

@@ -9,21 +9,24 @@
 #include "restore/both.h"
 #include "restore/look.h"
 #include "restore/paths_internal.h"
+#include "scan/scan.h"
 
 namespace belay {
 
 Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
   std::vector<std::string> damaged;
   Error first;
-  std::unordered_map<ObjectId, size_t> places;
+  // Of content, and of attributes.
+  std::unordered_map<ObjectId, size_t> places[2];
   struct Needed {
     ObjectId id;
-    bool hold = false;
+    bool hold = false, xattrs = false;
     Status read = Ok();
   };
   std::vector<Needed> needed;
-  auto need = [&](const ObjectId& id, bool hold) {
-    if (places.emplace(id, needed.size()).second) needed.push_back({id, hold});
+  auto need = [&](const ObjectId& id, bool hold, bool xattrs) {
+    if (places[xattrs].emplace(id, needed.size()).second)
+      needed.push_back({.id = id, .hold = hold, .xattrs = xattrs});
   };
   auto moves = [](const PathChange& change) {
     return !change.before || !SameContent(*change.before, *change.after);
@@ -37,12 +40,21 @@ Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
   };
   for (const PathChange& change : plan.changes) {
     if (!change.after) continue;
-    if (content_of(change)) need(change.after->id, change.after->size <= kMaxBlob);
-    if (xattrs_of(change)) need(change.after->xattrs, false);
+    if (content_of(change))
+      need(change.after->id, change.after->size <= kMaxBlob, false);
+    if (xattrs_of(change)) need(change.after->xattrs, false, true);
   }
   plan.contents = std::make_shared<HeldContents>();
   OnBothThreads(needed.size(), [&](size_t, size_t i) {
-    if (needed[i].hold) {
+    if (needed[i].xattrs) {
+      auto xattrs = [&]() -> Status {
+        BELAY_TRY(const Bytes bytes, store.ReadContentBytes(needed[i].id, kMaxObject));
+        auto decoded = DecodeXattrs(bytes);
+        if (decoded.ok()) return Ok();
+        return Error(Errc::kCorrupt, "its attributes: " + decoded.error().what);
+      };
+      needed[i].read = xattrs();
+    } else if (needed[i].hold) {
       auto bytes = store.ReadContentBytes(needed[i].id, kMaxBlob);
       if (bytes.ok())
         plan.contents->Add(needed[i].id, std::move(*bytes));
@@ -53,16 +65,16 @@ Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
     }
     return true;
   });
-  auto readable = [&](const ObjectId& id) {
-    const Status& read = needed[places.at(id)].read;
+  auto readable = [&](const ObjectId& id, bool xattrs) {
+    const Status& read = needed[places[xattrs].at(id)].read;
     if (!read.ok()) first = read.error();
     return read.ok();
   };
   std::erase_if(plan.changes, [&](const PathChange& change) {
     if (!change.after) return false;
     bool fine = true;
-    if (content_of(change)) fine = readable(change.after->id);
-    if (xattrs_of(change)) fine = readable(change.after->xattrs) && fine;
+    if (content_of(change)) fine = readable(change.after->id, false);
+    if (xattrs_of(change)) fine = readable(change.after->xattrs, true) && fine;
     if (fine) return false;
     damaged.push_back(change.path);
     if (skip_damaged)

@@ -178,6 +178,9 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
 
 Status JournalFile::Write(Store& store, const Journal& journal) {
   BELAY_TRY(Fd dir, MakeJournals(store));
+  // Whoever made it may have failed to flush that: without the directory there would be
+  // no journal either. Of a directory that is flushed already it costs nothing.
+  if (!BELAY_MUTANT("journals-not-flushed")) BELAY_OK(store.fs().Sync(store.dir()));
   const Bytes bytes = EncodeJournal(journal);
   const Name name = FileName(journal.operation.root);
   if (BELAY_MUTANT("journal-not-durable")) {

@@ -289,6 +289,24 @@ std::string ReflogText(const Checkpoint& target) {
   return "rollback to " + Quoted(LabelOf(target));
 }
 
+// The repositories of that time. Nothing when they cannot be read and git is to stay as
+// it is all the same.
+Result<std::optional<GitRecord>> WantedGit(Store& store, const RollbackRequest& request,
+                                           const StateView& view,
+                                           std::vector<std::string>& warnings) {
+  auto record = LoadGitRecord(store, view.state.git);
+  if (record.ok()) return std::optional(std::move(*record));
+  const Error& error = record.error();
+  if (error.code != Errc::kCorrupt && error.code != Errc::kNotFound) return error;
+  if (!request.plan.skip_damaged && request.git_choice.action != GitAction::kKeep)
+    return Error(Errc::kCorrupt,
+                 "the state of git at that time cannot be read: " + error.what)
+        .WithHint("nothing was changed; the files come back with --git keep");
+  warnings.push_back("the state of git at that time cannot be read (" + error.what +
+                     "); git stays as it is");
+  return std::optional<GitRecord>();
+}
+
 }  // namespace
 
 Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
@@ -336,16 +354,17 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
   if (!root.is_open())
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
-  if (root.is_open() && GitGoesAlong(request, target)) {
+  BELAY_TRY(const std::optional<GitRecord> wanted,
+            WantedGit(store, request, view, out.warnings));
+  if (root.is_open() && wanted && GitGoesAlong(request, target)) {
     GitCapture git(store, scan);
     auto looked = git.Run(now.summary, nullptr, sink, heads.LastOf(request.root.id), 0);
     if (!looked.ok()) return std::move(looked).error();
-    BELAY_TRY(GitRecord wanted, LoadGitRecord(store, view.state.git));
     const GitPlanInput of_git{.store = store,
                               .root = scan.root,
                               .now = now.summary,
                               .is = git.record(),
-                              .target = wanted,
+                              .target = *wanted,
                               .sink = sink,
                               .places = request.git,
                               .operation = request.operation,
@@ -371,6 +390,8 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   Outcome out;
   if (recovered) out.warnings.push_back(recovered->text);
   BELAY_TRY(StateView view, LoadTarget(store, target));
+  BELAY_TRY(const std::optional<GitRecord> wanted,
+            WantedGit(store, request, view, out.warnings));
   BELAY_TRY(const bool was_gone, BringRootBack(store, request, RootOf(view)));
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
@@ -385,7 +406,6 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   Operation operation = RollbackTo(target, request);
   operation.id = request.operation;
   if (operation.id.is_zero()) operation.id = RecordId(store.random().NewId());
-  BELAY_TRY(const GitRecord wanted, LoadGitRecord(store, view.state.git));
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     const PlanInput input{.store = store,
                           .root = root,
@@ -400,12 +420,12 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .purged = purged};
     BELAY_TRY(Plan plan, PlanAround(request, target, input, options, /*dry=*/false));
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
-    if (GitGoesAlong(request, target)) {
+    if (wanted && GitGoesAlong(request, target)) {
       const GitPlanInput of_git{.store = store,
                                 .root = root_path,
                                 .now = draft.scan,
                                 .is = draft.git,
-                                .target = wanted,
+                                .target = *wanted,
                                 .sink = draft.sink,
                                 .places = request.git,
                                 .operation = operation.id,

@@ -74,7 +74,8 @@ Result<std::string> SearchExpression(const std::vector<Term>& terms) {
     for (char c : word) out += MayBeWord(c) ? c : ' ';
     out += '"';
     if (prefix) out += " *";
-    last_is_open = !quoted && !prefix;
+    // Nobody who writes c++ is about to write more of a word.
+    last_is_open = !quoted && !prefix && MayBeWord(word.back());
   }
   if (count > kMaxWords) return Error(Errc::kInvalid, "search: more than 64 words");
   if (last_is_open) out += " *";

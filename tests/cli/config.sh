@@ -57,14 +57,17 @@ rm "$file"
 
 # --- what does nothing yet says so; what does is silent ---
 run config max_files 9; expect_rc 0; expect_silent_err
-for words in "granularity turn" "tools.Bash false" "strict true" \
+for words in "granularity turn" "tools.Bash false" "strict true" "auto false" "deadline_ms 1000" "on_outside keep" "transcripts off"; do
+  run config $words; expect_rc 0; expect_silent_err
+done
+for words in "notice true" \
     "hooks.before_rollback /bin/false" "hooks.on_session_end /bin/true"; do
   run config $words; expect_rc 0; expect_in_err "${words% *} has no effect in this version yet"
   run config $words --json; expect_rc 0; expect_json
 done
 run config -v; expect_in_out "(no effect yet)"
 run doctor --json; expect_py "any('hooks.before_rollback has no effect' in n for n in d['notes'])"
-expect_py "any('tools.Bash has no effect' in n for n in d['notes'])"
+expect_py "not any('tools.Bash' in n for n in d['notes'])"
 expect_py "not any('max_files' in n for n in d['notes'])"
 mkdir "$scratch/hooked"; echo 1 >"$scratch/hooked/f"
 run on "$scratch/hooked"; run checkpoint --root "$scratch/hooked" -m one; expect_silent_err

@@ -7,7 +7,7 @@ import os, random, shutil, stat, subprocess, sys
 belay, scratch, seed, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 print(f"BELAY_SEED={seed}")
 rng = random.Random(seed)
-names = ["a", "b b", "c\tc", 'q"q', "back\\slash", "\u00fc", "d.c", "-e", "f", "new\nline"]
+names = ["a", "b b", "c\tc", 'q"q', "back\\slash", "\u00fc", "d.c", "-e", "f", "new\nline", "blank "]
 
 def text():
     lines = [rng.choice(["x", "y", "", "}", "if (a) {", str(rng.randrange(50))]) for _ in range(rng.randrange(30))]

@@ -58,7 +58,7 @@ run checkpoint; expect_rc 5; expect_in_err "store.cap"
 run checkpoint --json; expect_rc 5; expect_py "d['error']['code'] == 'no_space' and 'store.cap' in d['error']['hint']"
 [ "$(count)" = "$n" ] || fail "a checkpoint was published over the cap"
 [[ $out == *"belay delete"* || $out == *"prune"* ]] && fail "a hint that cannot be followed: $out"
-run checkpoint; expect_in_err "belay config store.cap 2MiB"
+run checkpoint; expect_in_err "belay config store.cap 4MiB"
 run status --json; expect_rc 1; expect_py "any('store.cap' in f['what'] for f in d['failures'])"
 [ $(($(packs) - before)) -lt 1000000 ] || fail "the store grew by $(($(packs) - before))"
 run verify --read-data; expect_rc 0

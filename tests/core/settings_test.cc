@@ -192,6 +192,21 @@ TEST(Settings, ProjectFileCannotReachWhatIsTheUsers) {
   }
 }
 
+// Mutant: project-lifts-secrets.
+TEST(Settings, AProjectBringsNoSkippedSecretsBack) {
+  const std::string project = "protect = [\".env\", \"conf/\"]\n";
+  Result<Settings> settings =
+      Parse("secrets = \"skip\"\nprotect = [\"mine\"]\n", project);
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings->protect, std::vector<std::string>({"mine"}));
+  ASSERT_EQ(settings->warnings.size(), 1u);
+  EXPECT_NE(settings->warnings[0].find("a project cannot bring them back"),
+            std::string::npos);
+  settings = Parse("", project);
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings->protect.size(), 2u);
+}
+
 TEST(Settings, ProjectListsOnlyAdd) {
   Settings settings =
       Parse("secret_patterns = [\"mine\"]\nprotect = [\"keep/\"]\nexclude = [\"a\"]",
