@@ -34,7 +34,8 @@ class Hook(Belay):
         return {**super().env(), "BELAY_CONFIG": self.config}
 
     def first(self, meter):
-        super().first(meter)
+        meter.run(self.lab.belay, "on", self.tree.path)
+        meter.run(self.lab.belay, "checkpoint", "-q")
         self.tell(meter, "SessionStart", source="startup")
         self.tell(meter, "UserPromptSubmit", prompt="make the tests pass")
         deadline = time.monotonic() + 300

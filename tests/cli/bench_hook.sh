@@ -23,6 +23,8 @@ if word == "--version":
     print("a stand-in for belay")
 elif word == "on":
     os.makedirs(os.path.dirname(log))
+elif word == "checkpoint":
+    pass
 elif word == "list":
     with open(log) as file:
         print(json.dumps({"checkpoints": [json.loads(line) for line in file]}))
@@ -88,7 +90,8 @@ bench silent --only belay; expect_rc 1; expect_in_err "cannot be shown"
 bench partial --only belay; expect_rc 1; expect_in_err "it is partial"
 bench hasty --only belay; expect_rc 1; expect_in_err "returned before its work was done"
 bench chatty --only belay; expect_rc 1; expect_in_err "said b'done"
-bench failing --only belay,walk1; expect_rc 1; expect_in_out "n/a (exit 3)"
+bench failing --only belay,walk1; expect_rc 1; expect_in_err "200: belay: exit 3"
+expect_py "d['trees'][0]['rows']['belay']['unavailable'] == 'exit 3' and len(d['failed']) == 1"
 expect_py "d['trees'][0]['workloads']['ten']['rows']['walk1']['runs'] == 2"
 
 ln -s "$BELAY_BIN" real
