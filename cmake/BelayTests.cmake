@@ -87,6 +87,13 @@ if(GTest_FOUND)
     if(kind STREQUAL "support")
       list(FILTER sources INCLUDE REGEX "_test\\.cc$")
     endif()
+    if(kind STREQUAL "crash" AND TARGET belay_store)
+      # The store's alone: its mutants then need nothing else built (tools/mutants).
+      set(of_store ${sources})
+      list(FILTER of_store INCLUDE REGEX "/(store_[a-z]+|store_[a-z]+_test|kill_sweep_test)\\.cc$")
+      list(FILTER sources EXCLUDE REGEX "/(store_[a-z]+_test|kill_sweep_test|store_ops)\\.cc$")
+      belay_gtest(store_crash belay_store crash ${of_store})
+    endif()
     if(sources)
       belay_gtest(${kind} ${BELAY_WHOLE} ${kind} ${sources})
     endif()
@@ -121,6 +128,10 @@ endif()
 
 belay_script_test(tools.check_includes LABEL tools
   COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/check_includes.py ${PROJECT_SOURCE_DIR})
+belay_script_test(tools.run_tests LABEL tools
+  COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tools/run_tests_test.py)
+belay_script_test(tools.mutants LABEL tools
+  COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/tools/mutants_test.py)
 belay_script_test(tools.check_includes_can_fail LABEL tools
   COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/check_includes.py --self-test)
 

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""What ./test sums up: nothing that did not run is lost from its last line."""
+import contextlib
+import io
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+sys.dont_write_bytecode = True
+import run_tests  # noqa: E402
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def stage(clock, seconds, **count):
+    def run():
+        clock.now += seconds
+        return run_tests.Count(**count)
+    return run
+
+
+def broken():
+    raise run_tests.StageFailed("no compiler")
+
+
+class RunStages(unittest.TestCase):
+    def total(self, *stages):
+        clock = Clock()
+        self.said = io.StringIO()
+        with contextlib.redirect_stdout(self.said):
+            total = run_tests.run_stages([(name, what if callable(what) else stage(clock, **what))
+                                          for name, what in stages], clock)
+        return total.passed, total.failed, total.skipped
+
+    def test_adds_up(self):
+        self.assertEqual(self.total(("release tests", dict(seconds=9, passed=5, skipped=1)),
+                                    ("fuzz slice", dict(seconds=9, passed=3, failed=1))), (8, 1, 1))
+
+    def test_a_slice_for_which_there_is_no_time_is_skipped(self):
+        late = run_tests.BUDGET + 1
+        self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
+                                    ("format", dict(seconds=1, passed=1)),
+                                    ("asan slice", dict(seconds=1, passed=100)),
+                                    ("mutant slice", dict(seconds=1, passed=100))), (6, 0, 2))
+        self.assertIn("skipped mutant slice", self.said.getvalue())
+
+    def test_a_slice_in_time_is_run(self):
+        self.assertEqual(self.total(("release tests", dict(seconds=run_tests.BUDGET, passed=5)),
+                                    ("mutant slice", dict(seconds=99, passed=1))), (6, 0, 0))
+
+    def test_each_slice_is_the_first_in_turn(self):
+        orders = [[name for name, _ in run_tests.stages(False, number)][3:]
+                  for number in range(3)]
+        self.assertEqual({order[0] for order in orders},
+                         {"asan slice", "fuzz slice", "mutant slice"})
+        for order in orders:
+            self.assertEqual(set(order), set(orders[0]))
+
+    def test_what_cannot_be_built_failed(self):
+        self.assertEqual(self.total(("release build", broken), ("release tests", broken)),
+                         (0, 1, 0))
+        self.assertEqual(self.total(("asan slice", broken)), (0, 1, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
