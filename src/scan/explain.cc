@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kOutside = "outside", kGitDir = "git_dir",
                            kPurged = "purged";
+constexpr size_t kMaxName = 255;
 
 std::string Joined(std::string_view dir, std::string_view name) {
   std::string path(dir);
@@ -47,7 +48,7 @@ struct Explainer::Dir {
 };
 
 Explainer::Explainer(Fs& fs, Clock& clock, const ScanRequest& request)
-    : fs_(fs), request_(request), loader_(fs, clock, request.git) {}
+    : fs_(fs), clock_(clock), request_(request), loader_(fs, clock, request.git) {}
 
 Explainer::~Explainer() = default;
 
@@ -130,7 +131,7 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
   std::optional<std::string> git, belay;
   std::optional<WorkTreeFacts> work_tree;
   bool looks_like_gits = false;
-  if (parent.exists) {
+  if (parent.exists && IsValidName(name)) {
     auto fd = OpenDir(path);
     if (fd.ok()) {
       dir->exists = true;
@@ -166,8 +167,16 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
 
 Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory) {
   if (path.empty()) return Explanation{true, "covered", {}};
-  BELAY_TRY(RelPath clean, RelPath::Parse(path));
-  const std::vector<std::string_view> names = clean.Components();
+  // A name that is too long for any file is nobody's, and rules speak of it all the
+  // same.
+  std::vector<std::string_view> names;
+  for (std::string_view rest = path;; rest.remove_prefix(names.back().size() + 1)) {
+    names.push_back(rest.substr(0, rest.find('/')));
+    if (names.back().size() <= kMaxName) {
+      BELAY_TRY([[maybe_unused]] Name checked, Name::Parse(names.back()));
+    }
+    if (names.back().size() == rest.size()) break;
+  }
   Dir* dir = dirs_.at("").get();
   for (size_t i = 0;; ++i) {
     const std::string_view name = names[i];
@@ -177,7 +186,7 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
     if (std::ranges::binary_search(request_.purged, Joined(dir->path, name)))
       return NotCovered(kPurged);
     if (i + 1 == names.size()) break;
-    if (dir->exists) {
+    if (dir->exists && IsValidName(name)) {
       BELAY_TRY(Name here, Name::Parse(name));
       auto fd = OpenDir(dir->path);
       if (fd.ok()) {
@@ -194,7 +203,10 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
   }
 
   const std::string_view name = names.back();
-  BELAY_TRY(Name last, Name::Parse(name));
+  std::optional<Name> last;
+  if (IsValidName(name)) {
+    BELAY_TRY(last, Name::Parse(name));
+  }
   std::optional<FileStat> stat;
   bool unreadable = false;
   auto about = [&](const Error& error) -> Status {
@@ -202,10 +214,10 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
     if (!IsGone(error)) unreadable = true;
     return Ok();
   };
-  if (dir->exists) {
+  if (dir->exists && last) {
     auto fd = OpenDir(dir->path);
     if (fd.ok()) {
-      auto at = fs_.StatAt(**fd, last);
+      auto at = fs_.StatAt(**fd, *last);
       if (at.ok())
         stat = *at;
       else
@@ -238,7 +250,7 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
   if (stat->size > request_.max_file_size) return NotCovered("too_large");
   auto fd = OpenDir(dir->path);
   if (fd.ok()) {
-    auto file = fs_.Open(**fd, last, OpenMode::Read());
+    auto file = fs_.Open(**fd, *last, OpenMode::Read());
     if (!file.ok()) BELAY_OK(about(file.error()));
   }
   return unreadable ? NotCovered("unreadable") : Of(decision);
@@ -304,12 +316,13 @@ Result<CoverageSurvey> Explainer::Survey(
     // The directory around it that is left out but for what is tracked or protected;
     // what is left out below it counts there.
     std::shared_ptr<LeftOut> within;
+    size_t place;  // in the crowd
   };
-  std::vector<Waiting> waiting{{dirs_.at("").get(), nullptr}};
+  std::vector<Waiting> waiting{{dirs_.at("").get(), nullptr, Crowd::kRoot}};
   std::vector<std::shared_ptr<LeftOut>> partly;
   looked_at_ = 0;
   while (!waiting.empty()) {
-    auto [dir, within] = std::move(waiting.back());
+    auto [dir, within, place] = std::move(waiting.back());
     waiting.pop_back();
     auto fd = OpenDir(dir->path);
     auto names = fd.ok() ? fs_.List(**fd) : Result<std::vector<DirEntry>>(fd.error());
@@ -371,7 +384,7 @@ Result<CoverageSurvey> Explainer::Survey(
           add(std::move(closed));
           continue;
         }
-        waiting.push_back({below, std::move(inner)});
+        waiting.push_back({below, std::move(inner), survey.crowd.Add(place, name)});
         continue;
       } else if (stat->type != FileType::kRegular && stat->type != FileType::kSymlink) {
         out.why = "special";
@@ -382,6 +395,7 @@ Result<CoverageSurvey> Explainer::Survey(
         out.why = "unreadable";
       } else {
         ++survey.files;
+        survey.crowd.AddFile(place);
         survey.bytes += out.bytes;
         if (decision.secret) ++survey.secrets;
         continue;
@@ -399,6 +413,55 @@ Result<CoverageSurvey> Explainer::Survey(
   std::sort(survey.nested.begin(), survey.nested.end());
   survey.trouble = trouble_;
   return survey;
+}
+
+Result<FileCount> Explainer::CountFiles(int64_t until_ns) {
+  FileCount count;
+  struct Waiting {
+    Dir* dir;
+    size_t place;
+  };
+  // The directories of one level before those below: what time allows is spread.
+  std::deque<Waiting> waiting{{dirs_.at("").get(), Crowd::kRoot}};
+  for (; !waiting.empty(); waiting.pop_front()) {
+    if (clock_.SteadyNanos() >= until_ns) {
+      count.complete = false;
+      return count;
+    }
+    auto [dir, place] = waiting.front();
+    auto fd = OpenDir(dir->path);
+    auto names = fd.ok() ? fs_.List(**fd) : Result<std::vector<DirEntry>>(fd.error());
+    if (!names.ok()) {
+      if (!IsAboutTheFile(names.error())) return std::move(names).error();
+      continue;
+    }
+    for (const DirEntry& entry : *names) {
+      const std::string path = Joined(dir->path, entry.name);
+      if (IsGitAlias(entry.name) || IsElsewhere(path) ||
+          std::ranges::binary_search(request_.purged, path))
+        continue;
+      std::optional<FileType> type = entry.type;
+      if (!type) {
+        BELAY_TRY(fd, OpenDir(dir->path));
+        auto stat = fs_.StatAt(**fd, NameRef::Known(entry.name));
+        if (!stat.ok()) continue;
+        type = stat->type;
+      }
+      const bool is_dir = *type == FileType::kDirectory;
+      const Decision decision = dir->rules->Decide(entry.name, is_dir);
+      if (is_dir) {
+        if (!decision.covered && decision.descend == Descend::kNo) continue;
+        BELAY_TRY(Dir * below, Enter(*dir, entry.name));
+        if (below->obstacle.empty())
+          waiting.push_back({below, count.crowd.Add(place, entry.name)});
+      } else if (decision.covered &&
+                 (*type == FileType::kRegular || *type == FileType::kSymlink)) {
+        count.crowd.AddFile(place);
+      }
+    }
+    if (!dir->path.empty()) dirs_.erase(std::string(dir->path));
+  }
+  return count;
 }
 
 }  // namespace belay

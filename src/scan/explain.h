@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "scan/crowd.h"
 #include "scan/scan.h"
 
 namespace belay {
@@ -43,9 +44,16 @@ struct CoverageSurvey {
   uint64_t secrets = 0;                     // of them
   uint64_t left_files = 0, left_bytes = 0;  // left out, all of it
   std::vector<LeftOut> left_out;            // the largest, largest first
+  Crowd crowd;                              // where what is covered lies
   // The work trees nested in the root that are entered.
   std::vector<std::string> nested;
   std::vector<std::string> trouble;  // what git's files could not tell us
+};
+
+// How many files there are, and where.
+struct FileCount {
+  Crowd crowd;
+  bool complete = true;  // or there was no time for all of it
 };
 
 class Explainer {
@@ -64,6 +72,10 @@ class Explainer {
   Result<CoverageSurvey> Survey(size_t keep,
                                 const std::function<void(uint64_t)>& progress = {});
 
+  // How many files the rules cover, from their names alone: what is too large or cannot
+  // be read counts too. Ends at `until_ns` (the clock's steady time), whatever is left.
+  Result<FileCount> CountFiles(int64_t until_ns);
+
   // What git's files could not tell us about the work trees that were met.
   const std::vector<std::string>& trouble() const { return trouble_; }
 
@@ -81,6 +93,7 @@ class Explainer {
                   const std::function<void(uint64_t)>& progress);
 
   Fs& fs_;
+  Clock& clock_;
   const ScanRequest& request_;
   WorkTreeLoader loader_;
   Fd root_fd_;

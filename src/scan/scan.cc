@@ -221,9 +221,9 @@ Status Scan::BuildNode(Node& node) {
                                 : view.Find(i == 0 ? kGitignore : kBelayignore);
       return e != nullptr && e->has(CacheEntry::kRuleFile) ? e->print : 0;
     };
-    if (!node.draft && !node.rules) break;  // nothing was obeyed anew, nothing changed
+    if (!node.draft && !node.obeyed) break;  // nothing was obeyed anew, nothing changed
     const uint64_t now = print_in(node.view());
-    if (node.rules && now != node.rule_prints[i]) same = false;
+    if (node.obeyed && now != node.rule_prints[i]) same = false;
     if (!node.rules_changed && now != print_in(node.known)) same = false;
   }
   if (node.work_tree) {

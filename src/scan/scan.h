@@ -181,7 +181,7 @@ class Scan {
   bool IsElsewhere(const Node& node, std::string_view name, Skip& why) const;
   bool TakesOver(const CacheEntry& entry, uint64_t print, const Node& node,
                  Status& failed);
-  Error TooManyFiles() const;
+  Error TooManyFiles();
   // --- capture
   Status CaptureAtOnce(Worker& worker, const Fd& dir, size_t first, uint64_t bytes);
   Status CaptureAll();

@@ -133,6 +133,7 @@ struct Scan::Node {
   DirRules::Ptr rules;
   uint64_t rule_prints[2] = {0, 0};  // of the files that `rules` were made of
   std::unique_ptr<WorkTreeFacts> work_tree;
+  bool obeyed = false;  // `rules` were made, and asked
   bool rules_changed = false;
   bool trusted = false;  // the cache's ids were written under this generation
   bool gone = false;

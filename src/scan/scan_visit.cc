@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <unordered_map>
 
-#include "base/escape.h"
 #include "base/mutant.h"
+#include "scan/explain.h"
 #include "scan/scan_internal.h"
 
 namespace belay {
@@ -351,6 +350,13 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     too_many_ = true;
     return Error(Errc::kRefused, "too many files");  // Walk() says it better
   }
+  // Nobody below asks for them, and nothing of them is this directory's own: of half a
+  // million files they would be 15 MB.
+  if (node.children.empty() && rule_files.empty() && !node.work_tree &&
+      &node != root_) {
+    std::lock_guard guard(rules_mutex_);
+    node.rules.reset();
+  }
   return Ok();
 }
 
@@ -397,40 +403,25 @@ Status Scan::DirXattrs(Node& node, const Fd& dir) {
   return node.attributes_unknown ? Ok() : Status(std::move(readable).error());
 }
 
-// Where they are, as far as was seen when the limit was reached: each number is a
-// least.
-Error Scan::TooManyFiles() const {
-  std::unordered_map<const Node*, uint64_t> below;
-  std::vector<const Node*> dirs{root_};
-  for (size_t i = 0; i < dirs.size(); ++i) {
-    const Node* node = dirs[i];
-    dirs.insert(dirs.end(), node->children.begin(), node->children.end());
-    uint64_t own = 0;
-    for (const CacheEntry& e : node->view().entries)
-      own += e.covered() && e.kind != CacheKind::kDirectory ? 1 : 0;
-    for (const Node* at = node; at != nullptr; at = at->parent) below[at] += own;
+// The walk ended where the limit was, which says nothing about where they are: they are
+// counted, for a few seconds.
+Error Scan::TooManyFiles() {
+  constexpr int64_t kTime = 5'000'000'000;
+  std::string where;
+  auto explainer = Explainer::Open(fs_, clock_, request_);
+  if (explainer.ok()) {
+    auto count = (*explainer)->CountFiles(clock_.SteadyNanos() + kTime);
+    const std::string largest = count.ok() ? count->crowd.Text() : "";
+    if (!largest.empty())
+      where = (count->complete ? " (of " + std::to_string(count->crowd.total()) + ": "
+                               : std::string(" (counted so far: ")) +
+              largest + ")";
   }
-  std::erase_if(dirs, [&](const Node* n) {
-    // Not the root, and not what is only a way to one directory below.
-    return n == root_ ||
-           std::any_of(n->children.begin(), n->children.end(),
-                       [&](const Node* c) { return below[c] * 10 > below[n] * 9; });
-  });
-  std::sort(dirs.begin(), dirs.end(),
-            [&](const Node* a, const Node* b) { return below[a] > below[b]; });
-  std::string hint =
-      "leave directories out with a line in .belayignore, or raise max_files";
-  std::string largest;
-  for (size_t i = 0; i < dirs.size() && i < 3; ++i)
-    if (below[dirs[i]] > 0)
-      largest += (i == 0 ? " (seen so far: at least " : ", ") +
-                 std::to_string(below[dirs[i]]) + " in " +
-                 EscapeForDisplay(dirs[i]->path()) + "/";
-  if (!largest.empty()) largest += ")";
   return Error(Errc::kRefused, "there are more than " +
                                    std::to_string(request_.max_files) + " files here" +
-                                   largest)
-      .WithHint(hint);
+                                   where)
+      .WithHint(
+          "leave directories out with a line in .belayignore, or raise max_files");
 }
 
 }  // namespace belay

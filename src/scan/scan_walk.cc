@@ -344,6 +344,7 @@ Result<DirRules::Ptr> Scan::RulesOf(Node& node) {
       text.resize(*got);
       texts[i] = std::move(text);
     }
+    at.obeyed = true;
     DirFiles files{.gitignore = texts[0], .belayignore = texts[1]};
     if (at.parent == nullptr) {
       at.rules = DirRules::Root(request_.rules, at.work_tree->tree, files);

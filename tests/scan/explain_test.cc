@@ -117,6 +117,34 @@ TEST_F(ExplainTest, NamesTheRuleOfHighestPrecedence) {
   EXPECT_EQ(Why(".env"), "not secret secret_patterns:1:.env");
 }
 
+TEST_F(ExplainTest, ANameThatIsTooLongForAnyFileIsAnswered) {
+  world_->Put(".gitignore", "x*\n");
+  world_->Dir("in");
+  const std::string x(300, 'x'), y(5000, 'y');
+  EXPECT_EQ(Why(x), "not ignored .gitignore:1:x*");
+  EXPECT_EQ(Why(y), "covered");
+  EXPECT_EQ(Why(y + "/below/" + x), "not ignored .gitignore:1:x*");
+  EXPECT_EQ(Why("in/" + x + "/below", true), "not ignored .gitignore:1:x*");
+  EXPECT_EQ(Why("in/" + y + "/" + y), "covered");
+}
+
+TEST_F(ExplainTest, ACountIsOfWhatTheRulesCover) {
+  world_->Put(".gitignore", "out/\n*.o\n");
+  for (const char* dir : {"out", "src", "src/deep", ".git"}) world_->Dir(dir);
+  for (const char* file : {"out/1", "src/a", "src/a.o", "src/deep/b", ".git/x", "c"})
+    world_->Put(file, "");
+  world_->Link("src/link", "a");
+  auto explainer = Must(Explainer::Open(world_->disk, world_->clock, Request()));
+  const FileCount count = Must(explainer->CountFiles(INT64_MAX));
+  EXPECT_TRUE(count.complete);
+  EXPECT_EQ(count.crowd.total(), Held().size());
+  EXPECT_EQ(count.crowd.Largest(1),
+            (std::vector<Crowd::Place>{{.path = "src", .files = 3}}));
+  auto again = Must(Explainer::Open(world_->disk, world_->clock, Request()));
+  EXPECT_FALSE(Must(again->CountFiles(0)).complete);
+  EXPECT_EQ(Must(again->Survey(10)).crowd.Text(), count.crowd.Text());
+}
+
 TEST_F(ExplainTest, SaysWhatAPathIsWhereThatDecides) {
   world_->request.max_file_size = 4;
   world_->Put("fits", "1234");

@@ -458,7 +458,49 @@ TEST_F(ScanTest, TooManyFilesAreRefusedAndTheLargestDirectoriesNamed) {
   ASSERT_FALSE(scan.ok());
   EXPECT_EQ(scan.error().code, Errc::kRefused);
   EXPECT_NE(scan.error().what.find("more than 20 files"), std::string::npos);
-  EXPECT_NE(scan.error().what.find("big/"), std::string::npos) << scan.error().what;
+  EXPECT_NE(scan.error().what.find("(of 31: 30 in big/)"), std::string::npos)
+      << scan.error().what;
+}
+
+TEST_F(ScanTest, TheLargestAreNamedThoughTheWalkEndedBeforeThem) {
+  for (const char* dir : {"a", "b", "out", "z", "z/deep"}) world_.Dir(dir);
+  for (const char* dir : {"a/", "b/"})
+    for (int i = 0; i < 15; ++i) world_.Put(dir + std::to_string(i), "");
+  for (int i = 0; i < 200; ++i) world_.Put("z/deep/" + std::to_string(i), "");
+  for (int i = 0; i < 300; ++i) world_.Put("out/" + std::to_string(i), "");
+  world_.Put(".gitignore", "out/\n");  // not covered: does not count
+  world_.request.max_files = 20;
+  auto scan = world_.TryScan(world_.disk);
+  ASSERT_FALSE(scan.ok());
+  EXPECT_EQ(scan.error().what,
+            "there are more than 20 files here (of 231: 200 in z/deep/, 15 in a/, "
+            "15 in b/)");
+}
+
+// A clock on which every look takes a second.
+class SlowClock final : public Clock {
+ public:
+  int64_t WallMillis() override { return 1'800'000'000'000; }
+  int64_t SteadyNanos() override { return now_ += 1'000'000'000; }
+  void SleepNanos(int64_t nanos) override { now_ += nanos; }
+
+ private:
+  int64_t now_ = 0;
+};
+
+TEST_F(ScanTest, CountingWhatIsTooManyEndsInTime) {
+  for (int d = 0; d < 50; ++d) {
+    const std::string dir = "d" + std::to_string(d);
+    world_.Dir(dir);
+    for (int i = 0; i < 3; ++i) world_.Put(dir + "/" + std::to_string(i), "");
+  }
+  world_.request.max_files = 20;
+  world_.request.rules = std::make_shared<RuleConfig>(world_.lists);
+  SlowClock clock;
+  auto scan = Scan::Run(world_.disk, clock, world_.random, world_.request, world_.sink);
+  ASSERT_FALSE(scan.ok());
+  EXPECT_NE(scan.error().what.find("(counted so far: 3 in d"), std::string::npos)
+      << scan.error().what;
 }
 
 TEST_F(ScanTest, ARootThatIsGoneIsAnError) {
