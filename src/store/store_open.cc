@@ -138,7 +138,12 @@ Status Store::SecurePlace(const FileStat& stat) {
       BELAY_OK(fs_.SetMode(packs_dir_, 0700));
     }
   }
-  if (!LocksAreKnownToWork(info.magic) && !info.read_only) BELAY_OK(locks_.Probe());
+  // What the file system is called says nothing of how it was mounted, or of what
+  // stands between it and us, and a store may have been made elsewhere and copied: who
+  // writes tries it each time, by six calls. Readers rely on a name that is known.
+  const bool tries = mode_ != Mode::kRead || !LocksAreKnownToWork(info.magic);
+  if (tries && !info.read_only && !BELAY_MUTANT("believe-in-locks"))
+    BELAY_OK(locks_.Probe());
   return Ok();
 }
 
@@ -213,9 +218,6 @@ bool Store::HasRemains(const std::vector<DirEntry>& packs) {
 Status Store::Create() {
   // Two first users at once: the second finds what the first made.
   BELAY_TRY(HeldLock lock, locks_.Acquire(StoreLock::kAppend, LockMode::kExclusive));
-  // Once, wherever it is: what the file system is called says nothing of how it was
-  // mounted, or of what stands between it and us.
-  if (!BELAY_MUTANT("believe-in-locks")) BELAY_OK(locks_.Probe());
   Status ready = OpenExisting();
   if (ready.ok() || ready.error().code != Errc::kNotFound) return ready;
   Status made = fs_.MakeDir(dir_, PacksName(), 0700);

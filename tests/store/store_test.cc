@@ -272,6 +272,23 @@ TEST(StoreLocksTest, NoStoreIsMadeWhereLocksDoNotExclude) {
   EXPECT_FALSE(world.Open(Store::Mode::kRead).ok());
 }
 
+// It was copied there, or the file system is mounted in another way now.
+TEST(StoreLocksTest, NobodyWritesToAStoreWhereLocksDoNotExclude) {
+  MemFs disk;
+  {
+    World world(disk);
+    ASSERT_OK(world.Open());
+  }
+  EverybodyLocks fs(disk);
+  World world(fs);
+  for (Store::Mode mode : {Store::Mode::kWrite, Store::Mode::kWriteExisting}) {
+    auto opened = world.Open(mode);
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().code, Errc::kUnsupported);
+    EXPECT_NE(opened.error().what.find("no working locks"), std::string::npos);
+  }
+}
+
 TEST_F(StoreTest, WhatIsNoFileUnderTheNameOfTheTailIsMovedAside) {
   const Name tail = Name::Literal("tail");
   int aside = 0;
