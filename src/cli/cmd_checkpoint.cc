@@ -123,6 +123,8 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
 
   auto root = OpenRootFast(ctx);
   if (!root.ok()) return FailOnStore(ctx, root.error());
+  Status there = CheckRootIsThere(ctx, root->path);
+  if (!there.ok()) return ctx.term.Fail(there.error());
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   if (!settings->enabled) return ctx.term.Fail(SwitchedOff(*settings));

@@ -17,7 +17,6 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kColumns = 80;
 constexpr size_t kLeftOutKept = 200, kLeftOutShown = 8;
 constexpr uint64_t kFewWatches = 8192;
 
@@ -176,6 +175,10 @@ class Doctor {
       return Ok();
     }
     Store& store = *(*opened)->store;
+    if (!info.read_only) {
+      Status locks = store.locks().Probe();
+      if (!locks.ok()) Problem(locks.error());
+    }
     for (const Manifest::Pack& pack : store.manifest().packs) {
       auto stat = ctx_.fs.StatAt(store.packs_dir(), PackFile::FileName(pack.id));
       if (stat.ok()) f_.store_bytes += stat->allocated;
@@ -274,9 +277,11 @@ class Doctor {
       return Ok();
     }
     for (const std::string& trouble : survey->trouble) f_.notes.push_back(trouble);
+    const std::string most = survey->crowd.Text();
     if (survey->files > request.max_files)
       f_.problems.push_back(StrCat(CountText(survey->files, "file"),
-                                   " are more than max_files: no checkpoint is made"));
+                                   " are more than max_files: no checkpoint is made",
+                                   most.empty() ? "" : "; the most: ", most));
     f_.coverage = std::move(*survey);
     return Ok();
   }
@@ -409,7 +414,7 @@ class Page {
     term_.Out(StrCat(term_.Paint(Style::kBold, title), "\n"));
   }
   void Line(std::string_view text) {
-    term_.Out(StrCat("  ", Wrap(Scrub(text), 2, 4, kColumns), "\n"));
+    term_.Out(StrCat("  ", Wrap(Scrub(text), 2, 4, term_.columns()), "\n"));
   }
 
  private:
@@ -454,11 +459,12 @@ void ShowCoverage(Terminal& term, Page& page, const Findings& f) {
     if (!out.rule.empty()) reason += StrCat(" ", EscapeForDisplay(out.rule));
     std::string path = StrCat(EscapeForDisplay(out.path), out.is_dir ? "/" : "");
     // 16 columns stand before them, 4 are around the reason. The path gives way first.
-    constexpr size_t kRoom = kColumns - 20, kLeast = 20;
+    constexpr size_t kLeast = 20;
+    const size_t room = std::max(term.columns(), 2 * kLeast + 20) - 20;
     const size_t wanted = ColumnsOf(reason);
-    path = FitPath(path, wanted + kLeast < kRoom ? kRoom - wanted : kLeast);
+    path = FitPath(path, wanted + kLeast < room ? room - wanted : kLeast);
     term.Out(StrCat("    ", Right(SizeText(out.bytes), 10), "  ", path, "  (",
-                    Fit(reason, kRoom - ColumnsOf(path)), ")\n"));
+                    Fit(reason, room - ColumnsOf(path)), ")\n"));
   }
   if (shown < c.left_out.size())
     page.Line("  and more: belay doctor -v; of one path: belay why PATH");

@@ -18,8 +18,6 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kColumns = 80;
-
 // One line of the list: a checkpoint, or a turn by its first one.
 struct Row {
   const CheckpointRow* row = nullptr;
@@ -173,7 +171,7 @@ Tree TreeOf(const Listing& listing) {
 }
 
 std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
-                 std::string_view lanes) {
+                 std::string_view lanes, size_t columns) {
   const Checkpoint& c = entry.checkpoint;
   std::string number = StrCat(std::to_string(row.number), ".");
   if (number.size() < digits + 1) number.insert(0, digits + 1 - number.size(), ' ');
@@ -194,7 +192,7 @@ std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
   if (row.folded > 1 && c.prompt && !c.name)
     title = StrCat("turn ", std::to_string(*c.turn), ": ", *c.prompt);
   const size_t used = ColumnsOf(line) + ColumnsOf(end);
-  return line + Fit(EscapeText(title), kColumns > used ? kColumns - used : 3) + end;
+  return line + Fit(EscapeText(title), columns > used + 3 ? columns - used : 3) + end;
 }
 
 // "the rollback to 'x'", of the operation that took something back.
@@ -229,10 +227,11 @@ Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
       any_folded = true;
     } else if (line.node) {
       BELAY_TRY(const CatalogEntry* entry, entries.At(*line.node));
-      text = Line(listing.rows[*line.node], *entry, digits, line.lanes);
+      text = Line(listing.rows[*line.node], *entry, digits, line.lanes,
+                  ctx.term.columns());
     }
-    ctx.term.Out(
-        StrCat(Fit(text, line.node && line.folded == 0 ? 200 : kColumns), "\n"));
+    ctx.term.Out(StrCat(
+        Fit(text, line.node && line.folded == 0 ? 200 : ctx.term.columns()), "\n"));
   }
   if (any_folded) ctx.term.Say("See what was taken back: belay list --graph --all");
   return Ok();
@@ -319,7 +318,7 @@ ExitCode CmdList(CommandContext& ctx) {
   for (size_t i = 0; i < rows.size() && !ctx.args.has("--graph"); ++i) {
     auto entry = entries.At(i);
     if (!entry.ok()) return ctx.term.Fail(entry.error());
-    ctx.term.Out(StrCat(Line(rows[i], **entry, digits, ""), "\n"));
+    ctx.term.Out(StrCat(Line(rows[i], **entry, digits, "", ctx.term.columns()), "\n"));
   }
   if (listing->hidden > 0)
     ctx.term.Out(

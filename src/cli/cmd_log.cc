@@ -290,7 +290,9 @@ ExitCode CmdLog(CommandContext& ctx) {
                   const std::string& end) {
     std::string line = StrCat(id.text().substr(0, 7), "  ", LocalMinute(made_ms), "  ");
     const size_t used = ColumnsOf(line) + ColumnsOf(end);
-    ctx.term.Out(StrCat(line, Fit(title, used < 77 ? 80 - used : 3), end, "\n"));
+    const size_t columns = ctx.term.columns();
+    ctx.term.Out(
+        StrCat(line, Fit(title, used + 3 < columns ? columns - used : 3), end, "\n"));
   };
   auto show_operation = [&](const Operation& o) {
     const std::string_view state = StateOf(o, stacks);

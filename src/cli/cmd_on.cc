@@ -38,11 +38,19 @@ ExitCode CmdOn(CommandContext& ctx) {
       home.ok() ? std::optional(*home) : std::nullopt, ctx.args.has("--force"));
   if (!place.ok()) return ctx.term.Fail(place.error());
 
+  const bool had_store = OpenStore(ctx, Store::Mode::kRead).ok();
+  // What was begun of a store stays: somebody else may be waiting for its lock.
+  auto fail = [&](Error error) {
+    if (!had_store && ctx.fs.OpenDir((*prepared)->dir).ok())
+      error.what += StrCat(" (an empty store was left in ",
+                           EscapeForDisplay((*prepared)->dir.bytes()), ")");
+    return FailOnStore(ctx, std::move(error));
+  };
   auto opened = OpenStore(ctx, Store::Mode::kWrite);
-  if (!opened.ok()) return FailOnStore(ctx, opened.error());
+  if (!opened.ok()) return fail(opened.error());
   Store& store = *(*opened)->store;
   auto catalog = Catalog::Open(store);
-  if (!catalog.ok()) return FailOnStore(ctx, catalog.error());
+  if (!catalog.ok()) return fail(catalog.error());
   std::optional<std::string> looks_like;
   if (!moved_from) {
     auto moved = FindMoved(**catalog, ctx.fs, *stat);
@@ -64,7 +72,7 @@ ExitCode CmdOn(CommandContext& ctx) {
       error.hint = StrCat("if that history may go: belay off --forget", word);
     else if (moved_from && error.code == Errc::kRefused)
       error.hint = StrCat("protect it with a history of its own: belay on", word);
-    return FailOnStore(ctx, error);
+    return fail(std::move(error));
   }
   ctx.term.WorkIsDone();
   if (ctx.term.json()) {

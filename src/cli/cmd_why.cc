@@ -37,13 +37,44 @@ std::vector<std::string> Split(std::string_view text, char end) {
   return out;
 }
 
+// A path in which a name is too long for any file: what comes before it, and from it on
+// without "." and "..". Nothing of that is there, and rules speak of it all the same.
+// Other paths as they are.
+std::pair<std::string, std::string> SplitAtTooLong(const std::string& given) {
+  constexpr size_t kMaxName = 255;
+  std::vector<std::string_view> parts;
+  bool any = false;
+  for (std::string_view rest = given;;) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    any = any || part.size() > kMaxName;
+    if (part == ".." && !parts.empty() && parts.back() != "..")
+      parts.pop_back();
+    else if (!part.empty() && part != ".")
+      parts.push_back(part);
+    if (part.size() == rest.size()) break;
+    rest.remove_prefix(part.size() + 1);
+  }
+  if (!any) return {given, ""};
+  std::string front(given.starts_with('/') ? "/" : "."), beyond;
+  for (std::string_view part : parts) {
+    if (beyond.empty() && part.size() <= kMaxName)
+      front += StrCat("/", part);
+    else
+      beyond += StrCat(beyond.empty() ? "" : "/", part);
+  }
+  return {front, beyond};
+}
+
 Result<Explanation> Ask(CommandContext& ctx, const AbsPath& root, Explainer& explainer,
                         const std::string& given) {
   // An empty path names nothing, and nothing is not in the root.
-  if (given.empty()) return Explanation();
-  BELAY_TRY(auto below, FindBelow(ctx, root, given));
+  if (given.empty() || given.find('\0') != std::string::npos) return Explanation();
+  const auto [front, rest] = SplitAtTooLong(given);
+  BELAY_TRY(auto below, FindBelow(ctx, root, front));
   if (!below) return Explanation();
-  return explainer.Explain(below->path, below->as_directory);
+  if (rest.empty()) return explainer.Explain(below->path, below->as_directory);
+  return explainer.Explain(below->path.empty() ? rest : StrCat(below->path, "/", rest),
+                           given.ends_with('/'));
 }
 
 std::string Line(const Explanation& e, const std::string& path) {
@@ -88,7 +119,8 @@ ExitCode CmdWhy(CommandContext& ctx) {
   for (const std::string& path : paths) {
     auto answer = Ask(ctx, root->path, **explainer, path);
     if (!answer.ok())
-      return ctx.term.Fail(Context(answer.error(), EscapeForDisplay(path)));
+      return ctx.term.Fail(
+          Context(answer.error(), EscapeForDisplay(path.substr(0, 200))));
     if (!ctx.term.json()) {
       ctx.term.Out(StrCat(Line(*answer, path), "\n"));
       continue;

@@ -52,6 +52,8 @@ Result<RootStatus> FindRoot(CommandContext& ctx);
 
 // The user's settings with the project's over them; warnings are shown.
 Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root);
+// Why no checkpoint of it can be made: it is gone, or something else is in its place.
+Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root);
 
 // The same for commands that must work although a settings file makes no sense: that is
 // said, the lines that do are obeyed, and of the others the defaults. Never fails.

@@ -127,6 +127,11 @@ Result<AbsPath> Environment::HomeDir() const {
 }
 
 Result<AbsPath> Environment::StoreDir() const {
+  // Taken from wherever one is, each directory would have a store of its own.
+  if (!belay_home.empty() && !belay_home.starts_with('/'))
+    return Error(Errc::kRefused, StrCat("BELAY_HOME is not an absolute path: ",
+                                        EscapeForDisplay(belay_home)))
+        .WithHint("name the store's directory from / on");
   if (!belay_home.empty()) return Resolve(belay_home);
   // The XDG specification: a relative path is to be ignored.
   if (xdg_data_home.starts_with('/'))

@@ -154,7 +154,7 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
   auto not_protected = [&] {
     return Error(Errc::kRefused,
                  StrCat(EscapeForDisplay(dir.bytes()), " is not protected"))
-        .WithHint("protect it with: belay on");
+        .WithHint(StrCat("protect it with: belay on", DirWord(ctx, dir.bytes())));
   };
   // A store without a single root is not made on the way to saying so.
   auto opened =

@@ -13,7 +13,6 @@ namespace belay {
 namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kBetween = kSecond / 10;
-constexpr size_t kColumns = 79;  // the last column would wrap on some terminals
 
 void WriteStderr(std::string_view text) {
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text.data(), text.size());
@@ -30,7 +29,8 @@ std::string TimeText(double seconds) {
 }  // namespace
 
 Progress::Progress(const Terminal& term, Clock& clock, std::string what)
-    : clock_(clock),
+    : term_(term),
+      clock_(clock),
       what_(std::move(what)),
       enabled_(!term.json() && !term.quiet() && isatty(STDERR_FILENO) != 0),
       began_(clock.SteadyNanos()),
@@ -44,7 +44,8 @@ void Progress::Done() {
 }
 
 void Progress::Show(const std::string& text) {
-  WriteStderr("\r" + Fit(text, kColumns) + "\x1b[K");
+  // The last column would wrap on some terminals.
+  WriteStderr("\r" + Fit(text, std::max<size_t>(term_.ErrorWidth(), 2) - 1) + "\x1b[K");
   shown_ = true;
 }
 
@@ -73,15 +74,28 @@ void Progress::Update(uint64_t done, uint64_t total) {
   const double rate =
       seconds > 0 ? static_cast<double>(done - std::min(done, first_done_)) / seconds
                   : 0;
-  constexpr size_t kBar = 24;
-  std::string bar(static_cast<size_t>(share * kBar), '=');
-  bar.resize(kBar, ' ');
+  auto bar = [&](size_t width) {
+    std::string drawn(static_cast<size_t>(share * static_cast<double>(width)), '=');
+    drawn.resize(width, ' ');
+    return what_ + " [" + drawn + "] ";
+  };
   char percent[16];
   std::snprintf(percent, sizeof percent, "%3.0f %%", 100.0 * share);
-  std::string text = what_ + " [" + bar + "] " + percent + "  " +
-                     SizeText(static_cast<uint64_t>(rate)) + "/s";
-  if (rate > 0)
-    text += "  " + TimeText(static_cast<double>(total - done) / rate) + " left";
+  const std::string at_rate = "  " + SizeText(static_cast<uint64_t>(rate)) + "/s";
+  const std::string left =
+      rate > 0 ? "  " + TimeText(static_cast<double>(total - done) / rate) + " left"
+               : std::string();
+  // As much as there is room for; the share goes last.
+  const size_t room = std::max<size_t>(term_.ErrorWidth(), 2) - 1;
+  const size_t label = room > 4 + sizeof percent ? room - 1 - ColumnsOf(percent) : 0;
+  std::string text;
+  for (const std::string& form :
+       {bar(24) + percent + at_rate + left, bar(10) + percent + at_rate + left,
+        bar(10) + percent + left, what_ + " " + percent + left, what_ + " " + percent,
+        label > 0 ? Fit(what_, label) + " " + percent : std::string(percent)}) {
+    text = form;
+    if (ColumnsOf(text) <= room) break;
+  }
   Show(text);
 }
 

@@ -28,6 +28,7 @@ class Progress {
  private:
   void Show(const std::string& text);
 
+  const Terminal& term_;
   Clock& clock_;
   std::string what_;
   bool enabled_;

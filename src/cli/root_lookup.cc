@@ -110,7 +110,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     JsonWriter json;
     WriteCheckpoint(*last, 1, root->root.path, state, json);
     status.last_json = json.Take();
-    status.last_text = CheckpointLine(*last, 80 - 17);
+    status.last_text = CheckpointLine(*last, ctx.term.columns() - 17);
     if (auto view = LoadState(now, last->checkpoint.state); view.ok() && view->rules)
       status.doubts = DoubtsOf(*view->rules);
   }
@@ -153,6 +153,28 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
                                          EscapeForDisplay(dir.bytes())));
   }
   return RootStatus{.root = std::move(dir)};
+}
+
+Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root) {
+  // As nearly always, one call.
+  if (ctx.fs.OpenDir(root).ok()) return Ok();
+  const std::string shown = EscapeForDisplay(root.bytes());
+  const std::string word = ShellWord(root.bytes());
+  auto above = ctx.fs.OpenDir(root.parent());
+  auto name = Name::Parse(root.bytes().substr(root.bytes().rfind('/') + 1));
+  auto stat = above.ok() && name.ok() ? ctx.fs.StatAt(*above, *name)
+                                      : Result<FileStat>(Error(Errc::kNotFound, ""));
+  const std::string back =
+      StrCat("bring it back with: belay rollback latest --root ", word,
+             "; if it was moved: belay on NEW --moved-from ", word);
+  if (stat.ok() && stat->type != FileType::kDirectory)
+    return Error(Errc::kRefused, StrCat(FileTypeName(stat->type),
+                                        " is in the place of the directory: ", shown))
+        .WithHint(StrCat("move that away; then ", back));
+  if (!stat.ok() && stat.error().code == Errc::kNotFound)
+    return Error(Errc::kNotFound, StrCat("the directory is gone: ", shown))
+        .WithHint(back);
+  return Ok();  // what is wrong is said where it is met
 }
 
 Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root) {

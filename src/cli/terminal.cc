@@ -61,6 +61,12 @@ Terminal::Terminal(const TerminalOptions& options) : options_(options) {
   }
 }
 
+size_t Terminal::ErrorWidth() const {
+  winsize size{};
+  if (options_.columns > 0) return options_.columns;
+  return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 void Terminal::Out(std::string_view bytes) {
   out_ += bytes;
   if (!options_.json && out_.size() >= kFlushAt) Flush();

@@ -45,6 +45,10 @@ class Terminal {
   bool verbose() const { return options_.verbose; }
   bool out_is_terminal() const { return out_tty_; }
   size_t width() const { return width_; }
+  // Of a line of text: as wide as the terminal, from 40 to 80.
+  size_t columns() const { return width_ < 40 ? 40 : width_ > 80 ? 80 : width_; }
+  // Of the terminal that standard error is, as it is now.
+  size_t ErrorWidth() const;
 
   // "belay status": what messages start with.
   void SetName(std::string name) { name_ = std::move(name); }

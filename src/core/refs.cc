@@ -204,6 +204,10 @@ Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
     auto named = catalog.Find(context.root, ref);
     if (!named.ok()) {
       Error error = std::move(named).error();
+      constexpr size_t kShortestId = 4;
+      if (error.code == Errc::kNotFound && ref.size() < kShortestId)
+        return NoSuch("no checkpoint is named " + EscapeForDisplay(ref) +
+                      "; of an id at least the first 4 characters are needed");
       if (error.code == Errc::kNotFound)
         return NoSuch("no checkpoint is named " + EscapeForDisplay(ref.substr(0, 200)) +
                       ", and none has an id that begins so");

@@ -13,6 +13,13 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 // What a checkpoint of a day's work may need; below it the disk counts as nearly full.
 constexpr uint64_t kRoomOnDisk = 64 * kMiB;
 
+// As the settings take it, rounded down to something round.
+std::string RoundBelow(uint64_t bytes) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  if (bytes >= 2 * kGiB) return std::to_string(bytes / kGiB) + "GiB";
+  return bytes < kMiB ? "0" : std::to_string(bytes / kMiB) + "MiB";
+}
+
 // As the settings take it, rounded up.
 std::string SizeOf(uint64_t bytes) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
@@ -129,7 +136,8 @@ Status Space::Check(uint64_t bytes) const {
                   SizeOf(floor_) + ")")
             .WithHint(
                 "free some space there, or keep less free: belay config store.floor " +
-                SizeOf(floor_ / 2)));
+                // Half of what would be left, which helps now and the next time too.
+                RoundBelow(std::min(floor_, Above(free_, bytes)) / 2)));
   return Ok();
 }
 

@@ -21,6 +21,13 @@ for odd in unset empty relative; do
 done
 [ ! -e here ] || fail "a relative HOME was used"
 
+# --- BELAY_HOME ---
+mkdir "$scratch/proj"
+for command in on checkpoint roots list; do
+  BELAY_HOME=rel run --root "$scratch/proj" $command; expect_rc 1; expect_in_err "BELAY_HOME is not an absolute path: rel"
+done
+[ ! -e rel ] && [ ! -e "$scratch/proj/rel" ] || fail "a relative BELAY_HOME was used"
+
 # --- where the settings are ---
 mkdir -p "$scratch/xdg/belay"
 echo 'granularity = "turn"' >"$scratch/xdg/belay/config.toml"
@@ -42,8 +49,8 @@ BELAY_CONFIG=/dev/null run config granularity; expect_out "tool
 BELAY_CONFIG=/dev/zero run config granularity; expect_rc 1; expect_in_err "larger than"
 BELAY_CONFIG=$scratch run config granularity; expect_rc 1; expect_in_err "not a regular"
 
-# A relative BELAY_HOME is no trouble, and is not created by looking.
-BELAY_HOME=store run status; expect_rc 0
+# The store is not created by looking.
+BELAY_HOME=$real/store run status; expect_rc 0
 [ ! -e store ] || fail "status created the store"
 
 # --- TMPDIR ---

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "cli/run.h"
 #include "core/roots.h"
 #include "store/batch_writer.h"
 #include "store/catalog.h"
 #include "support/fs_world.h"
+#include "support/pass_fs.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -64,7 +66,7 @@ class LookTest : public ::testing::Test {
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     Outcome outcome;
-    outcome.code = RunCli(disk_, static_cast<int>(argv.size()), argv.data());
+    outcome.code = RunCli(*fs_, static_cast<int>(argv.size()), argv.data());
     outcome.err = testing::internal::GetCapturedStderr();
     outcome.out = testing::internal::GetCapturedStdout();
     return outcome;
@@ -92,6 +94,7 @@ class LookTest : public ::testing::Test {
   }
 
   MemFs disk_;
+  Fs* fs_ = &disk_;  // as the command sees it
   World world_{disk_, 17};
   Fd project_;
 };
@@ -167,6 +170,62 @@ TEST_F(LookTest, CapAndFloorPublishNothing) {
   }
   Configure("");
   EXPECT_EQ(Run({"checkpoint"}).code, 0);
+}
+
+TEST_F(LookTest, TheHintAboutTheFloorHelps) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  for (const char* floor : {"900TiB", "1024GiB"}) {
+    Put("more", floor);
+    Configure(std::string("store.floor = \"") + floor + "\"");
+    const Outcome refused = Run({"checkpoint"});
+    EXPECT_EQ(refused.code, 5);
+    const std::string offer = "belay config store.floor ";
+    const size_t at = refused.err.find(offer);
+    ASSERT_NE(at, std::string::npos) << refused.err;
+    const std::string value = refused.err.substr(
+        at + offer.size(), refused.err.find('\n', at) - at - offer.size());
+    Configure("store.floor = \"" + value + "\"");
+    EXPECT_EQ(Run({"checkpoint"}).code, 0) << value;
+  }
+}
+
+// Locks that are granted to everybody, as some network file systems do.
+class EverybodyLocks : public PassFs {
+ public:
+  using PassFs::PassFs;
+  Result<bool> TryLock(const Fd&, uint64_t, LockMode) override { return true; }
+};
+
+TEST_F(LookTest, WhereLocksDoNotExcludeNothingIsWrittenAndDoctorSaysSo) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  ASSERT_EQ(Run({"checkpoint", "-m", "before"}).code, 0);
+  EverybodyLocks locks(disk_);
+  fs_ = &locks;
+  for (const char* command : {"checkpoint", "on", "gc"}) {
+    const Outcome refused = Run({command});
+    EXPECT_EQ(refused.code, 1) << command;
+    EXPECT_TRUE(refused.Says("no working locks")) << command << refused.err;
+  }
+  EXPECT_TRUE(Run({"list"}).Says("before"));
+  const Outcome doctor = Run({"doctor"});
+  EXPECT_EQ(doctor.code, 1);
+  EXPECT_TRUE(doctor.Says("no working locks")) << doctor.out;
+}
+
+TEST_F(LookTest, WhatIsLeftOfAStoreThatCouldNotBeMadeIsNamed) {
+  for (uint64_t call = 1;; ++call) {
+    ASSERT_LT(call, 500u);
+    MemFs disk(MemFs::Options{.capacity_bytes = uint64_t{1} << 30, .uid = geteuid()});
+    Must(MakeDirs(disk, AbsPath::Literal("/project"), 0755));
+    FaultFs full(disk, Fault::Errno(call, ENOSPC));
+    fs_ = &full;
+    const Outcome made = Run({"on"});
+    if (!full.fired()) break;
+    auto left = disk.OpenDir(AbsPath::Literal("/store"));
+    if (made.code != 0 && left.ok() && !Must(disk.List(*left)).empty()) {
+      EXPECT_TRUE(made.Says("an empty store was left in /store")) << call << made.err;
+    }
+  }
 }
 
 TEST_F(LookTest, DeleteWantsAWord) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -34,6 +35,12 @@ class FakeTerminal {
     if (master_ >= 0) close(master_);
   }
   bool works() const { return saved_ >= 0; }
+  void Resize(unsigned short columns) {
+    winsize size{};
+    size.ws_row = 24;
+    size.ws_col = columns;
+    ioctl(master_, TIOCSWINSZ, &size);
+  }
   // What was written since the last time.
   std::string Shown() {
     std::string text;
@@ -104,6 +111,31 @@ TEST_F(ProgressTest, LongTimesReadWellAndLinesFit) {
   clock_.SleepNanos(10 * kSecond);
   hours.Update(1, 1000);
   EXPECT_NE(terminal_.Shown().find("2 h 46 min left"), std::string::npos);
+}
+
+// One that wraps would leave a line behind with each redraw.
+TEST_F(ProgressTest, NeverTakesMoreThanTheTerminalHas) {
+  Terminal term({});
+  Progress progress(term, clock_, "checking the store");
+  clock_.SleepNanos(5 * kSecond);
+  progress.Update(0, 400 << 20);
+  for (int columns : {200, 80, 74, 60, 50, 40, 30, 24, 16, 10}) {
+    SCOPED_TRACE(columns);
+    terminal_.Resize(static_cast<unsigned short>(columns));
+    clock_.SleepNanos(kSecond);
+    progress.Update(100 << 20, 400 << 20);
+    std::string shown = terminal_.Shown();
+    ASSERT_TRUE(shown.starts_with('\r') && shown.ends_with("\x1b[K")) << shown;
+    shown = shown.substr(1, shown.size() - 4);
+    EXPECT_LT(shown.size(), static_cast<size_t>(columns)) << shown;
+    // The share is there at any width, the rest where there is room for it.
+    EXPECT_TRUE(shown.find("25 %") != std::string::npos) << shown;
+    EXPECT_EQ(shown.starts_with("checking the store"), columns >= 26) << shown;
+    EXPECT_EQ(shown.find(" left") != std::string::npos, columns >= 40) << shown;
+    EXPECT_EQ(shown.find("[======   ") != std::string::npos, columns >= 74) << shown;
+  }
+  progress.Count(12345678, "files of a tree");
+  EXPECT_LE(terminal_.Shown().size(), 1 + 9 + 3u);
 }
 
 TEST_F(ProgressTest, IsNotForScripts) {

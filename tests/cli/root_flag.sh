@@ -24,6 +24,16 @@ run du --root "$scratch/none"; expect_rc 1; expect_out ""
 expect_in_err "not a protected directory"
 run du --root "$scratch/absent"; expect_rc 1; expect_in_err "no such directory"
 
+# What is offered leads to the directory that was meant.
+for command in list checkpoint; do
+  run --root "$scratch/none" $command; expect_rc 1; expect_in_err "belay on $scratch/none"
+done
+(cd "$scratch/none" && "$BELAY_BIN" list) 2>&1 | grep -q 'belay on$' || fail "the hint for the current directory"
+# A root that is gone, or became a file: said, with what to do.
+mkdir "$scratch/gone" "$scratch/filed"; run on "$scratch/gone"; run on "$scratch/filed"; rmdir "$scratch/gone" "$scratch/filed"; : >"$scratch/filed"
+run --root "$scratch/gone" checkpoint; expect_rc 1; expect_in_err "the directory is gone: $scratch/gone"; expect_in_err "belay on NEW --moved-from $scratch/gone"
+run --root "$scratch/filed" checkpoint; expect_rc 1; expect_in_err "a file is in the place of the directory: $scratch/filed"; [[ $err == *"belay doctor"* ]] && fail "a hint about settings: $err"
+
 for command in verify gc repair; do
   run $command --root "$two"; expect_rc 0
   expect_in_err "--root makes no difference"

@@ -39,4 +39,15 @@ done
 unset BELAY_HOME
 
 [ -z "$(ls -A "$HOME")" ] || fail "status created something in HOME"
+# Lines fit a terminal that is narrower than 80 columns.
+mkdir "$scratch/narrow"; cd "$scratch/narrow" || exit 1
+echo 1 >a; "$BELAY_BIN" on -q >/dev/null
+name=$(printf 'a long name %.0s' {1..8}); run checkpoint -q -m "$name"; expect_rc 0
+for columns in 56 70 80; do
+  for command in list status; do
+    COLUMNS=$columns run $command; expect_rc 0
+    longest=$(grep -F "a lon" <<<"$out" | wc -L)
+    [ "$longest" = "$columns" ] || fail "$command at $columns: $longest columns: $out"
+  done
+done
 finish

@@ -110,6 +110,11 @@ expect_py "[(p['path'],p['why']) for p in d['paths']] == [('a.txt','tracked'),('
 printf '\na.txt' | "$BELAY_BIN" why --json --stdin >"$scratch/out"
 expect_py "[p['why'] for p in d['paths']] == ['outside','tracked']"
 "$BELAY_BIN" why --json --stdin </dev/null >"$scratch/out"; expect_py "d['paths'] == []"
+# Names that no file can have are answered too, and stop no other answer.
+long=$(printf 'x%.0s' {1..300})
+printf 'a.txt\0%s\0%s.o\0src/%s/../c.tmp\0%s/../../../elsewhere\0b.o\0' "$long" "$long" "$long" "$long" | "$BELAY_BIN" why --json --stdin -z >"$scratch/out" || fail "long names"
+expect_py "[p['why'] for p in d['paths']] == ['tracked','covered','ignored','ignored','outside','ignored']"
+printf 'a.txt\nb\0c\nb.o\n' | "$BELAY_BIN" why --json --stdin >"$scratch/out"; expect_py "[p['why'] for p in d['paths']] == ['tracked','outside','ignored']"
 run why a.txt b.o .env; expect_rc 0
 [[ $out == "covered      tracked     a.txt${nl}not covered  ignored     b.o  (.gitignore:1:*.o)${nl}covered      secret      .env  (secret_patterns:1:.env)$nl" ]] || fail "text: $out"
 cd src; is c.tmp False ignored src/.gitignore:1:*.tmp; is ../b.o False ignored .gitignore:1:*.o; cd ..

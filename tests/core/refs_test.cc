@@ -116,6 +116,11 @@ TEST_F(RefsTest, NameIsTriedBeforeId) {
   EXPECT_EQ(Seq(id), 1);
   EXPECT_EQ(Seq(id.substr(0, 4)), 1);
   EXPECT_EQ(Seq(id.substr(0, 3)), kNone);
+  auto found = Find(id.substr(0, 3));
+  ASSERT_FALSE(found.ok());
+  EXPECT_NE(found.error().what.find("at least the first 4 characters"),
+            std::string::npos)
+      << found.error().what;
   AddNamed(id);
   EXPECT_EQ(Seq(id), 2);
 }
