@@ -326,7 +326,7 @@ TEST_F(CatalogTest, SearchKnowsPhrasesAndBeginnings) {
   EXPECT_EQ(Search("page log"), (List{"one"}));
   AddCheckpoint("cpp", "c++ and more");
   AddCheckpoint("camel", "camelCase");
-  EXPECT_EQ(Search("c++"), (List{"cpp"}));  // no beginning of camelCase
+  EXPECT_EQ(Search("c++"), (List{"cpp"}));                 // no beginning of camelCase
   EXPECT_EQ(Search("-- login !!"), (List{"two", "one"}));  // what holds no word
   EXPECT_EQ(Search("\xe2\x86\x92 page"), (List{"one"}));   // an arrow
 }
