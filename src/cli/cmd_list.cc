@@ -170,6 +170,34 @@ Tree TreeOf(const Listing& listing) {
   return tree;
 }
 
+// Blanks for line ends and tabs.
+std::string InOneLine(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (!blank)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
+  }
+  return out;
+}
+
+// Of a turn: "3 files, +11", the checkpoints besides its first; what it asked for says
+// more.
+std::string TurnCounts(const Row& row) {
+  std::string text;
+  if (row.changed > 0) {
+    const bool files = row.changed_dirs < row.changed;
+    const uint64_t count = files ? row.changed - row.changed_dirs : row.changed;
+    text = StrCat(files        ? CountText(count, "file")
+                  : count == 1 ? std::string("1 directory")
+                               : StrCat(std::to_string(count), " directories"),
+                  ", ");
+  }
+  return StrCat(text, "+", std::to_string(row.folded - 1));
+}
+
 std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
                  std::string_view lanes, size_t columns) {
   const Checkpoint& c = entry.checkpoint;
@@ -184,15 +212,22 @@ std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
   if (c.partial) marks += " partial";
   if (entry.lost > 0) marks += " incomplete";
   if (row.taken_back) marks += " taken back";
-  std::string end = StrCat(
-      "  (", ChangedBriefly(row.changed, row.changed_dirs),
-      row.folded > 1 ? StrCat(", ", std::to_string(row.folded), " checkpoints") : "",
-      ")", marks);
+  const bool turn = row.folded > 1;
+  std::string end =
+      StrCat(turn ? " (" : "  (",
+             turn ? TurnCounts(row) : ChangedBriefly(row.changed, row.changed_dirs),
+             ")", marks);
   std::string title = CheckpointTitle(c);
-  if (row.folded > 1 && c.prompt && !c.name)
-    title = StrCat("turn ", std::to_string(*c.turn), ": ", *c.prompt);
+  if (turn && c.prompt && !c.name)
+    title = StrCat("turn ", std::to_string(*c.turn), ": ", InOneLine(*c.prompt));
   const size_t used = ColumnsOf(line) + ColumnsOf(end);
   return line + Fit(EscapeText(title), columns > used + 3 ? columns - used : 3) + end;
+}
+
+// What was asked for says more on a wide terminal; a file and a pipe are not wide.
+size_t WidthOf(const CommandContext& ctx) {
+  return ctx.term.out_is_terminal() ? std::max(ctx.term.columns(), ctx.term.width())
+                                    : ctx.term.columns();
 }
 
 // "the rollback to 'x'", of the operation that took something back.
@@ -227,8 +262,7 @@ Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
       any_folded = true;
     } else if (line.node) {
       BELAY_TRY(const CatalogEntry* entry, entries.At(*line.node));
-      text = Line(listing.rows[*line.node], *entry, digits, line.lanes,
-                  ctx.term.columns());
+      text = Line(listing.rows[*line.node], *entry, digits, line.lanes, WidthOf(ctx));
     }
     ctx.term.Out(StrCat(
         Fit(text, line.node && line.folded == 0 ? 200 : ctx.term.columns()), "\n"));
@@ -318,13 +352,15 @@ ExitCode CmdList(CommandContext& ctx) {
   for (size_t i = 0; i < rows.size() && !ctx.args.has("--graph"); ++i) {
     auto entry = entries.At(i);
     if (!entry.ok()) return ctx.term.Fail(entry.error());
-    ctx.term.Out(StrCat(Line(rows[i], **entry, digits, "", ctx.term.columns()), "\n"));
+    ctx.term.Out(StrCat(Line(rows[i], **entry, digits, "", WidthOf(ctx)), "\n"));
   }
   if (listing->hidden > 0)
     ctx.term.Out(
         StrCat("   (", std::to_string(listing->hidden),
                " taken back by a rollback; see them with: belay list --all)\n"));
   if (rows.empty()) return ExitCode::kOk;
+  if (std::ranges::any_of(rows, [](const Row& row) { return row.folded > 1; }))
+    ctx.term.Say("+N: more checkpoints within that turn; see them: belay list --tools");
   const std::string first = std::to_string(rows.front().number);
   ctx.term.Say(StrCat("Look at one: belay show ", first,
                       "    Go back to it: belay rollback ", first));

@@ -99,6 +99,18 @@ class LookTest : public ::testing::Test {
   Fd project_;
 };
 
+TEST_F(LookTest, WhatATurnAskedForHasTheRoom) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  const std::string prompt =
+      "please make the parser\n\tread comments of both kinds, and test that";
+  AddAuto("s", 1, prompt, "before Write a");
+  for (int i = 0; i < 12; ++i) AddAuto("s", 1, prompt, "before Write b");
+  const Outcome list = Run({"list"});
+  EXPECT_TRUE(list.Says("turn 1: please make the parser... (26 files, +12)\n"))
+      << list.out;
+  EXPECT_LE(list.out.find('\n'), 80u) << list.out;
+}
+
 TEST_F(LookTest, ListFoldsTheAutomaticCheckpointsOfATurn) {
   ASSERT_EQ(Run({"on"}).code, 0);
   ASSERT_EQ(Run({"checkpoint", "-m", "start"}).code, 0);
@@ -110,11 +122,11 @@ TEST_F(LookTest, ListFoldsTheAutomaticCheckpointsOfATurn) {
   ASSERT_EQ(Run({"checkpoint", "-m", "end"}).code, 0);
 
   const Outcome folded = Run({"list"});
-  EXPECT_EQ(Count(folded.out, "\n"), 6u) << folded.out;
+  EXPECT_EQ(Count(folded.out, "\n"), 7u) << folded.out;
   // The turn stands at its first checkpoint: that is the one to go back to.
   EXPECT_TRUE(folded.Says("6. ")) << folded.out;
-  EXPECT_TRUE(folded.Says("turn 1: add it  (6 files changed, 3 checkpoints)"))
-      << folded.out;
+  EXPECT_TRUE(folded.Says("turn 1: add it (6 files, +2)")) << folded.out;
+  EXPECT_TRUE(folded.Says("+N: more checkpoints within that turn")) << folded.out;
   EXPECT_TRUE(folded.Says("before Bash y  (2 files changed)")) << folded.out;
   EXPECT_FALSE(folded.Says("before Write b")) << folded.out;
   const Outcome json = Run({"list", "--json"});
