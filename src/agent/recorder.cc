@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/refs.h"
+#include "restore/external.h"
 #include "restore/rollback.h"
 
 namespace belay {
@@ -57,6 +58,16 @@ std::optional<std::string> BelowRoot(Fs& fs, const AbsPath& root, const AbsPath&
   return std::nullopt;
 }
 
+// What is written there is not in the root, whatever its name says.
+bool LeadsOutOf(Fs& fs, const AbsPath& root, const AbsPath& path) {
+  auto real = fs.RealPath(path);
+  for (AbsPath at = path; !real.ok() && !at.is_root();) {
+    at = at.parent();
+    real = fs.RealPath(at);
+  }
+  return real.ok() && !real->IsWithin(root);
+}
+
 // How a turn is counted that this process has not seen: by what the log has.
 struct KnownSession {
   bool known = false;
@@ -93,7 +104,8 @@ class EventStep final : public LiveStep {
         event_(event),
         root_(request.root),
         session_(SessionOf(event)),
-        traits_(TraitsOf(event.agent)) {}
+        traits_(TraitsOf(event.agent)),
+        released_ns_(request.released_ns) {}
 
   Result<bool> Begin(Live& live, CaptureRequest& request) override {
     now_ms_ = store_.clock().WallMillis();
@@ -258,6 +270,11 @@ class EventStep final : public LiveStep {
     if (live.Knows(call_) && !BELAY_MUTANT("call-begins-twice")) return false;
     begun_ = always_ = true;
     Label(request, "before ");
+    if (!outside_.empty())
+      request.amend = [this](Draft& draft) {
+        return KeepExternal(store_, root_, settings_,
+                            {outside_, session_, released_ns_}, draft);
+      };
     return true;
   }
 
@@ -306,6 +323,7 @@ class EventStep final : public LiveStep {
              .begun_ms = now_ms_};
     call_.author.tool_name = tool.name;
     call_.author.tool_use_id = tool.id;
+    outside_.clear();
     auto root = AbsPath::Parse(root_.path);
     auto cwd = AbsPath::Parse(event_.cwd.empty() ? root_.path : event_.cwd);
     if (!root.ok() || !cwd.ok()) return;
@@ -314,6 +332,7 @@ class EventStep final : public LiveStep {
       if (!absolute.ok()) continue;
       if (auto below = BelowRoot(store_.fs(), *root, *absolute))
         call_.paths.push_back(*below);
+      if (LeadsOutOf(store_.fs(), *root, *absolute)) outside_.push_back(*absolute);
     }
     std::ranges::sort(call_.paths);
   }
@@ -368,6 +387,8 @@ class EventStep final : public LiveStep {
   uint64_t turn_ = 0;
   std::string prompt_;
   LiveCall call_;
+  std::vector<AbsPath> outside_;  // what it names that is not in the root
+  const std::atomic<int64_t>* released_ns_;
   std::vector<LogRecord> records_;
 };
 

@@ -169,6 +169,8 @@ Status BundleReader::Impl::CheckCheckpoint(const LogRecord& record) {
   state->used = true;
   if (record.made_ms < 0 || record.made_ms > kLastBundleMillis)
     return BadBundle("checkpoint: a time that cannot be");
+  if (!ExternalIn(record).empty() && !BELAY_MUTANT("bundle-brings-external-files"))
+    return BadBundle("checkpoint: files outside of the directory");
   uint64_t metas = 0;
   for (const Fields::Field& field : record.fields.items())
     metas += field.tag == kMetaTag;

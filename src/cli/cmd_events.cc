@@ -62,6 +62,10 @@ class EventWriter {
       case RecordKind::kCheckpoint:
         return "checkpoint.made";
       case RecordKind::kAnnotation:
+        // What checkpoints that were let go handed on is told of by their drop.
+        if (record.fields.has(kAnnotationSince) ||
+            record.fields.has(kAnnotationExternal))
+          return {};
         return "checkpoint.annotated";
       case RecordKind::kSession: {
         auto session = ToSession(record);

@@ -180,8 +180,8 @@ std::optional<ExitCode> Answer(CommandContext& ctx, const HookEvent& event) {
       event.agent != AgentKind::kCodex && event.agent != AgentKind::kCopilot)
     return std::nullopt;
   auto place = PlaceOf(ctx.fs, event);
-  const std::string answer =
-      AnswerSlash(ctx, place ? place->bytes() : std::string(), *words);
+  const std::string answer = AnswerSlash(ctx, place ? place->bytes() : std::string(),
+                                         StrCat("session:", SessionOf(event)), *words);
   if (by_exit) {
     std::fprintf(stderr, "%s\n", answer.c_str());
     return static_cast<ExitCode>(2);

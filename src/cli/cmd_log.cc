@@ -9,8 +9,8 @@
 #include "cli/text.h"
 #include "core/annotate.h"
 #include "core/operations.h"
+#include "core/path_history.h"
 #include "core/state_view.h"
-#include "restore/path_history.h"
 
 namespace belay {
 

@@ -5,6 +5,7 @@
 #include "cli/open_root.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "core/purged.h"
 #include "core/space.h"
 #include "history/purge.h"
 
@@ -251,6 +252,20 @@ void TellAllStays(Terminal& term, const PurgeRequest& request, const PurgePlan& 
   term.Note("To erase it there too: --everywhere, or purge those paths as well");
 }
 
+// A path outside of the root of which checkpoints keep something: what edit tools named
+// (restore/external.h), or a directory of such files.
+Result<std::optional<std::string>> FindExternal(CommandContext& ctx, OpenedRoot& root,
+                                                std::string_view word) {
+  std::optional<std::string> none;
+  auto path = ctx.env.Resolve(word);
+  if (!path.ok()) return none;
+  BELAY_TRY(auto all, root.catalog->ListCheckpoints({.root = root.root.id}));
+  for (const CatalogEntry& entry : all)
+    for (const ExternalFile& file : entry.checkpoint.external)
+      if (IsAtOrBelow(file.path, path->bytes())) return std::optional(path->bytes());
+  return none;
+}
+
 }  // namespace
 
 ExitCode CmdPurge(CommandContext& ctx) {
@@ -271,12 +286,17 @@ ExitCode CmdPurge(CommandContext& ctx) {
   if (!request.session) {
     auto below = FindBelow(ctx, root->path, words[0]);
     if (!below.ok()) return ctx.term.Fail(below.error());
-    if (!*below || (*below)->path.empty())
+    auto external = FindExternal(ctx, *root, words[0]);
+    if (!external.ok()) return ctx.term.Fail(external.error());
+    if (!*below && *external)
+      request.path = **external;
+    else if (!*below || (*below)->path.empty())
       return ctx.term.Fail(
           Error(Errc::kInvalid, StrCat(EscapeForDisplay(words[0]), " is not below ",
                                        EscapeForDisplay(root->root.path)))
               .WithHint("to forget all of a directory: belay off --forget"));
-    request.path = (*below)->path;
+    else
+      request.path = (*below)->path;
   }
   if (ctx.args.has("--allow")) return Allow(ctx, *root, request);
 

@@ -74,8 +74,11 @@ ExitCode Show(CommandContext& ctx, const Outcome& outcome, const Checkpoint& tar
 void SayDeleted(Terminal& term, const Plan& plan) {
   constexpr size_t kShown = 8;
   std::vector<std::string> paths;
-  for (const Step& step : StepsOf(plan.changes))
-    if (step.op == "delete" && !step.change->after) paths.push_back(step.change->path);
+  const std::vector<PathChange> outside = ChangesIn(plan.external);
+  for (const auto* changes : {&plan.changes, &outside})
+    for (const Step& step : StepsOf(*changes))
+      if (step.op == "delete" && !step.change->after)
+        paths.push_back(step.change->path);
   if (paths.empty()) return;
   std::string text = StrCat("  deleted ", CountText(paths.size(), "file"), ":");
   const size_t shown = term.verbose() ? paths.size() : std::min(kShown, paths.size());
@@ -157,6 +160,12 @@ ExitCode CmdRollback(CommandContext& ctx) {
   request.plan.settings_unknown = !settings.complete;
   request.plan.select = std::move(*selected);
   const bool of_paths = !request.plan.select.empty();
+  request.external_files = ctx.args.has("--external-files");
+  if (of_paths && request.external_files)
+    return ctx.term.FailUsage(
+        "--external-files goes with a rollback of all, not with "
+        "-- PATH",
+        "leave the paths out");
   request.plan.delete_ignored = ctx.args.has("--delete-ignored");
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
   git.action = !action               ? settings.settings.git_action
@@ -260,6 +269,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
   if (!agreed) SayDeleted(ctx.term, done->plan);
   for (const std::string& line : GitPlanText(done->plan.git))
     ctx.term.Say(StrCat("  ", line));
+  if (!agreed) ctx.term.Out(ExternalText(done->plan));
   if (!done->plan.kept.empty() && !ctx.term.quiet())
     ctx.term.Out(KeptText(done->plan, ctx.term.verbose()));
   return CodeFor(done->plan);

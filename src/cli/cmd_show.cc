@@ -189,6 +189,34 @@ void WriteList(JsonWriter& json, std::string_view key,
   json.EndArray();
 }
 
+// "file", "symlink", "absent"; of what is not kept, nothing.
+std::string_view KindOf(const ExternalFile& file) {
+  if (file.left_out != 0) return "";
+  if (!file.state) return "absent";
+  return file.state->kind == EntryKind::kFile ? "file" : "symlink";
+}
+
+void WriteExternal(const std::vector<ExternalFile>& external, JsonWriter& json) {
+  json.Key("external").BeginArray();
+  for (const ExternalFile& file : external) {
+    json.BeginObject();
+    json.Key("path").PathValue(file.path);
+    json.Key("kind");
+    if (file.left_out == 0)
+      json.String(KindOf(file));
+    else
+      json.Null();
+    json.Key("why");
+    if (file.left_out != 0)
+      json.String(SkipName(static_cast<Skip>(file.left_out)));
+    else
+      json.Null();
+    json.Key("size").Uint(file.state ? file.state->size : 0);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
 void WriteMore(const Details& d, JsonWriter& json) {
   json.Key("subagent");
   if (d.found.entry.checkpoint.subagent)
@@ -209,6 +237,7 @@ void WriteMore(const Details& d, JsonWriter& json) {
     json.EndObject();
   }
   json.EndArray();
+  WriteExternal(d.found.entry.checkpoint.external, json);
   WriteList(json, "purged", d.purged);
   WriteList(json, "lost_paths", d.lost);
   json.Key("rules");
@@ -341,6 +370,14 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
             lines);
   if (lines.empty() && d.before && d.trouble.empty())
     term.Out(StrCat("nothing changed since ", d.before->substr(0, 7), "\n"));
+  lines.clear();
+  for (const ExternalFile& file : c.external)
+    lines.push_back(
+        StrCat(Pad(file.left_out != 0 ? SkipName(static_cast<Skip>(file.left_out))
+                                      : KindOf(file),
+                   14),
+               FitPath(EscapeForDisplay(file.path), kColumns - 16)));
+  page.List("outside the project, as it was (rollback --external-files):", lines);
   lines.clear();
   for (const SkippedPath& skipped : d.skipped)
     if (skipped.why == Skip::kChanging)

@@ -83,6 +83,7 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
                                : "take it back with `belay undo`"));
   for (const std::string& line : GitPlanText(done->plan.git))
     ctx.term.Say(StrCat("  ", line));
+  ctx.term.Out(ExternalText(done->plan));
   for (const KeptPath& kept : done->plan.kept)
     ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path),
                         kept.missing ? " was not brought back (" : " stayed (",

@@ -34,6 +34,9 @@ struct Environment {
   bool cwd_deleted = false;
 
   std::vector<std::string> all;  // "NAME=value", for programs that are started
+  // BELAY_ASKED_BY, which `/rollback` sets for the command it runs: "session:ID" or
+  // "agent:NAME".
+  std::string asked_by;
   // BELAY_HOME, else $XDG_DATA_HOME/belay, else ~/.local/share/belay.
   Result<AbsPath> StoreDir() const;
   // BELAY_CONFIG, else $XDG_CONFIG_HOME/belay/config.toml, else below ~/.config.

@@ -41,6 +41,8 @@ std::string WayOut(const KeptPath& kept, const std::string& ref) {
                   word);
   if (kept.why == "other_mount")
     return StrCat("  unmount ", path, ", then roll back again");
+  if (kept.why == "directory_gone")
+    return StrCat("  make the directory of ", path, ", then roll back again");
   if (kept.why == "damaged") return "  see what is damaged: belay verify --read-data";
   return "";
 }
@@ -80,6 +82,7 @@ std::string ReasonText(std::string_view why) {
       {"attributes_unknown", "extended attributes that could not be read then"},
       {"damaged", "the store cannot give it back"},
       {"changed_late", "it changed too late for that checkpoint"},
+      {"directory_gone", "its directory is gone"},
       {"excluded_then", "excluded by the rules of that time"},
       {"git_dir", "git's own"},
       {"ignored_now", "ignored by today's rules"},
@@ -93,6 +96,7 @@ std::string ReasonText(std::string_view why) {
       {"other_root", "a protected directory of its own"},
       {"partial", "the checkpoint is partial"},
       {"purged", "erased by belay purge"},
+      {"other_root", "in a protected directory of its own, or not to be touched"},
       {"outside", "changed by others since"},
       {"replaced", "it became something else while it was read"},
       {"reserved_name", "a name that may be taken for .git"},
@@ -120,8 +124,24 @@ std::string AffectedText(const Plan& plan) {
   if (plan.moves_nothing()) return CountsText(files, dirs);
   const bool git = std::ranges::any_of(
       plan.git, [](const GitPlan& one) { return !one.move.changes.empty(); });
-  if (git && plan.changes.empty()) return "git";
-  return StrCat(CountsText(files, dirs), git ? " and git" : "");
+  const size_t outside = ChangesIn(plan.external).size();
+  std::string text;
+  if (!plan.changes.empty()) text = CountsText(files, dirs);
+  if (git) text += StrCat(text.empty() ? "" : " and ", "git");
+  if (outside > 0)
+    text += StrCat(text.empty() ? "" : " and ", CountText(outside, "file"),
+                   " outside the project");
+  return text;
+}
+
+std::string ExternalText(const Plan& plan) {
+  const std::vector<PathChange> outside = ChangesIn(plan.external);
+  if (outside.empty()) return {};
+  std::string out =
+      StrCat("  outside ", CountText(outside.size(), "file"), ", not in the project\n");
+  for (const Step& step : StepsOf(outside))
+    out += StrCat("    ", Pad(step.op, 8), EscapeForDisplay(step.change->path), "\n");
+  return out;
 }
 
 std::string PlanText(const Plan& plan, bool all) {
@@ -160,7 +180,7 @@ std::string PlanText(const Plan& plan, bool all) {
                     " more (all of them with -v)\n");
   }
   for (const std::string& line : GitPlanText(plan.git)) out += StrCat("  ", line, "\n");
-  return out + KeptText(plan, all);
+  return out + ExternalText(plan) + KeptText(plan, all);
 }
 
 std::string KeptText(const Plan& plan, bool all) {
@@ -312,7 +332,12 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
      outcome.safety ? std::optional(outcome.safety->id) : std::optional<RecordId>());
   json.Key("scope").String("code");
   json.Key("steps").BeginArray();
-  for (const Step& step : StepsOf(outcome.plan.changes)) {
+  const std::vector<PathChange> external = ChangesIn(outcome.plan.external);
+  std::vector<Step> steps = StepsOf(outcome.plan.changes);
+  const size_t inside = steps.size();
+  for (const Step& step : StepsOf(external)) steps.push_back(step);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
     const PathChange& change = *step.change;
     const bool removes = step.op == "delete" || step.op == "rmdir";
     json.BeginObject();
@@ -328,6 +353,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.Key("size").Uint(removes ? change.before->size : change.after->size);
     json.Key("outside").Bool(std::binary_search(
         outcome.plan.outside.begin(), outcome.plan.outside.end(), change.path));
+    if (i >= inside) json.Key("external").Bool(true);
     json.EndObject();
   }
   json.EndArray();
@@ -391,6 +417,10 @@ RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
   request.pid = getpid();
   request.plan = WhoWeAre();
   request.stop = StopOnSignal::Asked;
+  for (auto [prefix, into] : {std::pair("session:", &request.asked_by.session),
+                              std::pair("agent:", &request.asked_by.agent)})
+    if (ctx.env.asked_by.starts_with(prefix))
+      *into = ctx.env.asked_by.substr(std::string_view(prefix).size());
   return request;
 }
 

@@ -14,6 +14,8 @@ namespace belay {
 
 // Grouped by verb with counts and sizes; at most a few paths each, all with -v.
 std::string PlanText(const Plan& plan, bool all);
+// The part of it about files outside of the project: each of them.
+std::string ExternalText(const Plan& plan);
 // The part of it that says what stays, and what is not had.
 std::string KeptText(const Plan& plan, bool all);
 // A reason of KeptPath::why in plain words; JSON has the word itself.

@@ -77,6 +77,7 @@ std::optional<std::vector<std::string>> SlashWords(std::string_view prompt) {
 }
 
 std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
+                        const std::string& asked_by,
                         const std::vector<std::string>& words) {
   auto line = CommandLine(words);
   if (!line)
@@ -88,6 +89,7 @@ std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
                          .arguments = *line,
                          .environment = ctx.env.all,
                          .timeout_ms = kMaxMs};
+  options.environment.push_back(StrCat("BELAY_ASKED_BY=", asked_by));
   auto ran = RunProcess(options);
   if (!ran.ok()) return StrCat("belay could not be run: ", ran.error().what);
   std::string text = ran->output;
@@ -107,7 +109,9 @@ ExitCode CmdSlash(CommandContext& ctx) {
   std::string text;
   // Some agents hand all of it over as one word. The first is the agent's name.
   for (size_t i = 1; i < given.size(); ++i) text += StrCat(given[i], " ");
-  ctx.term.Out(StrCat(AnswerSlash(ctx, "", Words(text)), "\n"));
+  const std::string asked_by =
+      given.empty() ? std::string() : StrCat("agent:", given[0]);
+  ctx.term.Out(StrCat(AnswerSlash(ctx, "", asked_by, Words(text)), "\n"));
   return ExitCode::kOk;
 }
 

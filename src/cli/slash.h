@@ -22,8 +22,10 @@ namespace belay {
 // The words behind "/rollback"; nothing when the prompt is another.
 std::optional<std::vector<std::string>> SlashWords(std::string_view prompt);
 
-// The answer. `dir`: where the agent is at work; empty: here.
+// The answer. `dir`: where the agent is at work; empty: here. `asked_by`: who waits for
+// it, as Environment::asked_by.
 std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
+                        const std::string& asked_by,
                         const std::vector<std::string>& words);
 
 }  // namespace belay

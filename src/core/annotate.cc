@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/mutant.h"
+#include "core/hand_on.h"
 #include "core/interrupted.h"
 #include "core/retention.h"
 #include "core/space.h"
@@ -148,7 +149,7 @@ LogRecord DeletionRecord(const RecordId& id, const Root& root, int64_t made_ms,
 
 Result<Deleted> DeleteCheckpoints(Store& store, Catalog& catalog, const Root& root,
                                   const std::vector<RecordId>& ids,
-                                  std::string_view why) {
+                                  std::string_view why, bool hand_on) {
   // Not while a rollback goes to one of them, nor while the next one is being made from
   // it.
   BELAY_TRY(HeldLock alone,
@@ -176,6 +177,15 @@ Result<Deleted> DeleteCheckpoints(Store& store, Catalog& catalog, const Root& ro
   out.operation = RecordId(store.random().NewId());
   const int64_t now = store.clock().WallMillis();
   BELAY_TRY(auto writer, store.Begin());
+  if (hand_on) {
+    BELAY_TRY(auto all, catalog.ListCheckpoints({.root = root.id}));
+    BELAY_TRY(auto handed_on, HandOn(store, all, operations, seen));
+    for (LogRecord& record : handed_on) {
+      record.id = RecordId(store.random().NewId());
+      record.made_ms = now;
+      writer->Add(std::move(record));
+    }
+  }
   writer->Add(MakeDrop(RecordId(store.random().NewId()), now, drop));
   writer->Add(
       DeletionRecord(out.operation, root, now, out.checkpoints, operations, why));
@@ -243,9 +253,10 @@ Result<std::vector<Deed>> ListDeeds(Catalog& catalog, const RootId& root) {
   for (const LogRecord& record : annotations) {
     auto target = AnnotationTarget(record);
     // Only a purge says what something is described as, and is in the log itself.
-    // And a repair, what is lost.
+    // And a repair, what is lost; and whoever lets checkpoints go, what they knew.
     if (!target || record.fields.has(kAnnotationDescription) ||
-        record.fields.has(kAnnotationLost))
+        record.fields.has(kAnnotationLost) || record.fields.has(kAnnotationSince) ||
+        record.fields.has(kAnnotationExternal))
       continue;
     Deed deed{.id = record.id,
               .seq = record.seq,

@@ -48,6 +48,7 @@ Result<CatalogEntry> Annotate(Store& store, const CatalogEntry& entry,
 
 // Takes checkpoints of one root away, together with what was annotated to them; the
 // space comes back with the next GC. `why` is "delete" or "prune", for the log.
+// `hand_on`: what those beside them need of it (core/hand_on.h) is kept.
 // kRefused when one is pinned, kNotFound when one is no longer there: nothing is
 // deleted then.
 struct Deleted {
@@ -56,7 +57,7 @@ struct Deleted {
 };
 Result<Deleted> DeleteCheckpoints(Store& store, Catalog& catalog, const Root& root,
                                   const std::vector<RecordId>& ids,
-                                  std::string_view why = "delete");
+                                  std::string_view why = "delete", bool hand_on = true);
 
 // The record of such an operation, for whoever publishes it in a batch of its own.
 // `operations` are the root's: places they lead to are kept in it.

@@ -321,6 +321,7 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
                     request.released_ns == nullptr ? 0 : request.released_ns->load()));
   BELAY_OK(sink.Full());
   std::vector<ObjectKey> more_refs;
+  std::vector<ExternalFile> external;
   if (request.amend) {
     Draft draft{.writer = *writer,
                 .sink = sink,
@@ -343,6 +344,8 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
     }
     state.tree = draft.tree;
     more_refs = std::move(draft.more_refs);
+    external = std::move(draft.external);
+    for (const ObjectKey& key : RefsOf(external)) more_refs.push_back(key);
     BELAY_OK(sink.Full());
   }
   BELAY_TRY(state.rules, writer->PutObject(ObjectType::kNode, EncodeNode(rules)));
@@ -424,9 +427,14 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   c.meta = request.meta;
   c.paths = paths.Take();
   // Where nobody tells what is at work, the checkpoint's own words are all there is.
-  if (request.step != nullptr || !in_step.live.sessions().empty()) c.by = who.Take();
-  if (!c.by.empty() && last) c.since = last->id;
+  // One that saw no change says which one it is like: when that is let go, it shows
+  // what that one did.
+  if (request.step != nullptr || !in_step.live.sessions().empty()) {
+    c.by = who.Take();
+    if (last) c.since = last->id;
+  }
   c.more_refs = std::move(more_refs);
+  c.external = std::move(external);
   c.partial = summary.late;
   c.files = summary.files;
   c.bytes = summary.bytes;

@@ -37,11 +37,12 @@ struct Draft {
   BatchWriter& writer;
   ScanSink& sink;
   const ScanSummary& scan;
-  Scan::TreeReader trees;                 // those of the scan, published or not
-  ObjectId tree;                          // may be replaced by one with more in it
-  const GitRecord& git;                   // as it is now
-  std::vector<ObjectKey> more_refs = {};  // kept alive by the checkpoint
-  bool publish = true;                    // false: there is no checkpoint, no error
+  Scan::TreeReader trees;                   // those of the scan, published or not
+  ObjectId tree;                            // may be replaced by one with more in it
+  const GitRecord& git;                     // as it is now
+  std::vector<ObjectKey> more_refs = {};    // kept alive by the checkpoint
+  std::vector<ExternalFile> external = {};  // by path; their content is in the sink
+  bool publish = true;                      // false: there is no checkpoint, no error
 };
 
 struct CaptureRequest {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
                    kFlags = 6, kPaths = 7, kLabel = 8, kTookUs = 9, kGitBefore = 13,
-                   kGitAfter = 14;
+                   kGitAfter = 14, kExternal = 15;
 constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4;
 
 Error Bad(std::string_view what) {
@@ -62,6 +62,10 @@ LogRecord ToRecord(const Operation& operation) {
     record.refs.push_back({ObjectType::kNode, operation.git_before});
     record.refs.push_back({ObjectType::kNode, operation.git_after});
   }
+  if (!operation.external.is_zero()) {
+    f.Add(kExternal, operation.external.span());
+    record.refs.push_back({ObjectType::kNode, operation.external});
+  }
   return record;
 }
 
@@ -95,7 +99,8 @@ Result<Operation> ToOperation(const LogRecord& record) {
   out.label = record.fields.Text(kLabel).value_or("");
   out.took_us = record.fields.Number(kTookUs).value_or(0);
   for (auto [tag, into] :
-       {std::pair(kGitBefore, &out.git_before), std::pair(kGitAfter, &out.git_after)})
+       {std::pair(kGitBefore, &out.git_before), std::pair(kGitAfter, &out.git_after),
+        std::pair(kExternal, &out.external)})
     if (auto ids = record.fields.All(tag); ids.size() == 1 && ids[0].size() == 32)
       *into = ObjectId::FromSpan(ids[0]);
   return out;

@@ -35,6 +35,8 @@ struct Operation {
   // The repositories that moved along, as they were and as they were left (git record
   // nodes); zero: none did.
   ObjectId git_before = {}, git_after = {};
+  // The same as `changes`, of files outside of the root; zero: none moved.
+  ObjectId external = {};
   uint64_t paths = 0;      // how many it changed
   std::string label = {};  // of the target, for people
   uint64_t took_us = 0;

@@ -6,6 +6,7 @@
 
 #include "base/mutant.h"
 #include "core/annotate.h"
+#include "core/hand_on.h"
 #include "core/interrupted.h"
 #include "core/space.h"
 #include "store/batch_writer.h"
@@ -139,6 +140,7 @@ Result<Alone> TryRoot(Store& store, const RootId& root, int64_t wait_ms) {
 }
 
 Status Publish(Store& store, const Root& root, const RetentionPlan& plan,
+               const std::vector<CatalogEntry>& entries,
                const std::vector<Operation>& operations) {
   BELAY_TRY(auto writer, store.Begin());
   const int64_t now = store.clock().WallMillis();
@@ -151,6 +153,13 @@ Status Publish(Store& store, const Root& root, const RetentionPlan& plan,
   }
   for (const Operation& operation : plan.released) release.push_back(operation.id);
   if (!drop.empty()) {
+    BELAY_TRY(auto handed_on,
+              HandOn(store, entries, operations, {drop.begin(), drop.end()}));
+    for (LogRecord& record : handed_on) {
+      record.id = new_id();
+      record.made_ms = now;
+      writer->Add(std::move(record));
+    }
     writer->Add(MakeDrop(new_id(), now, drop));
     writer->Add(DeletionRecord(new_id(), root, now, gone, operations, "prune"));
   }
@@ -181,7 +190,7 @@ Result<PruneReport> Prune(Store& store, Catalog& catalog, const RetentionLimits&
     pruned.plan =
         PlanRetention(entries, operations, limits, store.clock().WallMillis());
     if (pruned.plan.empty()) continue;
-    if (!dry_run) BELAY_OK(Publish(store, root.root, pruned.plan, operations));
+    if (!dry_run) BELAY_OK(Publish(store, root.root, pruned.plan, entries, operations));
     report.checkpoints += pruned.plan.checkpoints.size();
     report.operations += pruned.plan.released.size();
     report.roots.push_back(std::move(pruned));
@@ -199,9 +208,10 @@ struct LetGo {
 Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto roots, catalog->Roots());
+  std::vector<CatalogEntry> entries;
   std::vector<Operation> operations;
   auto prunable = [&](const RootId& root) -> Result<RetentionPlan> {
-    BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root}));
+    BELAY_TRY(entries, catalog->ListCheckpoints({.root = root}));
     BELAY_TRY(operations, ListOperations(*catalog, root));
     RetentionPlan plan =
         PlanRetention(entries, operations, limits, store.clock().WallMillis());
@@ -235,7 +245,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
     std::erase_if(plan.checkpoints,
                   [&](const Doomed& d) { return d.entry.checkpoint.seq > last; });
     if (plan.empty()) continue;
-    BELAY_OK(Publish(store, root.root, plan, operations));
+    BELAY_OK(Publish(store, root.root, plan, entries, operations));
     gone.count += plan.checkpoints.size() + plan.released.size();
   }
   return gone;

@@ -11,6 +11,8 @@
 // Guarantees
 //   * Nothing goes but by a drop record that is flushed, together with an entry in the
 //     operation log; the space comes back by a later collection.
+//   * Whose doing changes were stays known, and so do files outside of the root as they
+//     were (core/hand_on.h).
 //   * An operation beyond the horizon stays in the log; what it alone kept is let go
 //     (a release record), and it can no longer be undone.
 //   * A root that somebody is just rolling back is passed over.

@@ -136,8 +136,10 @@ Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
   BELAY_OK(ForgetSession(store, plan.session, store.options().lock_wait_ms));
   uint64_t gone = 0;
   for (const SessionDeletion::OfRoot& here : plan.roots) {
+    // Nothing of it is handed on: it is to be forgotten.
     BELAY_TRY(Deleted deleted,
-              DeleteCheckpoints(store, catalog, here.root.root, here.checkpoints));
+              DeleteCheckpoints(store, catalog, here.root.root, here.checkpoints,
+                                "delete", /*hand_on=*/false));
     gone += deleted.checkpoints.size();
   }
   // Last: while it is told of, whoever was interrupted can ask again. What is pinned

@@ -103,7 +103,8 @@ Status Purger::Publish(std::vector<std::string>& left_out) {
       more = true;
     }
     std::ranges::sort(next.purged);
-    for (const std::string& path : paths) left_out.push_back(next.path + "/" + path);
+    for (const std::string& path : paths)
+      left_out.push_back(path.starts_with('/') ? path : next.path + "/" + path);
     if (more) writer->Add(ToRecord(next, new_id(), now));
   }
   std::ranges::sort(left_out);

@@ -48,6 +48,15 @@ bool IsStagedIn(Fs& fs, const AbsPath& dir, std::string_view below) {
 }  // namespace
 
 bool IsStillThere(Fs& fs, const Root& root, const std::string& path) {
+  if (path.starts_with('/')) {  // outside of the root
+    auto outside = AbsPath::Parse(path);
+    if (!outside.ok() || outside->is_root()) return false;
+    auto dir = fs.OpenDir(outside->parent());
+    auto name = Name::Parse(path.substr(path.rfind('/') + 1));
+    if (!dir.ok() || !name.ok()) return false;
+    auto stat = fs.StatAt(*dir, *name);
+    return stat.ok() || IsPresence(stat.error());
+  }
   auto at = AbsPath::Parse(root.path);
   auto below = RelPath::Parse(path);
   if (!at.ok() || !below.ok()) return false;

@@ -53,6 +53,18 @@ Status Purger::PlanSession() {
           pinned.erase(*about);
       }
     }
+    // Whose doing changes were that others show now: nobody's that is known.
+    if (record.kind == RecordKind::kAnnotation &&
+        !BELAY_MUTANT("purge-leaves-authors")) {
+      Checkpoint told;
+      ApplyHandedOn(record.fields, told);
+      for (const ExternalFile& file : told.external)
+        goes = goes || file.session == request_.session;
+      for (const Authorship& by : told.by)
+        goes = goes || std::ranges::any_of(by.authors, [&](const Author& author) {
+                 return author.session == request_.session;
+               });
+    }
     // A rollback to one of them says what that was called.
     // So do its undo and redo, which come after it.
     if (auto operation = ToOperation(record);

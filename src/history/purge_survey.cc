@@ -4,9 +4,9 @@
 #include <tuple>
 
 #include "base/mutant.h"
+#include "core/change.h"
 #include "core/git_record.h"
 #include "core/purged.h"
-#include "restore/change.h"
 #include "scan/rules_record.h"
 
 namespace belay {
@@ -89,6 +89,11 @@ bool PurgeSurvey::WasPurged(const RootId& root, std::string_view path) const {
 
 Status PurgeSurvey::FindMine(const LogRecord& record) {
   seq_ = record.seq;
+  for (const ExternalFile& file : ExternalIn(record)) {
+    if (!IsAtOrBelow(file.path, path_) || !file.state) continue;
+    if (!BELAY_MUTANT("purge-spares-external"))
+      BELAY_OK(MineInEntry(*file.state, file.path));
+  }
   for (const ObjectKey& key : record.refs) {
     if (key.type == ObjectType::kState) {
       if (states_looked_at_.insert(key.id).second) BELAY_OK(MineInState(key.id));
@@ -101,6 +106,7 @@ Status PurgeSurvey::FindMine(const LogRecord& record) {
 }
 
 Status PurgeSurvey::MineInState(const ObjectId& id) {
+  if (IsOutside()) return Ok();
   BELAY_TRY(auto state, IfReadable(store_.GetState(id)));
   if (!state) return Ok();
   if (!state->rules.is_zero()) BELAY_OK(MineInRules(state->rules));
@@ -188,7 +194,7 @@ Status PurgeSurvey::AddRemains(const ObjectId& id, const std::string& path) {
 Status PurgeSurvey::MineInChanges(const ObjectId& id) {
   BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
   if (!node) return Ok();
-  auto changes = DecodeChanges(*node);
+  auto changes = IsOutside() ? DecodeExternalChanges(*node) : DecodeChanges(*node);
   if (!changes.ok()) return Ok();  // not a list of changes
   for (const PathChange& change : *changes) {
     if (!IsAtOrBelow(change.path, path_)) continue;
@@ -205,7 +211,7 @@ Status PurgeSurvey::MineInChanges(const ObjectId& id) {
 
 // What was staged under the path, and may never have been in the tree.
 Status PurgeSurvey::MineInGit(const ObjectId& id) {
-  if (BELAY_MUTANT("purge-spares-what-is-staged")) return Ok();
+  if (BELAY_MUTANT("purge-spares-what-is-staged") || IsOutside()) return Ok();
   if (!git_looked_at_.insert(id).second) return Ok();
   BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
   if (!node) return Ok();
@@ -364,7 +370,16 @@ Result<bool> PurgeSurvey::AnyBelow(const ObjectId& top, Memo& memo,
 
 Status PurgeSurvey::OthersInRecord(const LogRecord& record) {
   seq_ = record.seq;
+  std::unordered_set<ObjectId> told;  // by path
+  for (const ExternalFile& file : ExternalIn(record)) {
+    if (!file.state) continue;
+    told.insert(file.state->id);
+    told.insert(file.state->xattrs);
+    if (!IsOurs(record.root, file.path))
+      BELAY_OK(OthersInEntry(record.root, *file.state, file.path));
+  }
   for (const ObjectKey& key : record.refs) {
+    if (told.contains(key.id)) continue;
     if (key.type == ObjectType::kState) {
       BELAY_TRY(auto state, IfReadable(store_.GetState(key.id)));
       if (!state) continue;
@@ -421,7 +436,9 @@ Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
     BELAY_TRY(auto node, IfReadable(NodeOf(store_, id)));
     if (!node) continue;
     std::unordered_set<ObjectId> told;  // by path
-    if (auto changes = DecodeChanges(*node); changes.ok())
+    auto changes = DecodeChanges(*node);
+    if (!changes.ok()) changes = DecodeExternalChanges(*node);
+    if (changes.ok())
       for (const PathChange& change : *changes)
         for (const auto& state : {change.before, change.after}) {
           if (!state) continue;
@@ -497,6 +514,10 @@ Result<uint64_t> PurgeSurvey::CountCheckpoints(
           has |= fresh.contains(content) ||
                  (record.seq > again_since && again.contains(content));
     }
+    for (const ExternalFile& file : ExternalIn(record))
+      has |=
+          file.state && (fresh.contains(file.state->id) ||
+                         (record.seq > again_since && again.contains(file.state->id)));
     count += has ? 1 : 0;
   }
   return count;

@@ -81,6 +81,8 @@ class PurgeSurvey {
   // The record that is looked at no longer has it: it was purged since.
   bool IsGone(const ObjectId& content) const;
   bool IsOurs(const RootId& root, std::string_view path) const;
+  // The path is absolute: of files outside of the root that edit tools named.
+  bool IsOutside() const { return path_.starts_with('/'); }
   bool WasPurged(const RootId& root, std::string_view path) const;
   Status FindMine(const LogRecord& record);
   Status MineInState(const ObjectId& state);

@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <set>
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "core/live.h"
 #include "core/operations.h"
-#include "restore/path_history.h"
+#include "core/path_history.h"
 #include "scan/tree_diff.h"
 
 namespace belay {
 
-namespace {
-
-// The session and those that grew out of it: what is resumed under another id goes on.
-// Empty when nobody ever told of it: what it did is not known from what others did.
-Result<std::set<std::string>> Family(Catalog& catalog, const std::string& session) {
+Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session) {
   std::set<std::string> family;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
   for (const LogRecord& record : records)
@@ -32,15 +29,13 @@ Result<std::set<std::string>> Family(Catalog& catalog, const std::string& sessio
   return family;
 }
 
-}  // namespace
-
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees) {
   ForeignChanges out;
   if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return out;
   BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(const auto family, Family(*catalog, *target.session));
+  BELAY_TRY(const auto family, FamilyOf(*catalog, *target.session));
   if (family.empty()) return out;
   auto note = [&](const std::string& path, const std::vector<Author>& authors) {
     const bool own = std::all_of(authors.begin(), authors.end(), [&](const Author& a) {
@@ -56,10 +51,16 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   std::erase_if(all, [&](const CatalogEntry& entry) {
     return entry.checkpoint.seq < target.seq;
   });
+  // Everything is told from it on, even when it was let go meanwhile.
+  if (all.empty() || all.back().checkpoint.id != target.id) {
+    all.emplace_back();
+    all.back().checkpoint = target;
+  }
   BELAY_TRY(auto operations, ListOperations(*catalog, root));
   std::erase_if(operations, [&](const Operation& o) { return o.seq < target.seq; });
   const Scan::TreeReader trees = [&](const ObjectId& id) { return store.GetTree(id); };
-  BELAY_TRY(PathHistory history, HistoryOf(store, trees, all, operations, {""}));
+  BELAY_TRY(PathHistory history,
+            HistoryOf(store, trees, all, operations, {""}, {}, /*since_oldest=*/true));
   for (const PathHistoryRow& row : history.rows) {
     // What the operations did is told of them, and was somebody's wish.
     if (row.checkpoint == nullptr || row.checkpoint->id == target.id) continue;
@@ -67,7 +68,6 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
       note(changed.path, AuthorsIn(row, changed.path));
   }
   // Since the last checkpoint, or since what a rollback left after it.
-  if (all.empty()) return out;
   const Live live = Live::Load(store, root);
   std::set<std::string> moved;
   for (const PathHistoryRow& row : history.rows)
@@ -89,6 +89,18 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   since.by = who.Take();
   for (const std::string& path : changed) note(path, AuthorsOf(since, path));
   return out;
+}
+
+Error ChangedByOthers(const std::vector<std::string>& paths) {
+  constexpr size_t kNamed = 5;
+  std::string text = paths.size() == 1 ? "one path was changed by others since: "
+                                       : std::to_string(paths.size()) +
+                                             " paths were changed by others since: ";
+  for (size_t i = 0; i < std::min(kNamed, paths.size()); ++i)
+    text += (i == 0 ? "" : ", ") + EscapeForDisplay(paths[i]);
+  if (paths.size() > kNamed) text += ", ...";
+  return Error(Errc::kRefused, text)
+      .WithHint("take them back too with --exact, or leave them with --keep-outside");
 }
 
 }  // namespace belay

@@ -8,6 +8,7 @@
 // foreign: nobody is to lose what they did by a guess.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,18 @@
 
 namespace belay {
 
+// The session and those that grew out of it: what is resumed under another id goes on.
+// Empty when nobody ever told of it: what it did is not known from what others did.
+Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session);
+
 // Path to who changed it, by the checkpoints since `target` and what changed after the
 // last of them.
 using ForeignChanges = std::map<std::string, std::vector<Author>>;
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees);
+
+// What a rollback that may not take them back says of the paths.
+Error ChangedByOthers(const std::vector<std::string>& paths);
 
 }  // namespace belay

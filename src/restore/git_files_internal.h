@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "core/change.h"
 #include "core/git_record.h"
 #include "git/config.h"
-#include "restore/change.h"
 #include "restore/look.h"
 
 namespace belay {

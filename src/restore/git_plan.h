@@ -24,9 +24,9 @@
 #include <string>
 #include <vector>
 
+#include "core/change.h"
 #include "core/git_record.h"
 #include "core/settings.h"
-#include "restore/change.h"
 
 namespace belay {
 

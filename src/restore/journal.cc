@@ -11,9 +11,11 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kMagic = "BELAYJN1";
-constexpr std::string_view kMagicGit = "BELAYJN2";  // repositories move along
+constexpr std::string_view kMagicGit = "BELAYJN2";       // repositories move along
+constexpr std::string_view kMagicExternal = "BELAYJN3";  // files outside of the root do
 constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5,
-                   kRootIno = 6, kGit = 7;
+                   kRootIno = 6, kGit = 7, kExternal = 8;
+constexpr uint64_t kExternalDir = 1, kExternalIno = 2, kExternalChanges = 3;
 constexpr uint64_t kGitDir = 1, kGitIno = 2, kGitChanges = 3, kGitIndex = 4,
                    kGitBefore = 5, kGitAfter = 6, kGitLock = 7, kGitObject = 8,
                    kGitSha256 = 9, kGitWhole = 10;
@@ -62,6 +64,35 @@ Fields EncodeGitMove(const GitMove& move) {
   if (move.hash == GitHash::kSha256) f.AddNumber(kGitSha256, 1);
   if (move.whole) f.AddNumber(kGitWhole, 1);
   return f;
+}
+
+Fields EncodeExternalMove(const ExternalMove& move) {
+  Fields f;
+  f.Add(kExternalDir, move.dir);
+  f.AddNumber(kExternalIno, move.ino);
+  f.Add(kExternalChanges, EncodeNode(EncodeChanges(ChangesIn({move}))));
+  return f;
+}
+
+// The changes have absolute paths, all of them in the directory.
+Result<ExternalMove> DecodeExternalMove(ByteSpan bytes) {
+  ByteReader in(bytes);
+  BELAY_TRY(Fields f, Fields::Decode(in));
+  ExternalMove out;
+  out.dir = f.Text(kExternalDir).value_or("");
+  auto dir = AbsPath::Parse(out.dir);
+  if (!dir.ok()) return Bad("no directory outside of the root");
+  out.ino = f.Number(kExternalIno).value_or(0);
+  auto changes = f.All(kExternalChanges);
+  if (changes.size() != 1) return Bad("no changes outside of the root");
+  BELAY_TRY(Node node, DecodeNode(changes[0]));
+  BELAY_TRY(out.changes, DecodeExternalChanges(node));
+  for (PathChange& change : out.changes) {
+    BELAY_TRY(AbsPath path, AbsPath::Parse(change.path));
+    if (path.parent() != *dir) return Bad("a file of another directory");
+    change.path.erase(0, change.path.rfind('/') + 1);
+  }
+  return out;
 }
 
 Result<GitMove> DecodeGitMove(ByteSpan bytes) {
@@ -127,9 +158,13 @@ Bytes EncodeJournal(const Journal& journal) {
   if (journal.times_ns) f.AddNumber(kTimes, static_cast<uint64_t>(*journal.times_ns));
   if (journal.root_ino != 0) f.AddNumber(kRootIno, journal.root_ino);
   for (const GitMove& move : journal.git) f.AddNested(kGit, EncodeGitMove(move));
+  for (const ExternalMove& move : journal.external)
+    f.AddNested(kExternal, EncodeExternalMove(move));
   Bytes out;
   ByteWriter w(out);
-  w.Raw(journal.git.empty() ? kMagic : kMagicGit);
+  w.Raw(!journal.external.empty() ? kMagicExternal
+        : journal.git.empty()     ? kMagic
+                                  : kMagicGit);
   f.Encode(w);
   w.Raw(Sha256::Of(out).span());
   return out;
@@ -141,7 +176,7 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
   if (Sha256::Of(body) != Hash256::FromSpan(bytes.subspan(body.size())))
     return Bad("torn or damaged");
   if (const std::string_view magic = AsText(body.first(kMagic.size()));
-      magic != kMagic && magic != kMagicGit)
+      magic != kMagic && magic != kMagicGit && magic != kMagicExternal)
     return Error(Errc::kUnsupported, "the journal was written by a newer Belay");
   ByteReader in(body.subspan(kMagic.size()));
   BELAY_TRY(Fields f, Fields::Decode(in));
@@ -170,6 +205,10 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
   for (ByteSpan one : f.All(kGit)) {
     BELAY_TRY(GitMove move, DecodeGitMove(one));
     out.git.push_back(std::move(move));
+  }
+  for (ByteSpan one : f.All(kExternal)) {
+    BELAY_TRY(ExternalMove move, DecodeExternalMove(one));
+    out.external.push_back(std::move(move));
   }
   out.root_ino = f.Number(kRootIno).value_or(0);
   if (auto times = f.Number(kTimes)) out.times_ns = static_cast<int64_t>(*times);

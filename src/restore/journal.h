@@ -31,6 +31,7 @@ struct Journal {
   std::vector<Plan::Locked> locked;
   std::optional<int64_t> times_ns = {};  // what files that come back are stamped with
   std::vector<GitMove> git = {};         // repositories that move along
+  std::vector<ExternalMove> external = {};  // files outside of the root that do
   // Of one of them, as Mover gets it: nothing is written in place, since git may be
   // reading it, and the index keeps its time.
   const GitMove* is_git = nullptr;

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/fs.h"
-#include "restore/change.h"
+#include "core/change.h"
 #include "scan/sink.h"
 
 namespace belay {

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "restore/change.h"
+#include "core/change.h"
 #include "scan/scan.h"
 
 namespace belay {

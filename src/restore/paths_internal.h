@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "restore/change.h"
+#include "core/change.h"
 
 namespace belay {
 

@@ -3,6 +3,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "restore/displaced.h"
+#include "restore/external.h"
 #include "restore/overlay.h"
 #include "restore/perform_internal.h"
 #include "restore/root_dir_internal.h"
@@ -26,6 +27,16 @@ Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& dra
                                      EncodeNode(EncodeChanges(git.move.changes))));
     draft.more_refs.push_back({ObjectType::kNode, of_git});
   }
+  const std::vector<PathChange> external = ChangesIn(plan.external);
+  if (!external.empty()) {
+    BELAY_TRY(
+        ObjectId of_external,
+        draft.writer.PutObject(ObjectType::kNode, EncodeNode(EncodeChanges(external))));
+    draft.more_refs.push_back({ObjectType::kNode, of_external});
+  }
+  for (const PathChange& change : external)
+    if (!BELAY_MUTANT("safety-without-external"))
+      draft.external.push_back({.path = change.path, .state = change.before});
   std::vector<Overlaid> paths;
   for (const PathChange& change : plan.uncovered)
     if (change.before) paths.push_back({change.path, *change.before});
@@ -48,10 +59,14 @@ std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
     return std::string(step.op) + " " + ShownPath(step.change->path);
   };
   std::unordered_set<std::string> known;
-  for (const Step& step : StepsOf(shown.changes)) known.insert(text(step));
+  const auto shown_outside = ChangesIn(shown.external),
+             outside = ChangesIn(plan.external);
+  for (const auto* changes : {&shown.changes, &shown_outside})
+    for (const Step& step : StepsOf(*changes)) known.insert(text(step));
   std::vector<std::string> out;
-  for (const Step& step : StepsOf(plan.changes))
-    if (!known.contains(text(step))) out.push_back(text(step));
+  for (const auto* changes : {&plan.changes, &outside})
+    for (const Step& step : StepsOf(*changes))
+      if (!known.contains(text(step))) out.push_back(text(step));
   const std::vector<std::string> git_shown = GitPlanText(shown.git);
   for (const std::string& line : GitPlanText(plan.git))
     if (std::ranges::find(git_shown, line) == git_shown.end() &&
@@ -85,6 +100,14 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
       return Ok();
     }
     BELAY_TRY(auto again, SecureDisplaced(store, root, out.plan, draft, request.stop));
+    for (const ExternalMove& move : out.plan.external) {
+      BELAY_TRY(AbsPath path, AbsPath::Parse(move.dir));
+      BELAY_TRY(Fd dir, OpenRealDir(store.fs(), path));
+      Plan part;
+      part.changes = move.changes;
+      BELAY_TRY(auto names, SecureDisplaced(store, dir, part, draft, request.stop));
+      for (const std::string& name : names) again.push_back(move.dir + "/" + name);
+    }
     if (!again.empty())
       out.warnings.push_back(
           "the store could not give back " + EscapeForDisplay(again[0]) +
@@ -123,13 +146,15 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
   journal.operation.root = request.root.id;
   journal.operation.made_ms = store.clock().WallMillis();
   if (out.safety) journal.operation.safety = out.safety->id;
-  journal.operation.paths = out.plan.changes.size();
+  journal.operation.paths =
+      out.plan.changes.size() + ChangesIn(out.plan.external).size();
   journal.operation.took_us =
       static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   journal.stage = StageName(journal.operation.id);
   journal.changes = out.plan.changes;
   for (const GitPlan& plan : out.plan.git)
     if (!plan.move.changes.empty()) journal.git.push_back(plan.move);
+  journal.external = out.plan.external;
   journal.locked = out.plan.locked;
   journal.times_ns = times_ns;
   BELAY_TRY(FileStat root_stat, store.fs().Stat(root));

@@ -449,9 +449,20 @@ std::vector<Step> StepsOf(const std::vector<PathChange>& changes) {
 }
 
 bool Plan::moves_nothing() const {
-  return changes.empty() && std::ranges::all_of(git, [](const GitPlan& plan) {
-           return plan.move.changes.empty();
-         });
+  return changes.empty() && external.empty() &&
+         std::ranges::all_of(
+             git, [](const GitPlan& plan) { return plan.move.changes.empty(); });
+}
+
+std::vector<PathChange> ChangesIn(const std::vector<ExternalMove>& external) {
+  std::vector<PathChange> out;
+  for (const ExternalMove& move : external)
+    for (PathChange change : move.changes) {
+      change.path = (move.dir == "/" ? "" : move.dir) + "/" + change.path;
+      out.push_back(std::move(change));
+    }
+  std::ranges::sort(out, {}, &PathChange::path);
+  return out;
 }
 
 }  // namespace belay

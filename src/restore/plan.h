@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "core/change.h"
 #include "core/purged.h"
 #include "core/state_view.h"
-#include "restore/change.h"
 #include "restore/contents.h"
 #include "restore/git_plan.h"
 #include "restore/look.h"
@@ -50,6 +50,16 @@ struct KeptPath {
   bool operator==(const KeptPath&) const = default;
 };
 
+// Files outside of the root, of one directory.
+struct ExternalMove {
+  std::string dir;  // a valid AbsPath, without symlinks on the way
+  uint64_t ino = 0;
+  std::vector<PathChange> changes;  // by name; files and symlinks
+  bool operator==(const ExternalMove&) const = default;
+};
+// With their absolute paths, by path.
+std::vector<PathChange> ChangesIn(const std::vector<ExternalMove>& external);
+
 struct Plan {
   std::vector<PathChange> changes;  // by path
   std::vector<KeptPath> kept;       // by path
@@ -70,6 +80,8 @@ struct Plan {
   // Git is not as the target has it, and a warning says why it is left so.
   bool git_stays = false;
   ObjectId git_before, git_after;  // as Operation has them
+  // Files outside of the root, where they are to come back too (restore/external.h).
+  std::vector<ExternalMove> external;
   // Of the changes: paths that others changed since the target (restore/foreign.h).
   std::vector<std::string> outside;
   bool moves_nothing() const;

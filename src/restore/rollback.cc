@@ -7,6 +7,7 @@
 #include "base/mutant.h"
 #include "core/roots.h"
 #include "git/index_stat.h"
+#include "restore/external.h"
 #include "restore/foreign.h"
 #include "restore/ground.h"
 #include "restore/naming_internal.h"
@@ -45,18 +46,6 @@ std::vector<std::string> OutsideAmong(const std::vector<PathChange>& changes,
     out.push_back(path);
   }
   return out;
-}
-
-Error ChangedByOthers(const std::vector<std::string>& paths) {
-  constexpr size_t kNamed = 5;
-  std::string text = paths.size() == 1 ? "one path was changed by others since: "
-                                       : std::to_string(paths.size()) +
-                                             " paths were changed by others since: ";
-  for (size_t i = 0; i < std::min(kNamed, paths.size()); ++i)
-    text += (i == 0 ? "" : ", ") + EscapeForDisplay(paths[i]);
-  if (paths.size() > kNamed) text += ", ...";
-  return Error(Errc::kRefused, text)
-      .WithHint("take them back too with --exact, or leave them with --keep-outside");
 }
 
 // The plan, with what others did since taken into account as the request says.
@@ -135,6 +124,12 @@ void WarnOfUncommitted(Fs& fs, const Fd& root, const ScanSummary& now, Outcome& 
           : std::to_string(count) +
                 " files have changes that were not committed or staged in git (" +
                 EscapeForDisplay(first) + ", ...)");
+}
+
+void WarnOfRunning(Store& store, const RollbackRequest& request, Outcome& out) {
+  if (out.plan.moves_nothing()) return;
+  for (std::string& turn : RunningTurns(store, request.root.id, request.asked_by))
+    out.warnings.push_back(std::move(turn));
 }
 
 // Refs that hold what an operation took back stay while it can be undone, and those of
@@ -376,7 +371,15 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
     BELAY_OK(
         AddGit(store, request, of_git, request.git_choice, nullptr, out.plan, nullptr));
   }
+  BELAY_OK(PlanExternal({.store = store,
+                         .request = request,
+                         .roots = heads.roots(),
+                         .sink = sink,
+                         .purged = input.purged,
+                         .dry = true},
+                        target, out.plan));
   out.plan.contents.reset();  // a person may take long to decide
+  WarnOfRunning(store, request, out);
   if (!view.trouble.empty())
     out.warnings.push_back("the rules of that time cannot be read (" + view.trouble +
                            "); nothing is deleted");
@@ -436,6 +439,12 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
       BELAY_OK(AddGit(store, request, of_git, request.git_choice, &draft.writer, plan,
                       nullptr));
     }
+    BELAY_OK(PlanExternal({.store = store,
+                           .request = request,
+                           .roots = heads.roots(),
+                           .sink = draft.sink,
+                           .purged = purged},
+                          target, plan));
     return plan;
   };
   std::optional<int64_t> times;
@@ -443,6 +452,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   auto done = Perform(store, request, operation, "before " + InADescription(operation),
                       times, make, std::move(out));
   if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
+  if (done.ok()) WarnOfRunning(store, request, *done);
   return done;
 }
 

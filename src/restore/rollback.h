@@ -21,6 +21,7 @@
 #include "core/operations.h"
 #include "restore/plan.h"
 #include "restore/replay.h"
+#include "restore/running.h"
 
 namespace belay {
 
@@ -43,6 +44,10 @@ struct RollbackRequest {
   // to a session. kAsk: kRefused when there are any, with the first of them; a preview
   // names them (Plan::outside).
   OnOutside outside = OnOutside::kExact;
+  // Of a rollback: files outside of the root that edit tools named come back, too
+  // (restore/external.h).
+  bool external_files = false;
+  AskedBy asked_by = {};
   // Of a rollback: the id that it will have, new, so that its preview can name what
   // goes by it; zero: chosen when it is done.
   RecordId operation = {};

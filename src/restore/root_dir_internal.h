@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "restore/change.h"
+#include "core/change.h"
 #include "restore/journal.h"
 #include "restore/rollback.h"
 

@@ -72,6 +72,7 @@ Runner::Runner(Store& store, const Fd& root, std::string path, Journal journal,
 
 Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   Status locked = OpenGit();
+  if (locked.ok()) locked = OpenExternal();
   if (locked.ok()) locked = LockGit();
   // Of a run before this one git may be half-way: without its locks there is no way
   // forward, and none back.
@@ -80,7 +81,9 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   if (!locked.ok()) return TakeBack(std::move(locked).error(), out);
   Status moved = mover_.Move(Way::kForward, stop);
   if (moved.ok()) moved = MoveGit(Way::kForward);
+  if (moved.ok()) moved = MoveExternal(Way::kForward);
   if (moved.ok()) moved = VerifyGit(Way::kForward, out);
+  if (moved.ok()) moved = VerifyExternal(Way::kForward, out);
   if (moved.ok()) {
     auto verified = mover_.FlushAndVerify(Way::kForward);
     if (verified.ok()) {
@@ -89,7 +92,8 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
       for (const std::string& path : verified->attributes)
         out.warnings.push_back("mode, owner or attributes of " +
                                EscapeForDisplay(ShownPath(path)) + " could not be set");
-      out.verified = out.changed_by_others.empty() && verified->attributes.empty();
+      out.verified = out.changed_by_others.empty() && verified->attributes.empty() &&
+                     external_right_;
     } else {
       moved = std::move(verified).error();
     }
@@ -121,7 +125,9 @@ Status Runner::TakeBack(Error why, Outcome& out) {
                                                        EscapeForDisplay(*mounted)));
   Status back = BELAY_MUTANT("stay-half-way") ? Ok() : mover_.Move(Way::kBack);
   if (back.ok() && !BELAY_MUTANT("git-stays-half-way")) back = MoveGit(Way::kBack);
+  if (back.ok()) back = MoveExternal(Way::kBack);
   if (back.ok()) back = VerifyGit(Way::kBack, out);
+  if (back.ok()) back = VerifyExternal(Way::kBack, out);
   if (back.ok()) {
     auto verified = mover_.FlushAndVerify(Way::kBack);
     if (!verified.ok()) back = std::move(verified).error();
@@ -130,9 +136,9 @@ Status Runner::TakeBack(Error why, Outcome& out) {
   if (back.ok()) back = Tidy();
   why = InUsersWords(std::move(why), journal_);
   if (!back.ok()) return Interrupted(why, InUsersWords(back.error(), journal_));
-  if (!mover_.theirs().empty()) {
-    why.hint = std::string(kOthersChanged) + EscapeForDisplay(mover_.theirs().front()) +
-               (mover_.theirs().size() > 1 ? " and more" : "") +
+  if (const auto theirs = Theirs(); !theirs.empty()) {
+    why.hint = std::string(kOthersChanged) + EscapeForDisplay(theirs.front()) +
+               (theirs.size() > 1 ? " and more" : "") +
                ", which is left so; how it was is in the newest checkpoint";
   } else if (std::ranges::any_of(
                  git_, [](const auto& part) { return part->left && part->moved; }) ||
@@ -147,11 +153,20 @@ Status Runner::TakeBack(Error why, Outcome& out) {
   return why;
 }
 
+std::vector<std::string> Runner::Theirs() const {
+  std::vector<std::string> out = mover_.theirs();
+  for (const auto& part : external_)
+    for (const std::string& name : part->mover->theirs())
+      out.push_back(part->move->dir + "/" + name);
+  return out;
+}
+
 Status Runner::Tidy() {
   if (BELAY_MUTANT("journal-goes-first"))
     BELAY_OK(JournalFile::Remove(store_, journal_.operation.root));
   BELAY_OK(mover_.RemoveStage());
   BELAY_OK(TidyGit());
+  BELAY_OK(TidyExternal());
   return JournalFile::Remove(store_, journal_.operation.root);
 }
 
@@ -337,6 +352,14 @@ Status Runner::Record(Outcome& out) {
   BatchSink sink(*writer);
   BELAY_TRY(auto found, mover_.Settle(sink));
   BELAY_OK(SettleGit(sink, out));
+  BELAY_TRY(auto outside, SettleExternal(sink, out));
+  std::vector<PathChange> external = ChangesIn(journal_.external);
+  for (const FoundOutside& one : outside)
+    for (PathChange& change : external)
+      if (change.path == one.path && !one.half_written) change.before = one.state;
+  std::erase_if(external, [](const PathChange& change) {
+    return SameState(change.before, change.after);
+  });
   std::vector<PathChange> changes = journal_.changes;
   for (const Mover::Found& one : found)
     if (!one.half_written) changes[one.index].before = one.state;
@@ -359,10 +382,15 @@ Status Runner::Record(Outcome& out) {
   operation.made_ms = store_.clock().WallMillis();
   operation.took_us +=
       static_cast<uint64_t>(store_.clock().SteadyNanos() - began_) / 1000;
-  operation.paths = changes.size();
+  operation.paths = changes.size() + external.size();
+  if (!external.empty()) {
+    BELAY_TRY(
+        operation.external,
+        writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges(external))));
+  }
   std::optional<Checkpoint> raced;
-  if (!found.empty()) {
-    BELAY_TRY(raced, AddRaced(*writer, sink, found));
+  if (!found.empty() || !outside.empty()) {
+    BELAY_TRY(raced, AddRaced(*writer, sink, found, outside));
   }
   writer->Add(ToRecord(operation));
   BELAY_TRY(auto published, writer->Commit());
@@ -377,8 +405,9 @@ Status Runner::StoreFound(Outcome& out) {
   BELAY_TRY(auto writer, store_.Begin());
   BatchSink sink(*writer);
   BELAY_TRY(auto found, mover_.Settle(sink));
-  if (found.empty()) return Ok();
-  BELAY_TRY(Checkpoint raced, AddRaced(*writer, sink, found));
+  BELAY_TRY(auto outside, SettleExternal(sink, out));
+  if (found.empty() && outside.empty()) return Ok();
+  BELAY_TRY(Checkpoint raced, AddRaced(*writer, sink, found, outside));
   BELAY_TRY(auto published, writer->Commit());
   raced.seq = published.first_seq;
   out.raced = std::move(raced);
@@ -386,7 +415,8 @@ Status Runner::StoreFound(Outcome& out) {
 }
 
 Result<Checkpoint> Runner::AddRaced(BatchWriter& writer, ScanSink& sink,
-                                    const std::vector<Mover::Found>& found) {
+                                    const std::vector<Mover::Found>& found,
+                                    const std::vector<FoundOutside>& outside) {
   Checkpoint raced;
   State state;
   if (journal_.operation.safety) {
@@ -423,15 +453,20 @@ Result<Checkpoint> Runner::AddRaced(BatchWriter& writer, ScanSink& sink,
   raced.root = journal_.operation.root;
   raced.made_ms = store_.clock().WallMillis();
   raced.kind = CheckpointKind::kSafety;
+  for (const FoundOutside& one : outside)
+    raced.external.push_back({.path = one.path, .state = one.state});
+  std::ranges::sort(raced.external, {}, &ExternalFile::path);
+  raced.more_refs = RefsOf(raced.external);
+  auto is_edit = [](const auto& one) { return !one.half_written; };
   const bool edits =
-      std::any_of(found.begin(), found.end(),
-                  [](const Mover::Found& one) { return !one.half_written; });
+      std::ranges::any_of(found, is_edit) || std::ranges::any_of(outside, is_edit);
+  const size_t count = found.size() + outside.size();
   raced.description =
       (edits ? "edited during " : "half written at the interruption of ") +
       InADescription(journal_.operation) + ": " +
-      journal_.changes[found[0].index].path +
-      (found.size() > 1 ? " and " + std::to_string(found.size() - 1) + " more" : "");
-  raced.modified = found.size();
+      (found.empty() ? outside[0].path : journal_.changes[found[0].index].path) +
+      (count > 1 ? " and " + std::to_string(count - 1) + " more" : "");
+  raced.modified = count;
   writer.Add(ToRecord(raced));
   return raced;
 }

@@ -61,8 +61,14 @@ class Runner {
   Status StoreFound(Outcome& out);
   // A checkpoint of what was edited while we were at it: as the safety checkpoint, with
   // those paths as they were found.
+  struct FoundOutside {
+    std::string path;
+    PathState state;
+    bool half_written = false;
+  };
   Result<Checkpoint> AddRaced(BatchWriter& writer, ScanSink& sink,
-                              const std::vector<Mover::Found>& found);
+                              const std::vector<Mover::Found>& found,
+                              const std::vector<FoundOutside>& outside);
 
   // One repository that moves along.
   struct GitPart {
@@ -84,6 +90,22 @@ class Runner {
   Status SettleGit(ScanSink& sink, Outcome& out);
   Status TidyGit();
 
+  // Files outside of the root, of one directory.
+  struct ExternalPart {
+    const ExternalMove* move;
+    Fd dir;
+    Journal view;  // of what is in it, for the mover
+    std::unique_ptr<Mover> mover;
+    bool moved = false;  // this run began to
+  };
+  Status OpenExternal();
+  Status MoveExternal(Way way);
+  Status VerifyExternal(Way way, Outcome& out);
+  Result<std::vector<FoundOutside>> SettleExternal(ScanSink& sink, Outcome& out);
+  Status TidyExternal();
+  // Of the way back: what others have changed, and is left so.
+  std::vector<std::string> Theirs() const;
+
   Store& store_;
   const Fd& root_;
   const std::string path_;
@@ -91,6 +113,9 @@ class Runner {
   Mover mover_;
   std::vector<std::unique_ptr<GitPart>> git_;
   bool git_open_ = false;
+  std::vector<std::unique_ptr<ExternalPart>> external_;
+  bool external_open_ = false;
+  bool external_right_ = true;
   const int64_t began_;
   bool around_mounts_ = false;
   int64_t git_wait_ms_ = 2'000;

@@ -2,6 +2,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "restore/external.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
 #include "restore/recover_internal.h"
@@ -16,6 +17,14 @@ Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operati
   BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.changes}));
   BELAY_TRY(Node node, DecodeNode(bytes));
   return DecodeChanges(node);
+}
+
+// Of files outside of the root.
+Result<std::vector<PathChange>> ExternalOf(Store& store, const Operation& operation) {
+  if (operation.external.is_zero()) return std::vector<PathChange>();
+  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.external}));
+  BELAY_TRY(Node node, DecodeNode(bytes));
+  return DecodeExternalChanges(node);
 }
 
 // The files are so already, and the step counts all the same: or it would be in the way
@@ -44,7 +53,8 @@ struct GitWay {
 
 Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                                Operation operation, std::vector<PathChange> changes,
-                               bool exact, uint64_t seq, const GitWay& git) {
+                               std::vector<PathChange> external, bool exact,
+                               uint64_t seq, const GitWay& git) {
   Outcome out;
   BELAY_TRY(Heads heads, Heads::Read(store));
   BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, seq));
@@ -100,9 +110,17 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                       {.action = GitAction::kReset, .switch_branch = true},
                       &draft.writer, plan, &conflicts));
     }
+    if (!BELAY_MUTANT("undo-forgets-external"))
+      BELAY_OK(ReplayExternal({.store = store,
+                               .request = request,
+                               .roots = heads.roots(),
+                               .sink = draft.sink,
+                               .purged = purged},
+                              external, exact, plan, conflicts));
     if (!conflicts.empty()) {
       plan.changes.clear();
       plan.git.clear();
+      plan.external.clear();
     }
     if (conflicts.empty() && was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
@@ -170,6 +188,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   const UndoStacks stacks = StacksOf(operations);
   BELAY_TRY(Turn turn, back ? FindUndo(stacks, which) : FindRedo(stacks));
   BELAY_TRY(std::vector<PathChange> changes, ChangesOf(store, turn.about));
+  BELAY_TRY(std::vector<PathChange> external, ExternalOf(store, turn.about));
   if (back ? !MakesRoot(Reversed(changes)) : !MakesRoot(changes)) {
     auto there = OpenRootDir(store, request.root);
     if (!there.ok() && there.error().code == Errc::kNotFound)
@@ -186,6 +205,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   BELAY_TRY(Outcome out,
             PerformChanges(store, request, std::move(turn.operation),
                            back ? Reversed(std::move(changes)) : std::move(changes),
+                           back ? Reversed(std::move(external)) : std::move(external),
                            exact, turn.about.seq,
                            back ? GitWay{turn.about.git_after, turn.about.git_before}
                                 : GitWay{turn.about.git_before, turn.about.git_after}));

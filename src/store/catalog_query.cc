@@ -35,6 +35,7 @@ void ApplyAnnotation(CatalogEntry& entry, const Fields& fields) {
       entry.health = std::nullopt;
   }
   entry.lost += fields.Number(kAnnotationLost).value_or(0);
+  ApplyHandedOn(fields, entry.checkpoint);
   for (ByteSpan raw : fields.All(kAnnotationMeta)) {
     ByteReader r(raw);
     auto pair = Fields::Decode(r);

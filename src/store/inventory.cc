@@ -150,6 +150,9 @@ std::optional<std::string> SaysWhat(RecordKind kind, const Fields::Field& field)
     case kAnnotationPinned:
     case kAnnotationHealth:
     case kAnnotationDescription:
+    case kAnnotationBy:
+    case kAnnotationSince:
+    case kAnnotationExternal:
       return std::to_string(tag);
     case kAnnotationMeta: {
       ByteReader r(field.value);

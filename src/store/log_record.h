@@ -53,7 +53,7 @@ struct Author {
     kOutside = 0,  // a person, an editor, another program
     kSession = 1,  // an agent: a tool call, or something in a turn of it
     kRun = 2,      // a program under `belay run`
-    kUnknown = 3,  // what was recorded of it was let go; in no record
+    kUnknown = 3,  // what was recorded of it was let go
   };
   Kind kind = Kind::kOutside;
   std::optional<std::string> session = {}, agent = {}, subagent = {}, tool_name = {},
@@ -69,6 +69,21 @@ struct Authorship {
   std::vector<std::string> paths;  // none: all that no other entry names
   bool operator==(const Authorship&) const = default;
 };
+
+// A file outside of the root that an edit tool named, as it was when the checkpoint was
+// made.
+struct ExternalFile {
+  std::string path;  // IsExternalPath()
+  // A file or a symlink, without a name; nothing: nothing was there.
+  std::optional<TreeEntry> state = {};
+  uint8_t left_out = 0;  // why nothing is known of it: a Skip (scan/stat_cache.h)
+  std::optional<std::string> session = {};  // of the call that named it
+  bool operator==(const ExternalFile&) const = default;
+};
+// Absolute and clean, not of git's own, no device and nothing the kernel makes up, and
+// no staging directory. Records that say otherwise are not believed.
+bool IsExternalPath(std::string_view path);
+inline constexpr size_t kMaxExternal = 256;  // files in one record
 
 struct Checkpoint {
   RecordId id;
@@ -97,6 +112,7 @@ struct Checkpoint {
   // one, and those that were made before there were authors).
   std::vector<Authorship> by;
   RecordId since = {};  // the checkpoint before, which `by` is about; zero: not said
+  std::vector<ExternalFile> external = {};  // by path; their content is in `more_refs`
   bool operator==(const Checkpoint&) const = default;
 };
 // Who made the change of `path` that the checkpoint shows. Never empty.
@@ -105,6 +121,10 @@ std::vector<Author> AuthorsOf(const Checkpoint& checkpoint, std::string_view pat
 inline constexpr size_t kMaxPathsKept = 100, kMaxPathBytes = 8192;
 LogRecord ToRecord(const Checkpoint& checkpoint);
 Result<Checkpoint> ToCheckpoint(const LogRecord& record);
+// Of a checkpoint's record, or of an annotation that hands some on.
+std::vector<ExternalFile> ExternalIn(const LogRecord& record);
+// What keeps their content alive.
+std::vector<ObjectKey> RefsOf(const std::vector<ExternalFile>& external);
 
 struct Root {
   RootId id;
@@ -179,6 +199,14 @@ std::optional<RecordId> AnnotationTarget(const LogRecord& record);
 inline constexpr uint64_t kAnnotationTarget = 1, kAnnotationName = 2,
                           kAnnotationNote = 3, kAnnotationPinned = 4,
                           kAnnotationHealth = 5, kAnnotationMeta = 6,
-                          kAnnotationDescription = 7, kAnnotationLost = 8;
+                          kAnnotationDescription = 7, kAnnotationLost = 8,
+                          kAnnotationBy = 9, kAnnotationSince = 10,
+                          kAnnotationExternal = 11;
+// What was handed on to a checkpoint by those beside it that were let go: instead of
+// its own `by` and `since`, and instead of its own `external`.
+void AddAuthors(Fields& annotation, const std::vector<Authorship>& by,
+                const RecordId& since);
+void AddExternal(LogRecord& annotation, const std::vector<ExternalFile>& external);
+void ApplyHandedOn(const Fields& annotation, Checkpoint& checkpoint);
 
 }  // namespace belay

@@ -9,8 +9,8 @@
 #include "core/annotate.h"
 #include "core/live.h"
 #include "core/operations.h"
+#include "core/path_history.h"
 #include "core/refs.h"
-#include "restore/path_history.h"
 #include "support/fs_world.h"
 #include "support/restore_world.h"
 
@@ -445,8 +445,8 @@ TEST_F(RecorderTest, ToolsThatReadAndToolsThatAreSwitchedOffCostNothing) {
   EXPECT_FALSE(IsRecorded(write, world_.settings));
 }
 
-// Retention, or a person, let checkpoints go: the next one does not take over what they
-// said.
+// Checkpoints were let go, and nothing of them was handed on: the next one does not
+// take over what they said.
 TEST_F(RecorderTest, WhatWasLetGoTakesItsAuthorsAlong) {
   Start("s");
   Pre("s", "t1", {"one"});
@@ -461,8 +461,8 @@ TEST_F(RecorderTest, WhatWasLetGoTakesItsAuthorsAlong) {
   Put("twice", "333");
   Post("s", "t2", {"two"});
   auto opened = Must(world_.Open());
-  Must(
-      DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, {gone, gone_too}));
+  Must(DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, {gone, gone_too},
+                         "delete", /*hand_on=*/false));
   EXPECT_EQ(Authors(),
             "one=unknown person=unknown twice=outside+unknown two=s/t2+unknown");
 }

@@ -262,6 +262,14 @@ const Row kRows[] = {
        p.Log(ToRecord(c));
      },
      "digits alone"},
+    // Kills the mutant bundle-brings-external-files.
+    {"files outside of the directory",
+     [](Parts& p) {
+       Checkpoint c = Must(ToCheckpoint(p.Whole()));
+       c.external = {{.path = "/home/you/.bashrc"}};
+       p.Log(ToRecord(c));
+     },
+     "files outside of the directory"},
     {"an unknown kind of checkpoint",
      [](Parts& p) {
        Checkpoint c = Must(ToCheckpoint(p.Whole()));

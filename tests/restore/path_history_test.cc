@@ -1,6 +1,6 @@
 // The history of paths: what checkpoints and operations tell about them.
 
-#include "restore/path_history.h"
+#include "core/path_history.h"
 
 #include "core/state_view.h"
 #include "support/restore_fixture.h"

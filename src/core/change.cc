@@ -1,7 +1,9 @@
-#include "restore/change.h"
+#include "core/change.h"
 
 #include <algorithm>
 #include <set>
+
+#include "store/log_record.h"
 
 namespace belay {
 
@@ -191,6 +193,19 @@ Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
 Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node) {
   if (node.fields.has(kRootItself)) return Bad("a root");
   return DecodeList(node, CheckGitDirPath);
+}
+
+Result<std::vector<PathChange>> DecodeExternalChanges(const Node& node) {
+  if (node.fields.has(kRootItself)) return Bad("a root");
+  BELAY_TRY(auto changes, DecodeList(node, [](const std::string& path) -> Status {
+              if (IsExternalPath(path)) return Ok();
+              return Bad("a path that is no file's outside of the root");
+            }));
+  for (const PathChange& change : changes)
+    for (const auto* side : {&change.before, &change.after})
+      if (*side && (*side)->kind == EntryKind::kDirectory)
+        return Bad("a directory outside of the root");
+  return changes;
 }
 
 std::vector<PathChange> Reversed(std::vector<PathChange> changes) {

@@ -57,6 +57,9 @@ Result<std::vector<PathChange>> DecodeChanges(const Node& node);
 // Of a git directory that comes or goes as a whole: `.git`, and what is below it.
 Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node);
 
+// Of files outside of the root: absolute paths, no directories.
+Result<std::vector<PathChange>> DecodeExternalChanges(const Node& node);
+
 // Before and after change places.
 std::vector<PathChange> Reversed(std::vector<PathChange> changes);
 

@@ -1,4 +1,4 @@
-#include "restore/path_history.h"
+#include "core/path_history.h"
 
 #include <algorithm>
 #include <map>
@@ -50,6 +50,15 @@ class Historian {
   Historian(Store& store, const Scan::TreeReader& trees, Selection& selection,
             std::vector<std::string> below)
       : store_(store), trees_(trees), selection_(selection), below_(std::move(below)) {}
+
+  // Without telling what is in it.
+  Status BeginAt(const Checkpoint& checkpoint) {
+    BELAY_TRY(State state, store_.GetState(checkpoint.state));
+    (void)RootChanged(state.rules);
+    last_ = state.tree;
+    last_state_ = checkpoint.state;
+    return Ok();
+  }
 
   Result<Changes> Of(const Checkpoint& checkpoint) {
     BELAY_TRY(State state, store_.GetState(checkpoint.state));
@@ -250,7 +259,8 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
                               const std::vector<CatalogEntry>& newest_first,
                               const std::vector<Operation>& oldest_first,
                               const std::vector<std::string>& asked,
-                              const std::function<bool(const RelPath&)>& exists) {
+                              const std::function<bool(const RelPath&)>& exists,
+                              bool since_oldest) {
   PathHistory out;
   Selection selection(asked);
   selection.Resolve(exists ? exists : [](const RelPath&) { return false; });
@@ -278,6 +288,15 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
   };
   for (size_t i = newest_first.size(); i-- > 0;) {
     const Checkpoint& checkpoint = newest_first[i].checkpoint;
+    if (since_oldest && i + 1 == newest_first.size()) {
+      while (operation != oldest_first.end() && operation->seq < checkpoint.seq)
+        ++operation;
+      Status begun = historian.BeginAt(checkpoint);
+      if (begun.ok()) continue;
+      if (!CannotBeRead(begun.error())) return std::move(begun).error();
+      out.unreadable.push_back(checkpoint.id);
+      continue;
+    }
     BELAY_OK(operations_before(checkpoint.seq));
     const bool gap = !checkpoint.since.is_zero() &&
                      (i + 1 == newest_first.size() ||

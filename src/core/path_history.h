@@ -11,8 +11,8 @@
 
 #include <functional>
 
+#include "core/change.h"
 #include "core/operations.h"
-#include "restore/change.h"
 #include "scan/scan.h"
 #include "store/store.h"
 
@@ -42,10 +42,13 @@ struct PathHistory {
 
 // `asked`: paths and globs from the root (core/selection.h); a directory means all
 // below it, "" everything. `exists`: what is there under its literal name is no glob.
+// `since_oldest`: the oldest is only what the next is compared with. (All that it holds
+// would otherwise have been added by it.)
 Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
                               const std::vector<CatalogEntry>& newest_first,
                               const std::vector<Operation>& oldest_first,
                               const std::vector<std::string>& asked,
-                              const std::function<bool(const RelPath&)>& exists = {});
+                              const std::function<bool(const RelPath&)>& exists = {},
+                              bool since_oldest = false);
 
 }  // namespace belay
