@@ -230,6 +230,23 @@ Status ReplaceFile(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes,
 
 // --- paths ---------------------------------------------------------------------------
 
+std::optional<std::string> RealPathBelow(Fs& fs, const AbsPath& root,
+                                         const AbsPath& path) {
+  if (auto real = fs.RealPath(path); real.ok() && *real == root) return std::string();
+  std::string rest;
+  for (AbsPath at = path; !at.is_root();) {
+    const std::string& bytes = at.bytes();
+    const std::string name = bytes.substr(bytes.rfind('/') + 1);
+    rest = rest.empty() ? name : name + '/' + rest;
+    at = at.parent();
+    auto real = fs.RealPath(at);
+    if (!real.ok()) continue;
+    auto below = RelPath::Parse(rest);
+    return below.ok() ? real->Join(*below).Below(root) : std::nullopt;
+  }
+  return path.Below(root);
+}
+
 Result<Parent> OpenParent(Fs& fs, const Fd& root, const RelPath& path) {
   const std::string& bytes = path.bytes();
   size_t slash = bytes.rfind('/');

@@ -243,6 +243,12 @@ Status WriteFull(Fs& fs, const Fd& file, uint64_t offset, ByteSpan bytes);
 Status ReplaceFile(Fs& fs, const Fd& dir, const Name& name, ByteSpan bytes,
                    uint32_t mode = 0600);
 
+// `path` from `root` on, empty for the root itself; nothing when it lies elsewhere. Of
+// what does not exist, as much as does is resolved; the last name stays as it is: a
+// symlink is meant itself. `root` is a real path.
+std::optional<std::string> RealPathBelow(Fs& fs, const AbsPath& root,
+                                         const AbsPath& path);
+
 // The directory that holds `path` below `root`, opened beneath it, and the last name.
 struct Parent {
   Fd dir;

@@ -120,6 +120,12 @@ AbsPath AbsPath::parent() const {
 AbsPath AbsPath::Join(const RelPath& below) const {
   return AbsPath(is_root() ? "/" + below.bytes() : bytes_ + "/" + below.bytes());
 }
+std::optional<std::string> AbsPath::Below(const AbsPath& top) const {
+  if (!IsWithin(top)) return std::nullopt;
+  if (*this == top) return std::string();
+  return bytes_.substr(top.is_root() ? 1 : top.bytes_.size() + 1);
+}
+
 bool AbsPath::IsWithin(const AbsPath& other) const {
   if (other.is_root() || *this == other) return true;
   return bytes_.size() > other.bytes_.size() && bytes_.starts_with(other.bytes_) &&

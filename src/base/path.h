@@ -12,6 +12,7 @@
 // are errors, because two spellings of one path would be two keys.
 
 #include <compare>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,8 @@ class AbsPath {
   AbsPath Join(const RelPath& below) const;
   // `this` is `other` or lies beneath it.
   bool IsWithin(const AbsPath& other) const;
+  // From `top` on, empty for `top` itself; nothing when it lies elsewhere. By text.
+  std::optional<std::string> Below(const AbsPath& top) const;
   auto operator<=>(const AbsPath&) const = default;
 
  private:

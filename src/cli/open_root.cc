@@ -91,15 +91,13 @@ Result<AbsPath> Typed(CommandContext& ctx, const AbsPath& root,
   return AbsPath::Resolve(cwd && cwd->IsWithin(root) ? *cwd : root, given);
 }
 
-std::optional<PathBelow> Below(const AbsPath& root, const AbsPath& path,
-                               std::string_view given) {
-  if (!path.IsWithin(root)) return std::nullopt;
-  PathBelow out;
-  if (path != root)
-    out.path = path.bytes().substr(root.is_root() ? 1 : root.bytes().size() + 1);
-  out.as_directory = given.ends_with('/') || given == "." || given == ".." ||
-                     given.ends_with("/.") || given.ends_with("/..");
-  return out;
+std::optional<PathBelow> AsTyped(const std::optional<std::string>& below,
+                                 std::string_view given) {
+  if (!below) return std::nullopt;
+  return PathBelow{.path = *below,
+                   .as_directory = given.ends_with('/') || given == "." ||
+                                   given == ".." || given.ends_with("/.") ||
+                                   given.ends_with("/..")};
 }
 
 }  // namespace
@@ -107,29 +105,8 @@ std::optional<PathBelow> Below(const AbsPath& root, const AbsPath& path,
 Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& root,
                                            std::string_view given) {
   BELAY_TRY(AbsPath path, Typed(ctx, root, given));
-  if (auto below = Below(root, path, given)) return below;
-  return FindRealBelow(ctx, root, given);
-}
-
-Result<std::optional<PathBelow>> FindRealBelow(CommandContext& ctx, const AbsPath& root,
-                                               std::string_view given) {
-  BELAY_TRY(AbsPath path, Typed(ctx, root, given));
-  if (auto real = ctx.fs.RealPath(path); real.ok() && *real == root)
-    return Below(root, root, given);
-  // Of what does not exist, as much as does. The last name stays as it is: a symlink is
-  // asked for itself.
-  std::string rest;
-  for (AbsPath at = path; !at.is_root();) {
-    const std::string& bytes = at.bytes();
-    const std::string name = bytes.substr(bytes.rfind('/') + 1);
-    rest = rest.empty() ? name : name + '/' + rest;
-    at = at.parent();
-    auto real = ctx.fs.RealPath(at);
-    if (!real.ok()) continue;
-    BELAY_TRY(RelPath below, RelPath::Parse(rest));
-    return Below(root, real->Join(below), given);
-  }
-  return Below(root, path, given);
+  if (auto below = AsTyped(path.Below(root), given)) return below;
+  return AsTyped(RealPathBelow(ctx.fs, root, path), given);
 }
 
 Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,

@@ -69,9 +69,6 @@ struct PathBelow {
 // is outside.
 Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& root,
                                            std::string_view given);
-// The same with every symlink on the way resolved.
-Result<std::optional<PathBelow>> FindRealBelow(CommandContext& ctx, const AbsPath& root,
-                                               std::string_view given);
 
 // The paths behind `--`, from the root on; kInvalid for one that is outside.
 Result<std::vector<std::string>> SelectedPaths(CommandContext& ctx,
