@@ -128,6 +128,8 @@ HookEvent ParseGeneric(const Payload& payload, std::string_view given) {
   event.host = payload.Id({"host"}).value_or("");
   event.session = payload.Id({"session"}).value_or("");
   event.parent_session = payload.Id({"parent_session"});
+  if (const auto turns = payload.Get("parent_turns"))
+    event.parent_turns = turns->Uint();
   event.cwd = AnyPath(payload.Get("cwd")).value_or("");
   if (!event.cwd.starts_with('/')) event.cwd.clear();
   if (const auto list = payload.Get("workspaces"); list && list->is_array())

@@ -160,6 +160,7 @@ HookEvent ReadCommon(AgentKind agent, std::span<const KnownEvent> events,
   event.transcript = payload.Path({"transcript_path", "transcriptPath"});
   event.subagent = payload.Id({"agent_id", "agentId"});
   event.subagent_type = payload.Id({"agent_type", "agentType"});
+  event.subagent_transcript = payload.Path({"agent_transcript_path"});
   switch (event.kind) {
     case EventKind::kSessionStart:
       event.source = payload.Id({"source"}).value_or("");

@@ -86,12 +86,16 @@ struct HookEvent {
   EventKind kind = EventKind::kOther;
   std::string host = {};     // of a generic event: what the agent calls itself
   std::string session = {};  // the agent's own id; empty: not said
+  // The session it goes on with or, with `source` "subagent", was started by; and how
+  // many turns of that are its own too, when it says.
   std::optional<std::string> parent_session = {};
+  std::optional<uint64_t> parent_turns = {};
   std::string cwd = {};                      // absolute, or empty
   std::vector<std::string> workspaces = {};  // where the agent says its project is
   std::optional<std::string> transcript = {};
   std::optional<std::string> subagent = {};       // its id
   std::optional<std::string> subagent_type = {};  // "Explore"
+  std::optional<std::string> subagent_transcript = {};
   // The agent's own stable id of the turn or the message that began it.
   std::optional<std::string> anchor = {};
   std::optional<uint64_t> message_index = {};
@@ -106,7 +110,7 @@ struct HookEvent {
   std::optional<std::vector<std::string>> running_tasks = {};
 
   std::optional<ToolCall> tool = {};  // kToolBegin, kToolEnd
-  std::string source = {};            // kSessionStart: startup, resume, clear, compact
+  std::string source = {};            // kSessionStart: startup, resume, fork, ...
   std::string reason = {};            // kSessionEnd
   std::string last_answer = {};       // kTurnEnd: what the agent said last
   std::vector<std::pair<std::string, std::string>> meta = {};  // of a generic event

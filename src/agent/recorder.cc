@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/ancestry.h"
 #include "agent/dialects.h"
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -32,32 +33,6 @@ std::string Cut(std::string_view text, size_t limit) {
   return std::string(text.substr(0, limit));
 }
 
-std::string AgentOf(const HookEvent& event) {
-  return event.host.empty() ? std::string(AgentName(event.agent)) : event.host;
-}
-
-// The path from the root on; nothing when it lies elsewhere.
-std::optional<std::string> BelowRoot(Fs& fs, const AbsPath& root, const AbsPath& path) {
-  auto below = [&](const AbsPath& p) -> std::optional<std::string> {
-    if (!p.IsWithin(root) || p == root) return std::nullopt;
-    return p.bytes().substr(root.is_root() ? 1 : root.bytes().size() + 1);
-  };
-  if (auto found = below(path)) return found;
-  // Another name of the same place: as much of it as exists, resolved.
-  std::string rest;
-  for (AbsPath at = path; !at.is_root();) {
-    const std::string& bytes = at.bytes();
-    const std::string name = bytes.substr(bytes.rfind('/') + 1);
-    rest = rest.empty() ? name : name + '/' + rest;
-    at = at.parent();
-    auto real = fs.RealPath(at);
-    if (!real.ok()) continue;
-    auto relative = RelPath::Parse(rest);
-    return relative.ok() ? below(real->Join(*relative)) : std::nullopt;
-  }
-  return std::nullopt;
-}
-
 // What is written there is not in the root, whatever its name says.
 bool LeadsOutOf(Fs& fs, const AbsPath& root, const AbsPath& path) {
   auto real = fs.RealPath(path);
@@ -68,40 +43,14 @@ bool LeadsOutOf(Fs& fs, const AbsPath& root, const AbsPath& path) {
   return real.ok() && !real->IsWithin(root);
 }
 
-// How a turn is counted that this process has not seen: by what the log has.
-struct KnownSession {
-  bool known = false;
-  uint64_t turns = 0;
-  std::optional<TurnRecord> newest = {};
-};
-Result<KnownSession> LookUp(Store& store, const std::string& session) {
-  KnownSession out;
-  BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(auto sessions, catalog->ListRecords({.kind = RecordKind::kSession}));
-  for (const LogRecord& record : sessions) {
-    auto one = ToSession(record);
-    if (!one.ok() || one->session != session) continue;
-    out.known = true;
-    out.turns = std::max(out.turns, one->inherited_turns);
-    break;
-  }
-  BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
-  for (const LogRecord& record : turns) {
-    auto turn = ToTurn(record);
-    if (!turn.ok() || turn->session != session) continue;
-    out.known = true;
-    if (!out.newest) out.newest = *turn;
-    out.turns = std::max(out.turns, turn->turn);
-  }
-  return out;
-}
-
 class EventStep final : public LiveStep {
  public:
-  EventStep(Store& store, const RecordRequest& request, const HookEvent& event)
+  EventStep(Store& store, const RecordRequest& request, const HookEvent& event,
+            AncestorSearch search)
       : store_(store),
         settings_(*request.settings),
         event_(event),
+        search_(std::move(search)),
         root_(request.root),
         session_(SessionOf(event)),
         traits_(TraitsOf(event.agent)),
@@ -141,13 +90,21 @@ class EventStep final : public LiveStep {
   std::optional<std::vector<LogRecord>> Settle(const Live&, Checkpoint& checkpoint,
                                                bool same_state) override {
     if (same_state && !always_ && records_.empty()) return std::nullopt;
-    if (settings_.transcripts == Transcripts::kOff) checkpoint.prompt.reset();
+    if (subagent_) records_.push_back(*subagent_);
+    if (settings_.transcripts == Transcripts::kOff) {
+      checkpoint.prompt.reset();
+      checkpoint.message_id.reset();
+    }
     return records_;
   }
 
   void Done(Live& live, bool published) override {
     LiveSession& session = live.Meet(session_, now_ms_);
-    if (published) session.recorded = true;
+    if (published) {
+      session.recorded = true;
+      if (subagent_) RememberSubagent(session);
+    }
+    if (search_.done && (published || !search_.found)) session.searched = true;
     session.agent = AgentOf(event_);
     if (event_.transcript) session.transcript = *event_.transcript;
     if (event_.message_index) session.message_index = event_.message_index;
@@ -201,27 +158,62 @@ class EventStep final : public LiveStep {
   Status MeetSession(Live& live) {
     const LiveSession* known = live.Find(session_);
     bool recorded = known != nullptr && known->recorded;
+    // What becomes known later, when there is a record already.
+    bool has_parent = known != nullptr && known->searched;
     if (known == nullptr) {
-      BELAY_TRY(KnownSession log, LookUp(store_, session_));
+      BELAY_TRY(const KnownSession log, LookUpSession(store_, session_));
       LiveSession& session = live.Meet(session_, now_ms_);
       session.turn = log.turns;
+      session.inherited = log.inherited;
       if (log.newest && log.newest->turn == log.turns) {
         session.anchor = log.newest->anchor;
         session.prompt = log.newest->prompt;
       }
       recorded = session.recorded = log.known;
+      session.subagents = log.subagents;
+      has_parent = log.has_parent;
     }
-    live.Meet(session_, now_ms_);
+    LiveSession& session = live.Meet(session_, now_ms_);
     new_session_ = !recorded;
-    if (recorded) return Ok();
-    SessionRecord record{.session = session_,
-                         .agent = AgentOf(event_),
-                         .parent = event_.parent_session,
-                         .transcript_path = event_.transcript,
-                         .cwd = event_.cwd};
+    std::optional<Ancestor> ancestor = has_parent ? std::nullopt : search_.found;
+    if (!recorded || ancestor) {
+      SessionRecord record{.session = session_,
+                           .agent = AgentOf(event_),
+                           .transcript_path = Kept(event_.transcript),
+                           .cwd = event_.cwd.empty() ? session.cwd : event_.cwd};
+      if (ancestor) {
+        record.parent = ancestor->session;
+        record.inherited_turns = ancestor->turns;
+        record.subagent = ancestor->subagent;
+        if (!BELAY_MUTANT("forks-count-anew")) session.inherited = ancestor->turns;
+      }
+      Record(record);
+    }
+    MeetSubagent(session);
+    return Ok();
+  }
+
+  // A subagent is told of once, with who started it, beside the first checkpoint of it.
+  void MeetSubagent(const LiveSession& session) {
+    subagent_.reset();
+    if (event_.subagent && *event_.subagent != session_ &&
+        std::ranges::find(session.subagents, *event_.subagent) ==
+            session.subagents.end())
+      subagent_ = SubagentRecord(store_, root_.id, settings_, event_);
+  }
+  void RememberSubagent(LiveSession& session) {
+    constexpr size_t kMostSubagents = 256;
+    if (session.subagents.size() >= kMostSubagents)
+      session.subagents.erase(session.subagents.begin());
+    session.subagents.push_back(*event_.subagent);
+  }
+
+  void Record(const SessionRecord& record) {
     records_.push_back(
         ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
-    return Ok();
+  }
+  std::optional<std::string> Kept(const std::optional<std::string>& text) const {
+    return settings_.transcripts == Transcripts::kOff ? std::nullopt : text;
   }
 
   Result<bool> BeginSession(CaptureRequest& request) {
@@ -247,7 +239,8 @@ class EventStep final : public LiveStep {
       if (!BELAY_MUTANT("turn-counted-twice")) return false;
     }
     begun_ = always_ = true;
-    turn_ = session.turn + 1;
+    // Counted on: what was inherited keeps its numbers.
+    turn_ = std::max(session.turn, session.inherited) + 1;
     prompt_ = KeptPrompt();
     request.turn = turn_;
     request.message_id = event_.anchor;
@@ -257,8 +250,10 @@ class EventStep final : public LiveStep {
     request.description = FirstLine(prompt_);
     if (request.description.empty())
       request.description = "turn " + std::to_string(turn_);
-    TurnRecord record{
-        .session = session_, .turn = turn_, .prompt = prompt_, .anchor = event_.anchor};
+    TurnRecord record{.session = session_,
+                      .turn = turn_,
+                      .prompt = prompt_,
+                      .anchor = Kept(event_.anchor)};
     records_.push_back(
         ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
     return true;
@@ -330,8 +325,10 @@ class EventStep final : public LiveStep {
     for (const std::string& path : tool.paths) {
       auto absolute = AbsPath::Resolve(*cwd, path);
       if (!absolute.ok()) continue;
-      if (auto below = BelowRoot(store_.fs(), *root, *absolute))
-        call_.paths.push_back(*below);
+      auto below = absolute->Below(*root);
+      // It may be another name of the same place.
+      if (!below) below = RealPathBelow(store_.fs(), *root, *absolute);
+      if (below && !below->empty()) call_.paths.push_back(std::move(*below));
       if (LeadsOutOf(store_.fs(), *root, *absolute)) outside_.push_back(*absolute);
     }
     std::ranges::sort(call_.paths);
@@ -377,6 +374,7 @@ class EventStep final : public LiveStep {
   Store& store_;
   const Settings& settings_;
   const HookEvent& event_;
+  const AncestorSearch search_;
   const Root& root_;
   const std::string session_;
   const AgentTraits traits_;
@@ -390,9 +388,28 @@ class EventStep final : public LiveStep {
   std::vector<AbsPath> outside_;  // what it names that is not in the root
   const std::atomic<int64_t>* released_ns_;
   std::vector<LogRecord> records_;
+  std::optional<LogRecord> subagent_;
 };
 
 }  // namespace
+
+LogRecord SubagentRecord(Store& store, const RootId& root, const Settings& settings,
+                         const HookEvent& event) {
+  SessionRecord record{.session = *event.subagent,
+                       .agent = AgentOf(event),
+                       .parent = SessionOf(event),
+                       .cwd = event.cwd,
+                       .subagent = true,
+                       .subagent_type = event.subagent_type};
+  if (settings.transcripts != Transcripts::kOff)
+    record.transcript_path = event.subagent_transcript;
+  return ToRecord(record, RecordId(store.random().NewId()), root,
+                  store.clock().WallMillis());
+}
+
+std::string AgentOf(const HookEvent& event) {
+  return event.host.empty() ? std::string(AgentName(event.agent)) : event.host;
+}
 
 std::string SessionOf(const HookEvent& event) {
   // One that does not say is one for ever.
@@ -421,7 +438,9 @@ Result<std::optional<Captured>> RecordEvent(Store& store, const RecordRequest& r
   recovery.lock_wait_ms = request.lock_wait_ms;
   BELAY_TRY(auto recovered, Recover(store, recovery));
   if (recovered && recovered->busy) return std::move(*recovered->busy);
-  EventStep step(store, request, event);
+  // Before anybody is kept waiting by it.
+  EventStep step(store, request, event,
+                 SearchAncestor(store, request.root.id, *request.settings, event));
   if (request.settings->granularity == Granularity::kSession &&
       event.kind != EventKind::kSessionStart && event.kind != EventKind::kSessionEnd) {
     BELAY_OK(TakeStep(store, request.root, request.lock_wait_ms, step));

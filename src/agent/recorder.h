@@ -40,6 +40,11 @@ bool IsRecorded(const HookEvent& event, const Settings& settings);
 Result<std::optional<Captured>> RecordEvent(Store& store, const RecordRequest& request,
                                             const HookEvent& event);
 
+// The record of the subagent that the event is about.
+LogRecord SubagentRecord(Store& store, const RootId& root, const Settings& settings,
+                         const HookEvent& event);
+// What checkpoints of it name as the agent.
+std::string AgentOf(const HookEvent& event);
 // The id that checkpoints of the event's session carry; never empty.
 std::string SessionOf(const HookEvent& event);
 

@@ -7,21 +7,6 @@
 
 namespace belay {
 
-Result<Fd> OpenTranscript(Fs& fs, const AbsPath& path) {
-  BELAY_TRY(const AbsPath real, fs.RealPath(path));
-  if (real.is_root()) return Error(Errc::kInvalid, "a transcript is no directory");
-  BELAY_TRY(Fd dir, fs.OpenDir(real.parent()));
-  BELAY_TRY(
-      const Name name,
-      Name::Parse(std::string_view(real.bytes()).substr(real.bytes().rfind('/') + 1)));
-  BELAY_TRY(Fd file, fs.Open(dir, name, OpenMode::Read()));
-  BELAY_TRY(const FileStat stat, fs.Stat(file));
-  if (stat.type != FileType::kRegular)
-    return Error(Errc::kInvalid,
-                 "a transcript is " + std::string(FileTypeName(stat.type)));
-  return file;
-}
-
 Result<bool> TranscriptLines::Fill() {
   const size_t want = std::min<uint64_t>(chunk_.size(), size_ - read_);
   if (want == 0) return false;

@@ -8,11 +8,9 @@
 #include <string_view>
 
 #include "base/fs.h"
+#include "core/transcripts.h"
 
 namespace belay {
-
-// A regular file to be read; symlinks are followed. kInvalid for anything else.
-Result<Fd> OpenTranscript(Fs& fs, const AbsPath& path);
 
 class TranscriptLines {
  public:

@@ -79,6 +79,8 @@ class EventWriter {
         return "records.dropped";
       case RecordKind::kPurge:
         return "content.erased";
+      case RecordKind::kTranscript:
+        return "transcript.kept";
       default:
         return {};
     }
@@ -125,11 +127,18 @@ class EventWriter {
       json.Key("session").String(session->session);
       WriteTextOrNull(json, "agent", session->agent);
       WriteTextOrNull(json, "parent", session->parent);
+      json.Key("is_subagent").Bool(session->subagent);
     } else if (auto turn = ToTurn(record); turn.ok()) {
       json.Key("session").String(turn->session);
       json.Key("turn").Uint(turn->turn);
       WriteTextOrNull(json, "prompt", turn->prompt);
       WriteTextOrNull(json, "message_id", turn->anchor);
+    } else if (auto copy = ToTranscript(record); copy.ok()) {
+      json.Key("session").PathValue(copy->session);
+      WriteTextOrNull(json, "agent", copy->agent);
+      WriteTextOrNull(json, "subagent", copy->subagent);
+      json.Key("path").PathValue(copy->path);
+      json.Key("bytes").Uint(copy->bytes);
     } else if (auto about = AnnotationTarget(record)) {
       json.Key("checkpoint").String(about->text());
     }

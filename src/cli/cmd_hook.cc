@@ -1,9 +1,11 @@
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 
+#include "agent/aftermath.h"
 #include "agent/dialects.h"
 #include "agent/event_roots.h"
 #include "agent/recorder.h"
@@ -112,6 +114,7 @@ class HookWork {
     for (size_t i = 0; i < roots.size(); ++i)
       outcome = std::max(outcome, Record(store, roots[i], i == 0));
     RememberAgent(store, event_.agent);
+    if (outcome == kDone) GoOnBehind(store, roots[0]);
     return outcome;
   }
 
@@ -122,6 +125,7 @@ class HookWork {
     auto settings = LoadSettingsFor(ctx_, *path);
     if (!settings.ok()) return Fail(&store, root.id, settings.error());
     strict_ = settings->strict;
+    if (first) settings_ = *settings;
     if (first) shared_.WaitOnly(settings->deadline_ms);
     if (!IsRecorded(event_, *settings)) return kDone;
     if (first && !event_.session.empty() &&
@@ -144,6 +148,15 @@ class HookWork {
     return kDone;
   }
 
+  // What nobody has to wait for.
+  void GoOnBehind(Store& store, const Root& root) {
+    if (!settings_ || !HasAftermath(event_, *settings_)) return;
+    shared_.WaitOnly(0);
+    setpriority(PRIO_PROCESS, 0, 10);
+    for (const Error& error : AfterEvent(store, root, *settings_, event_).failed)
+      CountFailure(store, root.id, "transcript", error);
+  }
+
   int Fail(Store* store, const RootId& root, const Error& error) {
     if (store != nullptr)
       CountFailure(*store, root, "hook", error);
@@ -157,6 +170,7 @@ class HookWork {
   const HookEvent& event_;
   ForkedWork::Shared& shared_;
   bool strict_ = false;
+  std::optional<Settings> settings_;  // of the first root
 };
 
 // What cannot even be understood is counted, and stops nobody.

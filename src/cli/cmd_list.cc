@@ -10,6 +10,7 @@
 #include "cli/text.h"
 #include "commits/anchors.h"
 #include "core/annotate.h"
+#include "core/lineage.h"
 #include "core/operations.h"
 #include "core/roots.h"
 #include "core/sessions.h"
@@ -75,11 +76,17 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
   BELAY_TRY(out.outline, root.catalog->Outline(root.root.id));
   BELAY_TRY(out.history,
             LoadHistory(*root.catalog, root.root.id, out.outline, out.operations));
+  Lineage lineage;
+  if (session) {
+    BELAY_TRY(lineage, Lineage::Of(*root.catalog, std::string(*session)));
+  }
   std::vector<Row> rows;
   rows.reserve(out.outline.size());
   for (size_t i = 0; i < out.outline.size(); ++i) {
     const CheckpointRow& c = out.outline[i];
-    if ((kind && c.kind != *kind) || (session && c.session != *session)) continue;
+    if ((kind && c.kind != *kind) ||
+        (session && !lineage.Has(c.session, c.turn, c.seq)))
+      continue;
     Row& row = rows.emplace_back();
     row.row = &c;
     row.number = i + 1;

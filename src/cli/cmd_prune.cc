@@ -21,6 +21,7 @@ void WriteJson(const PruneReport& report, const RetentionLimits& limits, bool dr
   json.Key("dry_run").Bool(dry_run);
   json.Key("checkpoints").Uint(report.checkpoints);
   json.Key("operations").Uint(report.operations);
+  json.Key("transcripts").Uint(report.transcripts.size());
   json.Key("freed").Uint(freed);
   json.Key("roots").BeginArray();
   for (const PrunedRoot& root : report.roots) {
@@ -68,6 +69,15 @@ void Show(Terminal& term, const PruneReport& report, const RetentionLimits& limi
                       dry_run ? " could" : " can", " no longer be undone (more than ",
                       std::to_string(limits.undo), " since)\n"));
   }
+}
+
+void ShowTranscripts(Terminal& term, const PruneReport& report, bool dry_run) {
+  if (report.transcripts.empty()) return;
+  term.Out(StrCat(report.transcripts.size() == 1
+                      ? std::string("a copy")
+                      : StrCat(std::to_string(report.transcripts.size()), " copies"),
+                  " of a conversation whose session has no checkpoint any more",
+                  dry_run ? " would go\n" : " let go\n"));
 }
 
 // What is due anyway, beside everybody else and in nobody's way.
@@ -139,9 +149,11 @@ ExitCode CmdPrune(CommandContext& ctx) {
     return ExitCode::kOk;
   }
   Show(ctx.term, report, limits, dry_run);
+  ShowTranscripts(ctx.term, report, dry_run);
   if (!opened.ok())
     ctx.term.Out("nothing stored yet\n");
-  else if (report.checkpoints == 0 && report.operations == 0)
+  else if (report.checkpoints == 0 && report.operations == 0 &&
+           report.transcripts.empty())
     ctx.term.Out("nothing to let go\n");
   else if (dry_run)
     ctx.term.Say("To do it: belay prune");

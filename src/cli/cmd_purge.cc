@@ -43,6 +43,10 @@ void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_
   json.Key("checkpoints").Uint(plan.checkpoints);
   json.Key("pinned").Uint(plan.pinned);
   json.Key("operations").Uint(plan.operations);
+  json.Key("transcripts").Uint(plan.transcripts);
+  json.Key("grew_out_of_it").BeginArray();
+  for (const std::string& session : plan.grew_out_of_it) json.PathValue(session);
+  json.EndArray();
   json.Key("kept_by").BeginArray();
   for (const KeepsOfSession& keeps : plan.kept_by) {
     json.BeginObject();
@@ -134,6 +138,17 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
   if (plan.operations > 0)
     term.Say(StrCat("  ", CountText(plan.operations, "rollback"),
                     " to them can no longer be undone"));
+  if (plan.transcripts > 0)
+    term.Say(StrCat("  with it ", plan.transcripts == 1 ? "goes " : "go ",
+                    plan.transcripts == 1
+                        ? std::string("a copy")
+                        : StrCat(std::to_string(plan.transcripts), " copies"),
+                    " of its transcript; the agent's own file stays where it is"));
+  for (size_t i = 0; i < plan.grew_out_of_it.size() && i < kShown; ++i)
+    term.Say(StrCat("  session ", EscapeText(plan.grew_out_of_it[i]),
+                    " was forked from it, and its transcript may hold what was said "
+                    "until then"));
+  more(plan.grew_out_of_it.size(), "sessions that were forked from it");
   if (plan.links)
     term.Say("  where it was a symlink, its target stays in the checkpoints");
 }
@@ -201,6 +216,11 @@ void Tell(CommandContext& ctx, const PurgeRequest& request, const PurgeReport& r
                      plan.kept_by.size() == 1 ? "s" : "",
                      " something of the session; to erase that too: belay delete REF, "
                      "then belay gc --everything"));
+  if (!plan.grew_out_of_it.empty())
+    term.Warn(StrCat("what was said in it may be in ",
+                     CountText(plan.grew_out_of_it.size(), "session"),
+                     " that grew out of it; to erase that too: belay purge --session ",
+                     ShellWord(plan.grew_out_of_it[0])));
   for (const std::string& path : report.left_out)
     term.Out(StrCat(EscapeForDisplay(path),
                     " is still there; checkpoints leave it out from now on\n"));

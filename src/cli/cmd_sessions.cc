@@ -1,3 +1,5 @@
+#include <charconv>
+
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "cli/anchoring.h"
@@ -6,6 +8,7 @@
 #include "cli/open_root.h"
 #include "cli/text.h"
 #include "core/sessions.h"
+#include "core/transcripts.h"
 
 namespace belay {
 
@@ -27,6 +30,17 @@ void WriteSession(const SessionSummary& session, JsonWriter& json) {
   json.Key("checkpoints").Uint(session.checkpoints);
   json.Key("pinned").Uint(session.pinned);
   json.Key("turns").Uint(session.turns);
+  json.Key("inherited_turns").Uint(session.inherited);
+  json.Key("is_subagent").Bool(session.is_subagent);
+  json.Key("subagents").BeginArray();
+  for (const SessionSummary::Subagent& subagent : session.subagents) {
+    json.BeginObject();
+    json.Key("id").PathValue(subagent.id);
+    text("type", subagent.type);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("transcript_bytes").Uint(session.transcript_bytes);
   json.EndObject();
 }
 
@@ -57,6 +71,15 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
       line += StrCat(" (", std::to_string(session.pinned), " pinned)");
     if (session.turns > 0) line += StrCat(", ", CountText(session.turns, "turn"));
     if (session.agent) line += StrCat("  ", EscapeText(*session.agent));
+    if (session.parent && session.is_subagent)
+      line += StrCat("  subagent of ", EscapeText(*session.parent));
+    else if (session.parent)
+      line += StrCat("  from ", EscapeText(*session.parent),
+                     session.inherited == 0
+                         ? std::string()
+                         : StrCat(" after turn ", std::to_string(session.inherited)));
+    if (!session.subagents.empty())
+      line += StrCat("  ", CountText(session.subagents.size(), "subagent"));
     if (!only)
       for (const std::string& path : session.roots)
         line += StrCat("  ", EscapeForDisplay(path));
@@ -111,21 +134,96 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
   return ExitCode::kOk;
 }
 
+void WriteCopies(const std::string& session, const std::vector<TranscriptCopy>& copies,
+                 JsonWriter& json) {
+  json.BeginObject();
+  json.Key("session").PathValue(session);
+  json.Key("transcripts").BeginArray();
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const TranscriptCopy& copy = copies[i];
+    json.BeginObject();
+    json.Key("number").Uint(i + 1);
+    json.Key("path").PathValue(copy.record.path);
+    json.Key("bytes").Uint(copy.record.bytes);
+    json.Key("kept_at").String(FormatUtcMillis(copy.kept_ms));
+    WriteTextOrNull(json, "agent", copy.record.agent);
+    WriteTextOrNull(json, "subagent", copy.record.subagent);
+    json.Key("latest").Bool(copy.latest);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+// The conversation itself last: what a subagent, or an earlier file, said is asked for.
+size_t UsualCopy(const std::vector<TranscriptCopy>& copies) {
+  for (size_t i = 0; i < copies.size(); ++i)
+    if (!copies[i].record.subagent && copies[i].latest) return i;
+  return 0;
+}
+
+ExitCode ShowTranscript(CommandContext& ctx, OpenedRoot& root,
+                        const std::string& session) {
+  auto copies = ListTranscripts(*root.catalog, session);
+  if (!copies.ok()) return FailOnStore(ctx, copies.error());
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteCopies(session, *copies, json);
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  if (copies->empty())
+    return ctx.term.Fail(
+        Error(Errc::kNotFound,
+              StrCat("no copy of a transcript of session ", EscapeText(session)))
+            .WithHint("copies are made while transcripts = \"keep\"; "
+                      "belay sessions --json says which sessions have one"));
+  size_t chosen = UsualCopy(*copies);
+  if (auto number = ctx.args.value("--copy")) {
+    size_t value = 0;
+    auto [end, problem] =
+        std::from_chars(number->data(), number->data() + number->size(), value);
+    if (problem != std::errc() || end != number->data() + number->size() ||
+        value == 0 || value > copies->size())
+      return ctx.term.FailUsage(
+          StrCat("--copy takes a number from 1 to ", std::to_string(copies->size())),
+          "belay sessions transcript ID --json");
+    chosen = value - 1;
+  }
+  auto hold = root.store().HoldForReading();
+  if (!hold.ok()) return ctx.term.Fail(hold.error());
+  Status read = ReadTranscriptCopy(root.store(), (*copies)[chosen],
+                                   [&](ByteSpan piece) -> Status {
+                                     ctx.term.Out(AsText(piece));
+                                     if (ctx.term.out_failed())
+                                       return Error(Errc::kIo, "");
+                                     return Ok();
+                                   });
+  if (!read.ok() && !ctx.term.out_failed()) {
+    Error error = read.error();
+    if (error.code == Errc::kNotFound) error.code = Errc::kCorrupt;
+    return ctx.term.Fail(error);
+  }
+  return ExitCode::kOk;
+}
+
 }  // namespace
 
 ExitCode CmdSessions(CommandContext& ctx) {
   const auto& words = ctx.args.positional();
-  if (!words.empty() && words[0] != "delete")
-    return ctx.term.FailUsage(
-        StrCat("'", EscapeForDisplay(words[0]), "' is not something to do"),
-        "belay sessions delete ID");
-  const bool deletes = !words.empty();
-  if (deletes && words.size() < 2) return ctx.term.FailUsage("delete needs ID");
-  if (deletes ? ctx.args.has("--all") : ctx.args.has("--yes"))
+  const std::string_view verb = words.empty() ? std::string_view() : words[0];
+  const bool deletes = verb == "delete", shows = verb == "transcript";
+  if (!words.empty() && words.size() < 2)
+    return ctx.term.FailUsage(StrCat(verb, " needs ID"));
+  if (ctx.args.has("--all") && !words.empty())
     return ctx.term.FailUsage(deletes ? "a session is deleted in every directory"
-                                      : "--yes goes with delete");
+                                      : "a session is known by its ID alone");
+  if (ctx.args.has("--yes") && !deletes)
+    return ctx.term.FailUsage("--yes goes with delete");
+  if (ctx.args.has("--copy") && !shows)
+    return ctx.term.FailUsage("--copy goes with transcript");
   auto root = OpenRoot(ctx, deletes ? NeedsRoot::kRecorded : NeedsRoot::kKnown);
   if (!root.ok()) return FailOnStore(ctx, root.error());
+  if (shows) return ShowTranscript(ctx, *root, std::string(words[1]));
   return deletes ? Delete(ctx, *root, std::string(words[1])) : List(ctx, *root);
 }
 

@@ -36,6 +36,8 @@ std::string_view KindName(RecordKind kind) {
       return "purge";
     case RecordKind::kRelease:
       return "release";
+    case RecordKind::kTranscript:
+      return "transcript";
   }
   return "unknown";
 }

@@ -57,7 +57,6 @@ std::string FlagNames(std::span<const FlagSpec> flags) {
 std::string ArgumentWords(const CommandSpec& command) {
   if (command.name == "config") return SettingKeys();
   if (command.name == "help") return CommandNames();
-  if (command.name == "sessions") return "delete";
   if (!command.args.empty() && IsChoice(command.args[0].name))
     return Words(command.args[0].name);
   return {};

@@ -13,14 +13,20 @@ constexpr PositionalSpec kSession[] = {{.name = "SESSION"}};
 // ---------------------------------------------------------------------
 
 constexpr std::string_view kSessionsUsage[] = {"sessions [--all]",
+                                               "sessions transcript ID [--copy N]",
                                                "sessions delete ID [--yes]"};
 constexpr FlagSpec kSessionsFlags[] = {
     {.name = "--all", .help = "of every protected directory, not of this one alone"},
+    {.name = "--copy",
+     .value = "N",
+     .help = "another copy than the newest, by its number in --json"},
     {.name = "--yes", .help = "do not ask"}};
-constexpr PositionalSpec kSessionsArgs[] = {{.name = "delete", .optional = true},
-                                            {.name = "ID", .optional = true}};
+constexpr PositionalSpec kSessionsArgs[] = {
+    {.name = "transcript|delete", .optional = true}, {.name = "ID", .optional = true}};
 constexpr Example kSessionsExamples[] = {
     {"belay sessions", "the conversations held here"},
+    {"belay sessions transcript 7c3e9a52-0b1d-4f6e-9d2a-5e8b1c4f7a60 >talk.jsonl",
+     "the copy of one that the agent deleted"},
     {"belay sessions delete 7c3e9a52-0b1d-4f6e-9d2a-5e8b1c4f7a60",
      "delete one with its checkpoints"}};
 
@@ -49,9 +55,13 @@ constexpr Example kResumeExamples[] = {
 
 constexpr CommandSpec kConversations[] = {
     {.name = "sessions",
-     .summary = "list conversations, or delete one",
+     .summary = "list conversations, print or delete one",
      .usage = kSessionsUsage,
      .about =
+         "A session that was forked from another, or is resumed under another id, has "
+         "the turns until then as its own: turn:N and --session count them too.\n\n"
+         "With transcripts = \"keep\" a copy is kept of the file in which the agent "
+         "keeps a conversation, as it grows; transcript prints it.\n\n"
          "Deleting a session deletes its checkpoints in every directory, unless they "
          "are pinned, or shared: a session that grew out of it has them in its "
          "history.\n\nWhat it wrote and was told may stay in the store's files until "

@@ -11,7 +11,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYLV1";
+constexpr std::string_view kMagic = "BELAYLV2";
 constexpr size_t kMaxFile = size_t{4} << 20;
 constexpr size_t kMaxSessions = 64, kMaxCalls = 256, kMaxEnded = 256;
 constexpr size_t kMaxPathsOfCall = 256, kMaxKept = 2000;
@@ -76,7 +76,11 @@ void Put(ByteWriter& out, const LiveSession& session) {
   Put(out, session.anchor);
   Put(out, session.message_index);
   out.Varint(session.turn);
-  out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0)));
+  out.Varint(session.inherited);
+  out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
+                              (session.searched ? 4 : 0)));
+  out.Varint(session.subagents.size());
+  for (const std::string& subagent : session.subagents) out.Sized(subagent);
   out.U64(static_cast<uint64_t>(session.seen_ms));
 }
 
@@ -88,9 +92,13 @@ LiveSession TakeSession(ByteReader& in) {
   session.anchor = TakeText(in);
   session.message_index = TakeNumber(in);
   session.turn = in.Varint();
+  session.inherited = in.Varint();
   const uint8_t flags = in.U8();
   session.in_turn = (flags & 1) != 0;
   session.recorded = (flags & 2) != 0;
+  session.searched = (flags & 4) != 0;
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    session.subagents.push_back(TakeString(in));
   session.seen_ms = static_cast<int64_t>(in.U64());
   return session;
 }

@@ -42,13 +42,16 @@ struct LiveSession {
   std::string id;
   std::string agent = {};
   uint64_t turn = 0;                       // the newest; 0: no prompt yet
+  uint64_t inherited = 0;                  // turns of its parent; it counts on
   std::optional<std::string> anchor = {};  // of that turn
   std::string prompt = {};                 // of that turn
   std::optional<uint64_t> message_index = {};
   bool recorded = false;  // there is a record of it
   bool in_turn = false;   // it was not told to have ended
+  bool searched = false;  // its transcript was looked at for who its parent is
   std::string transcript = {}, cwd = {};
-  int64_t seen_ms = 0;  // the last event
+  std::vector<std::string> subagents = {};  // those that there is a record of
+  int64_t seen_ms = 0;                      // the last event
   bool operator==(const LiveSession&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/escape.h"
+#include "core/lineage.h"
 #include "core/moments.h"
 
 namespace belay {
@@ -70,29 +71,25 @@ Result<CatalogEntry> FindTurn(Catalog& catalog, const RefContext& context,
     return Error(Errc::kInvalid, EscapeForDisplay(ref) + ": turns are counted from 1")
         .WithHint("for instance turn:3");
   BELAY_TRY(std::string session, SessionOf(catalog, context, ref));
-  return First(
-      catalog,
-      {.root = context.root, .session = session, .turn = *turn, .oldest_first = true},
-      "session " + EscapeText(session) + " has no checkpoint of turn " +
-          std::to_string(*turn));
+  BELAY_TRY(auto found, FindTurnOf(catalog, context.root, session, *turn));
+  if (found) return std::move(*found);
+  return NoSuch("session " + EscapeText(session) + " has no checkpoint of turn " +
+                std::to_string(*turn));
 }
 
 Result<CatalogEntry> FindTool(Catalog& catalog, const RefContext& context,
                               std::string_view ref) {
   const std::string id(ref.substr(5));
   BELAY_TRY(std::string session, SessionOf(catalog, context, ref));
-  CheckpointFilter filter{.root = context.root,
-                          .session = session,
-                          .tool_use_id = id,
-                          .oldest_first = true,
-                          .limit = 1};
-  BELAY_TRY(auto found, catalog.ListCheckpoints(filter));
-  if (!found.empty()) return std::move(found[0]);
+  BELAY_TRY(auto found, FindToolOf(catalog, context.root, session, id));
+  if (found) return std::move(*found);
   Error none = NoSuch("session " + EscapeText(session) +
                       " has no checkpoint of the tool call " + EscapeForDisplay(id));
   if (context.session) return none;
-  filter.session.reset();
-  BELAY_TRY(auto other, catalog.ListCheckpoints(filter));
+  BELAY_TRY(
+      auto other,
+      catalog.ListCheckpoints(
+          {.root = context.root, .tool_use_id = id, .oldest_first = true, .limit = 1}));
   if (!other.empty() && other[0].checkpoint.session)
     none.hint = "it belongs to another session: --session " +
                 ShellWord(*other[0].checkpoint.session);
@@ -175,6 +172,9 @@ Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId&
       seq = records[0].seq;
     }
   }
+  if (!session) return session;
+  // What a subagent does is its parent's.
+  BELAY_TRY(session, WhoseSubagent(catalog, *session));
   return session;
 }
 

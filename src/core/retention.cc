@@ -195,6 +195,10 @@ Result<PruneReport> Prune(Store& store, Catalog& catalog, const RetentionLimits&
     report.operations += pruned.plan.released.size();
     report.roots.push_back(std::move(pruned));
   }
+  BELAY_TRY(report.transcripts,
+            PrunableTranscripts(catalog, limits.days, store.clock().WallMillis(),
+                                /*for_space=*/false));
+  if (!dry_run) BELAY_OK(DropTranscripts(store, report.transcripts));
   return report;
 }
 
@@ -202,6 +206,7 @@ namespace {
 
 struct LetGo {
   uint64_t count = 0;
+  uint64_t transcripts = 0;
   bool somebody_busy = false;
 };
 // The oldest quarter of what may go, of all roots together.
@@ -232,6 +237,14 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
   std::ranges::sort(numbers);
   const uint64_t last = numbers.empty() ? 0 : numbers[numbers.size() / 4];
   LetGo gone;
+  BELAY_TRY(auto transcripts,
+            PrunableTranscripts(*catalog, limits.days, store.clock().WallMillis(),
+                                /*for_space=*/true));
+  if (!transcripts.empty()) {
+    BELAY_OK(DropTranscripts(store, transcripts));
+    gone.transcripts = transcripts.size();
+    return gone;
+  }
   // Somebody else may let the same ones go before us: that is no reason to give up.
   gone.somebody_busy = !numbers.empty();
   for (const RootEntry& root : roots) {
@@ -273,6 +286,10 @@ bool WouldHelp(Store& store, const Settings& settings, const Space& space,
           PlanRetention(entries, operations, limits, store.clock().WallMillis());
       for (const Operation& operation : plan.released) may_go.push_back(operation.id);
     }
+    BELAY_TRY(auto transcripts,
+              PrunableTranscripts(*catalog, limits.days, store.clock().WallMillis(),
+                                  /*for_space=*/true));
+    for (const TranscriptCopy& copy : transcripts) may_go.push_back(copy.id);
     return ReclaimableWithout(store, may_go);
   }();
   return !all.ok() || space.WouldFit(want, *all);
@@ -310,7 +327,7 @@ Result<MadeRoom> MakeRoom(Store& store, const Settings& settings, uint64_t want,
     BELAY_TRY(LetGo gone, LetOldestGo(store, limits));
     made.checkpoints += gone.count;
     const bool patient = gone.somebody_busy && store.clock().SteadyNanos() < deadline;
-    if (gone.count == 0 && !(patient && !made.enough)) return made;
+    if (gone.count + gone.transcripts == 0 && !(patient && !made.enough)) return made;
   }
 }
 
@@ -325,7 +342,10 @@ Result<bool> MayMakeRoom(Store& store, const Settings& settings) {
     if (!PrunableForSpace(entries, operations, RetentionLimits::Of(settings)).empty())
       return true;
   }
-  return false;
+  BELAY_TRY(auto transcripts,
+            PrunableTranscripts(*catalog, RetentionLimits::Of(settings).days,
+                                store.clock().WallMillis(), /*for_space=*/true));
+  return !transcripts.empty();
 }
 
 }  // namespace belay

@@ -4,9 +4,11 @@
 //
 // What always stays: checkpoints made by hand, pinned ones, the first and the newest of
 // every session, the newest ones of a root, and whatever the last `retention.undo`
-// operations of a root were about. Of the rest the newest `retention.auto` stay, unless
-// they are older than `retention.days`. Under pressure (cap, floor) all of the rest may
-// go, oldest first, whatever root they belong to.
+// operations of a root were about. Copies of transcripts stay as long as their session
+// has a checkpoint, and `retention.days` after the last word of it; when room is needed
+// those that nothing was heard of for so long go first. Of the rest the newest
+// `retention.auto` stay, unless they are older than `retention.days`. Under pressure
+// (cap, floor) all of the rest may go, oldest first, whatever root they belong to.
 //
 // Guarantees
 //   * Nothing goes but by a drop record that is flushed, together with an entry in the
@@ -24,6 +26,7 @@
 
 #include "core/operations.h"
 #include "core/settings.h"
+#include "core/transcripts.h"
 #include "store/catalog.h"
 #include "store/store.h"
 
@@ -69,6 +72,8 @@ struct PrunedRoot {
 };
 struct PruneReport {
   std::vector<PrunedRoot> roots;  // those with anything to say
+  // Copies of conversations whose sessions have no checkpoint any more.
+  std::vector<TranscriptCopy> transcripts;
   uint64_t checkpoints = 0;
   uint64_t operations = 0;
 };

@@ -203,8 +203,8 @@ Result<uint64_t> ForgetRoot(Store& store, Catalog& catalog, const Root& root) {
   uint64_t checkpoints = 0;
   for (RecordKind kind :
        {RecordKind::kCheckpoint, RecordKind::kAnnotation, RecordKind::kSession,
-        RecordKind::kTurn, RecordKind::kOperation, RecordKind::kRelease,
-        RecordKind::kRoot}) {
+        RecordKind::kTurn, RecordKind::kTranscript, RecordKind::kOperation,
+        RecordKind::kRelease, RecordKind::kRoot}) {
     BELAY_TRY(auto records, catalog.ListRecords({.kind = kind, .root = root.id}));
     for (const LogRecord& record : records) drop.push_back(record.id);
     if (kind == RecordKind::kCheckpoint) checkpoints = records.size();

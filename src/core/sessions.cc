@@ -7,7 +7,9 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
+#include "core/lineage.h"
 #include "core/live.h"
+#include "core/transcripts.h"
 #include "store/batch_writer.h"
 
 namespace belay {
@@ -17,8 +19,9 @@ namespace {
 // Tags of a session's and a turn's record.
 constexpr uint64_t kSession = 1, kAgent = 2, kParent = 3;
 
-bool IsOf(const LogRecord& record, const std::string& session) {
-  return record.fields.Text(kSession) == session;
+bool IsOf(const LogRecord& record, const std::set<std::string>& sessions) {
+  const auto session = record.fields.Text(kSession);
+  return session && sessions.contains(*session);
 }
 
 }  // namespace
@@ -27,6 +30,7 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
                                                  const std::optional<RootId>& root) {
   std::map<std::string, SessionSummary> known;
   std::map<std::string, std::set<std::string>> places;
+  std::vector<std::pair<std::string, SessionSummary::Subagent>> subagents;  // by parent
   auto meet = [&](const std::string& id, int64_t at, uint64_t seq) -> SessionSummary& {
     SessionSummary& session = known[id];
     if (session.id.empty()) {
@@ -61,9 +65,29 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
         continue;
       }
       if (!session.agent) session.agent = record.fields.Text(kAgent);
-      if (!session.parent) session.parent = record.fields.Text(kParent);
+      auto told = ToSession(record);
+      if (session.parent || !told.ok() || !told->parent) continue;
+      session.parent = told->parent;
+      session.inherited = told->inherited_turns;
+      session.is_subagent = told->subagent;
+      if (told->subagent)
+        subagents.push_back({*told->parent, {*id, std::move(told->subagent_type)}});
     }
   }
+  for (auto at = subagents.rbegin(); at != subagents.rend(); ++at) {  // oldest first
+    const auto own = known.find(at->second.id), parent = known.find(at->first);
+    if (own == known.end() || parent == known.end() || own == parent ||
+        own->second.checkpoints > 0 || own->second.turns > 0)
+      continue;
+    parent->second.last_seq = std::max(parent->second.last_seq, own->second.last_seq);
+    parent->second.last_ms = std::max(parent->second.last_ms, own->second.last_ms);
+    known.erase(own);
+    parent->second.subagents.push_back(std::move(at->second));
+  }
+  BELAY_TRY(auto copies, ListTranscripts(catalog, std::nullopt));
+  for (const TranscriptCopy& copy : copies)
+    if (auto at = known.find(copy.record.session); at != known.end() && copy.latest)
+      at->second.transcript_bytes += copy.record.bytes;
   std::vector<SessionSummary> out;
   for (auto& [id, session] : known) {
     session.roots.assign(places[id].begin(), places[id].end());
@@ -90,13 +114,16 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
                                             const std::string& session) {
   SessionDeletion plan;
   plan.session = session;
-  for (const RecordKind kind : {RecordKind::kSession, RecordKind::kTurn}) {
+  BELAY_TRY(const auto named, WithSubagents(catalog, session));
+  const std::set<std::string> sessions(named.begin(), named.end());
+  for (const RecordKind kind :
+       {RecordKind::kSession, RecordKind::kTurn, RecordKind::kTranscript}) {
     BELAY_TRY(auto records, catalog.ListRecords({.kind = kind}));
     for (const LogRecord& record : records) {
-      if (IsOf(record, session)) plan.records.push_back(record.id);
+      if (IsOf(record, sessions)) plan.records.push_back(record.id);
       if (auto parent = record.fields.Text(kParent);
-          kind == RecordKind::kSession && parent == session && !IsOf(record, session) &&
-          record.fields.Text(kSession))
+          kind == RecordKind::kSession && parent && sessions.contains(*parent) &&
+          !IsOf(record, sessions) && record.fields.Text(kSession))
         plan.shared_by.push_back(*record.fields.Text(kSession));
     }
   }
@@ -106,16 +133,18 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
   BELAY_TRY(auto roots, catalog.Roots());
   bool known = !plan.records.empty();
   for (const RootEntry& root : roots) {
-    BELAY_TRY(auto entries,
-              catalog.ListCheckpoints({.root = root.root.id, .session = session}));
     SessionDeletion::OfRoot here{root, {}};
-    for (CatalogEntry& entry : entries) {
-      known = true;
-      if (entry.pinned) {
-        plan.pinned.push_back(std::move(entry));
-        continue;
+    for (const std::string& one : named) {
+      BELAY_TRY(auto entries,
+                catalog.ListCheckpoints({.root = root.root.id, .session = one}));
+      for (CatalogEntry& entry : entries) {
+        known = true;
+        if (entry.pinned) {
+          plan.pinned.push_back(std::move(entry));
+          continue;
+        }
+        here.checkpoints.push_back(entry.checkpoint.id);
       }
-      here.checkpoints.push_back(entry.checkpoint.id);
     }
     plan.checkpoints += here.checkpoints.size();
     if (!here.checkpoints.empty()) plan.roots.push_back(std::move(here));

@@ -5,10 +5,14 @@
 // A session is known by its checkpoints, and by the records that agents leave of it
 // (docs/format.md, "session", "turn"). It may have worked in several roots.
 //
+// A subagent has a record as a session has, which names its parent. One whose calls
+// are told as the parent's has no checkpoints, and is listed with the parent.
+//
 // Guarantees
-//   * Deleting one takes its checkpoints along, but for those that are pinned and those
-//     that are shared: a session that grew out of it (a fork, a resumed one) has them
-//     in its history. Then what is told of the session stays too.
+//   * Deleting one, with its subagents and the copies of its transcript, takes its
+//     checkpoints along, but for those that are pinned and those that are shared: a
+//     session that grew out of it (a fork, a resumed one) has them in its history. Then
+//     what is told of the session stays too.
 //   * Of each root it is one batch, with an entry in the operation log; the space comes
 //     back by a later collection. Erasing for good is another matter: history/purge.h.
 
@@ -24,11 +28,20 @@ namespace belay {
 struct SessionSummary {
   std::string id;
   std::optional<std::string> agent = {}, parent = {};
-  std::vector<std::string> roots;  // paths, rising
+  std::vector<std::string> roots = {};  // paths, rising
   int64_t first_ms = 0, last_ms = 0;
   uint64_t last_seq = 0;
   uint64_t checkpoints = 0, pinned = 0;
-  uint64_t turns = 0;
+  uint64_t turns = 0;      // its own
+  uint64_t inherited = 0;  // turns of its parent that are its own too
+  bool is_subagent = false;
+  // That were started by it and have no checkpoints of their own.
+  struct Subagent {
+    std::string id;
+    std::optional<std::string> type = {};
+  };
+  std::vector<Subagent> subagents = {};
+  uint64_t transcript_bytes = 0;  // that are kept of its files
 };
 
 // The most recently active first; of one root when it is given.

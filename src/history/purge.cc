@@ -4,7 +4,9 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/lineage.h"
 #include "core/live.h"
+#include "core/transcripts.h"
 #include "history/purge_internal.h"
 #include "history/purger_internal.h"
 #include "restore/journal.h"
@@ -43,6 +45,15 @@ Status RefuseInterrupted(Store& store, const RootId& root) {
   if (!interrupted) return Ok();
   return Error(Errc::kRefused, "a rollback of this directory was interrupted")
       .WithHint("finish it first: belay status; nothing was purged");
+}
+
+Status ForgetWithSubagents(Store& store, const std::string& session,
+                           int64_t lock_wait_ms) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(const auto sessions, WithSubagents(*catalog, session));
+  for (const std::string& one : sessions)
+    BELAY_OK(ForgetSession(store, one, lock_wait_ms));
+  return Ok();
 }
 
 bool IsShown(const PurgePlan& shown, const SharedContent& shared) {
@@ -176,6 +187,7 @@ Result<PurgePlan> PlanPurge(Store& store, const PurgeRequest& request) {
 
 Result<PurgeReport> Purge(Store& store, const PurgeRequest& request) {
   PurgeReport report;
+  if (request.session) RemoveWrittenTranscripts(store);
   {
     // What would keep the packs from being written anew is said before anything is
     // published.
@@ -192,7 +204,7 @@ Result<PurgeReport> Purge(Store& store, const PurgeRequest& request) {
   // What goes on is known anew from the log: nothing is lost if this is all that is
   // done.
   if (request.session)
-    BELAY_OK(ForgetSession(store, *request.session, request.lock_wait_ms));
+    BELAY_OK(ForgetWithSubagents(store, *request.session, request.lock_wait_ms));
   {
     // 1. Alone on the root: no checkpoint or rollback of it is under way, and the next
     //    one knows what is left out.

@@ -81,7 +81,11 @@ struct PurgePlan {
   uint64_t checkpoints = 0;                  // that lose any of it, under whatever path
   uint64_t pinned = 0;                       // of a session: of them
   std::vector<KeepsOfSession> kept_by;       // of a session: newest first
-  uint64_t operations = 0;  // of a session: that can no longer be undone
+  uint64_t operations = 0;   // of a session: that can no longer be undone
+  uint64_t transcripts = 0;  // of a session: copies of its conversation
+  // Of a session: those that were forked from it, whose transcripts hold what was said
+  // until then too.
+  std::vector<std::string> grew_out_of_it;
   // Of a session: checkpoints and operations that quote the name of one of its
   // checkpoints, and will no longer.
   uint64_t retitled = 0;

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/lineage.h"
 #include "core/operations.h"
 #include "history/purger_internal.h"
 #include "store/inventory.h"
@@ -30,20 +31,44 @@ bool HasChunkOf(Store& store, const TreeEntry& file,
 
 }  // namespace
 
+bool Purger::IsOfSession(const std::optional<std::string>& session) const {
+  return session && sessions_.contains(*session);
+}
+
+void Purger::FindSubagents() {
+  std::vector<SessionRecord> told;
+  for (const LogRecord& record : log_.records)
+    if (auto one = ToSession(record); one.ok() && log_.IsWanted(record))
+      told.push_back(std::move(*one));
+  const auto named = WithSubagents(told, *request_.session);
+  sessions_.insert(named.begin(), named.end());
+}
+
 Status Purger::PlanSession() {
   PurgePlan plan;
+  FindSubagents();
   std::unordered_set<RecordId> checkpoints, pinned;
   for (const LogRecord& record : log_.records) {
     if (!log_.IsWanted(record)) continue;
     auto checkpoint = ToCheckpoint(record);
-    if (checkpoint.ok() && checkpoint->session == request_.session)
+    if (checkpoint.ok() && IsOfSession(checkpoint->session))
       checkpoints.insert(record.id);
   }
+  std::set<std::string> grew;
   for (const LogRecord& record : log_.records) {
     if (!log_.IsWanted(record)) continue;
     bool goes = checkpoints.contains(record.id);
-    if (record.kind == RecordKind::kSession || record.kind == RecordKind::kTurn)
-      goes = record.fields.Text(kOfSession) == request_.session;
+    if (record.kind == RecordKind::kSession || record.kind == RecordKind::kTurn ||
+        record.kind == RecordKind::kTranscript)
+      goes = IsOfSession(record.fields.Text(kOfSession));
+    if (auto copy = ToTranscript(record); copy.ok() && goes) {
+      ++plan.transcripts;
+      if (BELAY_MUTANT("purge-leaves-transcripts")) goes = false;
+    }
+    // Its file began as a copy of this one's.
+    if (auto told = ToSession(record);
+        told.ok() && !goes && told->parent && IsOfSession(told->parent))
+      grew.insert(told->session);
     if (auto about = AnnotationTarget(record); about && checkpoints.contains(*about)) {
       goes = true;
       if (auto pin = record.fields.Number(kAnnotationPinned)) {
@@ -76,6 +101,7 @@ Status Purger::PlanSession() {
     }
     if (goes) dropped_.insert(record.id);
   }
+  plan.grew_out_of_it.assign(grew.begin(), grew.end());
   plan.records.assign(dropped_.begin(), dropped_.end());
   std::ranges::sort(plan.records);
   plan.checkpoints = checkpoints.size();
@@ -159,7 +185,7 @@ void Purger::FindWhoQuotes() {
     all.insert("'" + EscapeForDisplay(text) + "'");  // as older Belays wrote it
   };
   for (const LogRecord& record : log_.records)
-    if (auto c = ToCheckpoint(record); c.ok() && c->session == request_.session) {
+    if (auto c = ToCheckpoint(record); c.ok() && IsOfSession(c->session)) {
       checkpoints.insert(record.id);
       quote(quotes, c->name.value_or(""));
     }

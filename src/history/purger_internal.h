@@ -56,6 +56,9 @@ class Purger {
   Status PlanPath();
   // A session: its records go, with what only they lead to.
   Status PlanSession();
+  // It, and the sessions of its subagents.
+  void FindSubagents();
+  bool IsOfSession(const std::optional<std::string>& session) const;
   // Which checkpoints go on holding what came with the session.
   Status FindWhoKeeps(const std::unordered_set<ObjectId>& came);
   // Who quotes the name of one of its checkpoints, had now or before: what a rollback
@@ -82,6 +85,7 @@ class Purger {
   std::unique_ptr<PurgeSurvey> survey_;
   bool was_purged_ = false;
   PurgePlan plan_;
+  std::unordered_set<std::string> sessions_;
   std::unordered_set<RecordId> dropped_;
   // What checkpoints are described as from now on; of operations, nothing.
   std::unordered_map<RecordId, std::string> retitled_;

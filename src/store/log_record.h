@@ -26,6 +26,7 @@ enum class RecordKind : uint16_t {
   kDrop = 7,
   kPurge = 8,
   kRelease = 9,
+  kTranscript = 10,
 };
 
 struct LogRecord {
@@ -146,12 +147,14 @@ Result<Root> ToRoot(const LogRecord& record);
 struct SessionRecord {
   std::string session;
   std::optional<std::string> agent = {}, parent = {};
-  uint64_t inherited_turns = 0;  // of the parent, that belong to this one too
+  // Turns of the parent that belong to this one too: those with this number and below.
+  uint64_t inherited_turns = 0;
   std::optional<std::string> transcript_path = {};
-  ObjectId transcript = {};  // its content when it was last kept; zero: not kept
-  uint64_t transcript_bytes = 0;
   bool ended = false;
   std::string cwd = {};
+  // It is a subagent's: the parent started it, and it goes on with nothing of that.
+  bool subagent = false;
+  std::optional<std::string> subagent_type = {};  // "Explore"
   bool operator==(const SessionRecord&) const = default;
 };
 LogRecord ToRecord(const SessionRecord& session, const RecordId& id, const RootId& root,
@@ -169,6 +172,22 @@ struct TurnRecord {
 LogRecord ToRecord(const TurnRecord& turn, const RecordId& id, const RootId& root,
                    int64_t made_ms);
 Result<TurnRecord> ToTurn(const LogRecord& record);
+
+// A copy of the file in which an agent keeps a conversation (core/transcripts.h). One
+// that grew replaces the one before; what a file was before it became another stays.
+struct TranscriptRecord {
+  std::string session;
+  std::optional<std::string> agent = {}, subagent = {};
+  std::string path = {};      // as it was read
+  ObjectId content = {};      // a node: docs/format.md, "Transcript"
+  uint64_t bytes = 0;         // of the file that are kept
+  uint64_t dev = 0, ino = 0;  // of the file
+  uint64_t whole = 0;         // how long it was when all of it was last read
+  bool operator==(const TranscriptRecord&) const = default;
+};
+LogRecord ToRecord(const TranscriptRecord& transcript, const RecordId& id,
+                   const RootId& root, int64_t made_ms);
+Result<TranscriptRecord> ToTranscript(const LogRecord& record);
 
 LogRecord MakeDrop(const RecordId& id, int64_t made_ms,
                    const std::vector<RecordId>& dropped);

@@ -104,6 +104,8 @@ std::string RecordTitle(const LogRecord& record) {
       return "a purge";
     case RecordKind::kRelease:
       return "a release";
+    case RecordKind::kTranscript:
+      return "a copy of a transcript";
     default:
       return "a record";
   }

@@ -4,6 +4,7 @@
 
 #include "core/annotate.h"
 #include "core/live.h"
+#include "core/transcripts.h"
 #include "support/purge_fixture.h"
 
 namespace belay::test {
@@ -244,6 +245,68 @@ TEST_F(PurgeSessionTest, WhatOthersHaveStays) {
   Must(EraseSession("s1"));
   EXPECT_EQ(Has("two", "code"), "first");
   EXPECT_TRUE(Must(EraseSession("nobody")).plan.empty());
+  ExpectWhole();
+}
+
+TEST_F(PurgeSessionTest, TakesEveryCopyOfTheConversationFromEveryFile) {
+  Put("f", "1");
+  Capture("c", "s1", "wish");
+  std::string said;
+  auto write = [&](const std::string& name, const std::string& text) {
+    Must(MakeDirs(disk, AbsPath::Literal("/agent"), 0755));
+    Must(PutFile(disk, Must(disk.OpenDir(AbsPath::Literal("/agent"))), P(name), text));
+  };
+  auto keep = [&](const std::string& session, const std::string& name,
+                  const std::optional<std::string>& subagent = {}) {
+    auto opened = Must(world.Open());
+    Must(
+        KeepTranscript(*opened.store, {.session = session,
+                                       .agent = "claude",
+                                       .subagent = subagent,
+                                       .path = AbsPath::Literal("/agent").Join(P(name)),
+                                       .root = opened.root.id,
+                                       .settings = &world.settings}));
+  };
+  // It grows, is replaced, and has a subagent: what is in older copies goes as well.
+  std::vector<std::string> secrets;
+  auto say = [&](const std::string& secret) {
+    secrets.push_back(secret);
+    return R"({"text":")" + secret + SourceText(secrets.size(), 3000) + "\"}\n";
+  };
+  for (int i = 0; i < 12; ++i) {
+    said += say("hunter-" + std::to_string(i) + "-");
+    write("s1.jsonl", said);
+    keep("s1", "s1.jsonl");
+  }
+  write("s1.jsonl", say("after-it-was-cut-"));
+  keep("s1", "s1.jsonl");
+  write("sub.jsonl", say("said-to-a-subagent-"));
+  keep("s1", "sub.jsonl", "agent-1");
+  write("s2.jsonl", R"({"text":"of-another-session"})");
+  keep("s2", "s2.jsonl");
+  {
+    auto opened = Must(world.Open());
+    auto writer = Must(opened.store->Begin());
+    writer->Add(
+        ToRecord(SessionRecord{.session = "agent-1", .parent = "s1", .subagent = true},
+                 RecordId(world.world.random.NewId()), opened.root.id, 5));
+    writer->Add(ToRecord(SessionRecord{.session = "fork", .parent = "s1"},
+                         RecordId(world.world.random.NewId()), opened.root.id, 5));
+    Must(writer->Commit());
+  }
+  for (const std::string& secret : secrets)
+    ASSERT_THAT(Find(secret), Not(IsEmpty())) << secret;
+
+  const PurgeReport report = Must(EraseSession("s1"));
+  EXPECT_EQ(report.plan.transcripts, 3u);
+  EXPECT_THAT(report.plan.grew_out_of_it, ElementsAre("fork"));
+  for (const std::string& secret : secrets)
+    EXPECT_THAT(Find(secret), IsEmpty()) << secret;
+  EXPECT_THAT(Find("agent-1"), IsEmpty());
+  EXPECT_THAT(Find("of-another-session"), Not(IsEmpty()));
+  auto opened = Must(world.Open());
+  EXPECT_TRUE(Must(ListTranscripts(*opened.catalog, "s1")).empty());
+  EXPECT_EQ(Must(ListTranscripts(*opened.catalog, "s2")).size(), 1u);
   ExpectWhole();
 }
 

@@ -1,0 +1,129 @@
+#include "agent/aftermath.h"
+
+#include <algorithm>
+
+#include "agent/ancestry.h"
+#include "agent/recorder.h"
+#include "base/escape.h"
+#include "core/live.h"
+#include "store/batch_writer.h"
+
+namespace belay {
+
+namespace {
+
+bool IsMoment(EventKind kind) {
+  return kind == EventKind::kSessionStart || kind == EventKind::kTurnEnd ||
+         kind == EventKind::kSubagentEnd || kind == EventKind::kCompact ||
+         kind == EventKind::kSessionEnd;
+}
+
+// Lines are added to it, and nothing else is done to it.
+bool Appends(AgentKind agent) {
+  return agent == AgentKind::kClaude || agent == AgentKind::kCodex ||
+         agent == AgentKind::kGemini || agent == AgentKind::kQwen ||
+         agent == AgentKind::kCopilot;
+}
+
+Status MeetSubagent(Store& store, const Root& root, const Settings& settings,
+                    const HookEvent& event) {
+  BELAY_TRY(const KnownSession known, LookUpSession(store, SessionOf(event)));
+  if (std::ranges::find(known.subagents, *event.subagent) != known.subagents.end())
+    return Ok();
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(SubagentRecord(store, root.id, settings, event));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return Ok();
+}
+
+}  // namespace
+
+bool HasAftermath(const HookEvent& event, const Settings& settings) {
+  if (!settings.enabled || !IsMoment(event.kind)) return false;
+  return event.subagent || settings.transcripts == Transcripts::kKeep;
+}
+
+Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
+                     const HookEvent& event) {
+  Aftermath out;
+  if (!HasAftermath(event, settings)) return out;
+  const std::string session = SessionOf(event);
+  if (event.subagent && event.kind == EventKind::kSubagentEnd &&
+      *event.subagent != session)
+    if (Status met = MeetSubagent(store, root, settings, event); !met.ok())
+      out.failed.push_back(met.error());
+  if (settings.transcripts != Transcripts::kKeep) return out;
+  auto keep = [&](const std::optional<std::string>& path,
+                  const std::optional<std::string>& subagent) {
+    auto at = AbsPath::Parse(path.value_or(""));
+    if (!at.ok()) return;
+    auto kept = KeepTranscript(store, {.session = session,
+                                       .agent = AgentOf(event),
+                                       .subagent = subagent,
+                                       .path = *at,
+                                       .root = root.id,
+                                       .settings = &settings,
+                                       .appended = Appends(event.agent),
+                                       .is_json = event.agent != AgentKind::kGeneric});
+    if (kept.ok())
+      out.copies += kept->published ? 1 : 0;
+    else if (kept.error().code != Errc::kNotFound)
+      out.failed.push_back(kept.error());
+  };
+  std::optional<std::string> path = event.transcript;
+  if (!path) {
+    // Copilot tells it at the end of a turn alone.
+    const Live live = Live::Load(store, root.id);
+    if (const LiveSession* known = live.Find(session);
+        known && !known->transcript.empty())
+      path = known->transcript;
+  }
+  keep(path, std::nullopt);
+  if (event.subagent && event.subagent_transcript != path)
+    keep(event.subagent_transcript, event.subagent);
+  return out;
+}
+
+Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
+                                           const std::string& session) {
+  std::string path;
+  std::optional<std::string> agent;
+  BELAY_TRY(auto copies, ListTranscripts(catalog, session));
+  std::erase_if(copies, [](const TranscriptCopy& copy) {
+    return copy.record.subagent || !copy.latest;
+  });
+  uint64_t told = 0;
+  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : records) {
+    auto one = ToSession(record);
+    if (!one.ok() || one->session != session) continue;
+    if (!agent) agent = one->agent;
+    if (!path.empty() || !one->transcript_path) continue;
+    path = *one->transcript_path;
+    told = record.seq;
+  }
+  // Of several files the one that was heard of last.
+  if (!copies.empty() && (path.empty() || copies[0].seq > told))
+    path = copies[0].record.path;
+  if (!copies.empty() && !agent) agent = copies[0].record.agent;
+  auto at = AbsPath::Parse(path);
+  if (!at.ok())
+    return Error(Errc::kNotFound, "nothing is known of where the conversation of " +
+                                      EscapeText(session) + " is kept");
+  ConversationPlace out{
+      .agent = AgentNamed(agent.value_or("")).value_or(AgentKind::kGeneric),
+      .path = *at};
+  if (OpenTranscript(store.fs(), *at).ok()) return out;
+  if (copies.empty())
+    return Error(Errc::kNotFound, "there is no transcript of session " +
+                                      EscapeText(session) + " any more, and no copy")
+        .WithHint("copies are made while transcripts = \"keep\"");
+  auto same = std::ranges::find_if(
+      copies, [&](const TranscriptCopy& copy) { return copy.record.path == path; });
+  const TranscriptCopy& copy = same == copies.end() ? copies[0] : *same;
+  BELAY_TRY(out.path, AbsPath::Parse(copy.record.path));
+  BELAY_TRY(out.copy, WrittenTranscript::Write(store, copy));
+  return out;
+}
+
+}  // namespace belay

@@ -1,0 +1,219 @@
+#include "agent/ancestry.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "agent/recorder.h"
+#include "base/mutant.h"
+#include "core/live.h"
+#include "core/transcripts.h"
+
+namespace belay {
+
+namespace {
+
+// As much of a prompt as is kept of it, without the white space around it.
+constexpr size_t kCompared = 4000;
+// Fewer bytes than this are asked in many sessions ("go on", "yes").
+constexpr size_t kTelling = 24;
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+  return text.substr(0, kCompared);
+}
+
+bool IsTurn(const TranscriptPrompt& prompt, std::string_view text,
+            const std::optional<std::string>& anchor) {
+  if (anchor && (prompt.anchor == *anchor || prompt.record == *anchor)) return true;
+  return !Trimmed(text).empty() && Trimmed(prompt.text) == Trimmed(text);
+}
+
+// Those of the conversation that the session did not ask itself. `own`: its turns, the
+// newest first, of which the last may not be in the file yet.
+std::vector<const TranscriptPrompt*> Copied(const Transcript& transcript,
+                                            std::span<const TurnRecord> own) {
+  std::vector<const TranscriptPrompt*> copied;
+  for (const TranscriptPrompt& prompt : transcript.prompts)
+    if (!prompt.dead) copied.push_back(&prompt);
+  for (const TurnRecord& turn : own)
+    if (!copied.empty() && IsTurn(*copied.back(), turn.prompt, turn.anchor))
+      copied.pop_back();
+  return copied;
+}
+
+// The session whose turns, from the first on, are what was asked in the copy.
+std::optional<Ancestor> MatchTexts(
+    const std::vector<const TranscriptPrompt*>& copied,
+    const std::unordered_map<std::string, std::map<uint64_t, std::string>>& prompts) {
+  size_t length = 0;
+  for (const TranscriptPrompt* prompt : copied) length += Trimmed(prompt->text).size();
+  if (length < kTelling && !BELAY_MUTANT("anybody-is-an-ancestor")) return std::nullopt;
+  std::optional<Ancestor> found;
+  for (const auto& [session, turns] : prompts) {
+    bool same = turns.size() >= copied.size();
+    for (size_t i = 0; same && i < copied.size(); ++i) {
+      const auto turn = turns.find(i + 1);
+      same = turn != turns.end() && Trimmed(turn->second) == Trimmed(copied[i]->text);
+    }
+    if (!same) continue;
+    if (found) return std::nullopt;  // two of them: nobody can tell
+    found = Ancestor{.session = session, .turns = copied.size()};
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<KnownSession> LookUpSession(Store& store, const std::string& session) {
+  KnownSession out;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto sessions, catalog->ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : sessions) {
+    auto one = ToSession(record);
+    if (!one.ok()) continue;
+    if (one->subagent && one->parent == session) out.subagents.push_back(one->session);
+    if (one->session != session) continue;
+    out.known = true;
+    out.has_parent = out.has_parent || one->parent;
+    out.inherited = std::max(out.inherited, one->inherited_turns);
+  }
+  BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : turns) {
+    auto turn = ToTurn(record);
+    if (!turn.ok() || turn->session != session) continue;
+    out.known = true;
+    if (!out.newest) out.newest = *turn;
+    out.turns = std::max(out.turns, turn->turn);
+  }
+  return out;
+}
+
+std::optional<Ancestor> MatchAncestor(const Transcript& transcript,
+                                      const std::string& session,
+                                      const std::string& agent,
+                                      std::span<const TurnRecord> turns,
+                                      std::span<const SessionRecord> sessions,
+                                      const std::optional<PromptNow>& prompt) {
+  std::vector<TurnRecord> own;
+  if (prompt)
+    own.push_back(
+        {.session = session, .prompt = prompt->text, .anchor = prompt->anchor});
+  std::unordered_map<std::string, const TurnRecord*> by_anchor;
+  std::unordered_map<std::string, std::map<uint64_t, std::string>> prompts;
+  std::unordered_set<std::string> of_agent;
+  for (const SessionRecord& one : sessions)
+    if (one.agent == agent && !one.subagent) of_agent.insert(one.session);
+  for (const TurnRecord& turn : turns) {
+    if (turn.session == session) {
+      own.push_back(turn);
+      continue;
+    }
+    if (!of_agent.contains(turn.session)) continue;
+    if (turn.anchor) by_anchor.emplace(*turn.anchor, &turn);
+    prompts[turn.session].emplace(turn.turn, turn.prompt);
+  }
+  // One that was forked itself has the turns it inherited, too.
+  for (const SessionRecord& one : sessions) {
+    const auto parent = one.parent ? prompts.find(*one.parent) : prompts.end();
+    if (parent == prompts.end() || one.subagent || *one.parent == one.session) continue;
+    const std::map<uint64_t, std::string> theirs = parent->second;
+    if (const auto at = prompts.find(one.session); at != prompts.end())
+      for (const auto& [number, text] : theirs)
+        if (number <= one.inherited_turns) at->second.emplace(number, text);
+  }
+  const std::vector<const TranscriptPrompt*> copied = Copied(transcript, own);
+  for (auto at = copied.rbegin(); at != copied.rend(); ++at)
+    for (const std::string* anchor : {&(*at)->anchor, &(*at)->record})
+      if (const auto turn = by_anchor.find(*anchor); turn != by_anchor.end())
+        return Ancestor{.session = turn->second->session, .turns = turn->second->turn};
+  // It says so itself; how much of it, by counting.
+  if (transcript.forked_from && *transcript.forked_from != session &&
+      of_agent.contains(*transcript.forked_from)) {
+    const auto theirs = prompts.find(*transcript.forked_from);
+    const uint64_t last = theirs == prompts.end() || theirs->second.empty()
+                              ? 0
+                              : theirs->second.rbegin()->first;
+    return Ancestor{.session = *transcript.forked_from,
+                    .turns = std::min<uint64_t>(copied.size(), last)};
+  }
+  return copied.empty() ? std::nullopt : MatchTexts(copied, prompts);
+}
+
+namespace {
+
+// Of a parent that the event names.
+std::optional<Ancestor> Named(Store& store, const HookEvent& event) {
+  // A fork of opencode's names none: a parent is who started a subagent.
+  Ancestor out{
+      .session = *event.parent_session,
+      .subagent = event.source == "subagent" || event.agent == AgentKind::kOpencode};
+  if (out.session == SessionOf(event)) return std::nullopt;
+  if (out.subagent) return out;
+  auto parent = LookUpSession(store, out.session);
+  if (!parent.ok()) return std::nullopt;
+  out.turns = std::min(event.parent_turns.value_or(UINT64_MAX),
+                       std::max(parent->turns, parent->inherited));
+  return out;
+}
+
+struct Log {
+  std::vector<TurnRecord> turns;
+  std::vector<SessionRecord> sessions;
+};
+Result<Log> ReadWhatIsKnown(Store& store) {
+  Log log;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : turns)
+    if (auto one = ToTurn(record); one.ok()) log.turns.push_back(std::move(*one));
+  BELAY_TRY(auto sessions, catalog->ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : sessions)
+    if (auto one = ToSession(record); one.ok()) log.sessions.push_back(std::move(*one));
+  return log;
+}
+
+}  // namespace
+
+AncestorSearch SearchAncestor(Store& store, const RootId& root,
+                              const Settings& settings, const HookEvent& event) {
+  AncestorSearch out;
+  const bool prompt = event.kind == EventKind::kPrompt && event.human;
+  const bool ends = event.kind == EventKind::kTurnEnd;
+  if ((!prompt && !ends && event.kind != EventKind::kSessionStart) || event.subagent)
+    return out;
+  const std::string session = SessionOf(event);
+  const Live live = Live::Load(store, root);
+  const LiveSession* known = live.Find(session);
+  if (known != nullptr && known->searched) return out;
+  if (event.parent_session) {
+    out.found = Named(store, event);
+    out.done = true;
+    return out;
+  }
+  std::string path = event.transcript.value_or(known ? known->transcript : "");
+  auto at = AbsPath::Parse(path);
+  if (!at.ok() || settings.transcripts == Transcripts::kOff) return out;
+  auto file = OpenTranscript(store.fs(), *at);
+  if (!file.ok()) return out;
+  if (auto stat = store.fs().Stat(*file);
+      !stat.ok() || (prompt && stat->size > kSearchAtPrompt))
+    return out;
+  auto transcript = ReadTranscript(store.fs(), event.agent, *at);
+  if (!transcript.ok()) return out;
+  out.done = ends || !transcript->prompts.empty();
+  if (transcript->prompts.empty() && !transcript->forked_from) return out;
+  auto log = ReadWhatIsKnown(store);
+  if (!log.ok()) return {};
+  std::optional<PromptNow> now;
+  if (prompt) now = PromptNow{.text = event.prompt, .anchor = event.anchor};
+  out.found = MatchAncestor(*transcript, session, AgentOf(event), log->turns,
+                            log->sessions, now);
+  return out;
+}
+
+}  // namespace belay

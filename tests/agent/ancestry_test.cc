@@ -1,0 +1,396 @@
+// Sessions that grew out of others: found by what agents tell and by their transcripts.
+
+#include "agent/ancestry.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/aftermath.h"
+#include "agent/recorder.h"
+#include "base/mem_fs.h"
+#include "core/lineage.h"
+#include "core/live.h"
+#include "core/refs.h"
+#include "core/sessions.h"
+#include "core/transcripts.h"
+#include "support/fs_world.h"
+#include "support/restore_world.h"
+
+namespace belay::test {
+namespace {
+
+// --- by the transcript alone ---------------------------------------------------------
+
+struct Known {
+  std::vector<TurnRecord> turns;  // newest first
+  std::vector<SessionRecord> sessions;
+};
+
+Transcript Asked(const std::vector<std::pair<std::string, std::string>>& prompts) {
+  Transcript out;
+  for (const auto& [anchor, text] : prompts)
+    out.prompts.push_back({.anchor = anchor, .record = anchor, .text = text});
+  return out;
+}
+
+std::string Match(const Transcript& transcript, const Known& known,
+                  const std::optional<PromptNow>& now = {},
+                  const std::string& session = "new") {
+  auto found =
+      MatchAncestor(transcript, session, "gemini", known.turns, known.sessions, now);
+  return found ? found->session + "@" + std::to_string(found->turns) : "";
+}
+
+const char kLong[] = "make the parser accept trailing commas";
+
+Known Two() {
+  Known known;
+  for (const char* id : {"a", "b"})
+    known.sessions.push_back({.session = id, .agent = "gemini"});
+  known.sessions.push_back({.session = "x", .agent = "qwen"});
+  known.turns = {
+      {.session = "b", .turn = 1, .prompt = "something else entirely, I say"},
+      {.session = "x",
+       .turn = 1,
+       .prompt = "of another agent altogether",
+       .anchor = "ax"},
+      {.session = "a", .turn = 3, .prompt = "thanks", .anchor = "a3"},
+      {.session = "a", .turn = 2, .prompt = "now the tests", .anchor = "a2"},
+      {.session = "a", .turn = 1, .prompt = kLong, .anchor = "a1"},
+  };
+  return known;
+}
+
+TEST(Ancestry, TheNewestPromptThatAnotherSessionHasIsWhereItLeftThat) {
+  EXPECT_EQ(Match(Asked({{"a1", kLong}, {"a2", "?"}}), Two()), "a@2");
+  EXPECT_EQ(Match(Asked({{"a1", kLong}, {"unrecorded", "?"}}), Two()), "a@1");
+  EXPECT_EQ(Match(Asked({{"n1", "what nobody ever asked before this"}}), Two()), "");
+  // Its own are not copies, though another session asked the same.
+  const PromptNow now{.text = kLong, .anchor = "n1"};
+  EXPECT_EQ(Match(Asked({{"n1", kLong}}), Two(), now), "");
+  EXPECT_EQ(Match(Asked({{"a1", kLong}, {"a2", "x"}, {"n1", kLong}}), Two(), now),
+            "a@2");
+  // Nor one that it has not written down by its anchor yet.
+  EXPECT_EQ(Match(Asked({{"uuid", kLong}}), Two(), now), "");
+}
+
+TEST(Ancestry, APromptThatWasTakenBackDoesNotCount) {
+  Transcript transcript = Asked({{"a1", kLong}, {"a2", "?"}});
+  transcript.prompts[1].dead = true;
+  EXPECT_EQ(Match(transcript, Two()), "a@1");
+}
+
+TEST(Ancestry, WithoutAnchorsAllThatWasAskedMustBeTheSame) {
+  Known known = Two();
+  for (TurnRecord& turn : known.turns) turn.anchor.reset();
+  EXPECT_EQ(Match(Asked({{"1", kLong}, {"2", " now the tests\n"}}), known), "a@2");
+  EXPECT_EQ(Match(Asked({{"1", kLong}, {"2", "other tests"}}), known), "");
+  EXPECT_EQ(Match(Asked({{"2", "now the tests"}}), known), "")
+      << "not from the first on";
+  // What everybody says tells nothing.
+  known.turns.push_back({.session = "b", .turn = 1, .prompt = "go on"});
+  EXPECT_EQ(Match(Asked({{"1", "go on"}}), known), "");
+  // Two that fit: nobody is guessed.
+  known.sessions.push_back({.session = "c", .agent = "gemini"});
+  known.turns.push_back({.session = "c", .turn = 1, .prompt = kLong});
+  EXPECT_EQ(Match(Asked({{"1", kLong}}), known), "");
+  EXPECT_EQ(Match(Asked({{"1", kLong}, {"2", "now the tests"}}), known), "a@2");
+}
+
+TEST(Ancestry, OfAForkThatWasForkedTheInheritedTurnsCountToo) {
+  Known known = Two();
+  for (TurnRecord& turn : known.turns) turn.anchor.reset();
+  known.sessions.push_back(
+      {.session = "f", .agent = "gemini", .parent = "a", .inherited_turns = 1});
+  known.turns.insert(known.turns.begin(),
+                     {.session = "f", .turn = 2, .prompt = "and now the docs"});
+  EXPECT_EQ(Match(Asked({{"1", kLong}, {"2", "and now the docs"}}), known), "f@2");
+}
+
+TEST(Ancestry, AFileThatSaysWhereItCameFromIsBelievedIfWeKnowIt) {
+  Known known = Two();
+  for (TurnRecord& turn : known.turns) turn.anchor.reset();
+  Transcript transcript = Asked({{"1", "in other words"}, {"2", "and more"}});
+  transcript.forked_from = "a";
+  EXPECT_EQ(Match(transcript, known), "a@2");
+  transcript.forked_from = "b";
+  EXPECT_EQ(Match(transcript, known), "b@1");
+  for (const char* other : {"x", "nobody", "new"}) {
+    transcript.forked_from = other;
+    EXPECT_EQ(Match(transcript, known), "") << other;
+  }
+}
+
+// --- recorded ------------------------------------------------------------------------
+
+class ForksTest : public ::testing::Test {
+ protected:
+  ForksTest() : world_(disk_, AbsPath::Literal("/top")) {
+    Must(world_.Dir());
+    Must(MakeDirs(disk_, AbsPath::Literal("/agent"), 0755));
+  }
+  static std::string PathOf(const std::string& session) {
+    return "/agent/" + session + ".jsonl";
+  }
+  void Write(const std::string& session, const std::string& text) {
+    Must(PutFile(disk_, Must(disk_.OpenDir(AbsPath::Literal("/agent"))),
+                 P(session + ".jsonl"), text));
+  }
+  // A prompt that follows another one, or begins.
+  static std::string Line(const std::string& session, const std::string& prompt_id,
+                          const std::string& text, const std::string& after = "") {
+    return R"({"type":"user","uuid":"u-)" + prompt_id + R"(","parentUuid":)" +
+           (after.empty() ? "null" : "\"u-" + after + "\"") + R"(,"sessionId":")" +
+           session + R"(","promptId":")" + prompt_id +
+           R"(","message":{"role":"user","content":")" + text + "\"}}\n";
+  }
+  HookEvent Event(EventKind kind, const std::string& session) {
+    return {.agent = agent_,
+            .kind = kind,
+            .session = session,
+            .cwd = world_.project.bytes(),
+            .transcript = PathOf(session)};
+  }
+  std::optional<Checkpoint> Tell(const HookEvent& event) {
+    auto opened = Must(world_.Open());
+    RecordRequest request{
+        .root = opened.root, .settings = &world_.settings, .lock_wait_ms = 200};
+    request.git.user.no_system = true;
+    auto made = Must(RecordEvent(*opened.store, request, event));
+    const Aftermath after =
+        AfterEvent(*opened.store, opened.root, world_.settings, event);
+    failed_ = after.failed.size();
+    if (!made) return std::nullopt;
+    return made->checkpoint;
+  }
+  void Start(const std::string& session, const std::string& source = "startup") {
+    HookEvent event = Event(EventKind::kSessionStart, session);
+    event.source = source;
+    Tell(event);
+  }
+  uint64_t Prompt(const std::string& session, const std::string& anchor,
+                  const std::string& text) {
+    HookEvent event = Event(EventKind::kPrompt, session);
+    event.anchor = anchor;
+    event.prompt = text;
+    auto made = Tell(event);
+    return made ? made->turn.value_or(0) : 0;
+  }
+  void End(const std::string& session) { Tell(Event(EventKind::kTurnEnd, session)); }
+  std::string At(const std::string& ref, const std::string& session) {
+    auto opened = Must(world_.Open());
+    auto found =
+        ResolveRef(*opened.catalog, {.root = opened.root.id, .session = session}, ref);
+    return found.ok() ? found->entry.checkpoint.description
+                      : std::string(ErrcName(found.error().code));
+  }
+  SessionSummary Session(const std::string& session) {
+    auto opened = Must(world_.Open());
+    for (SessionSummary& one : Must(ListSessions(*opened.catalog, opened.root.id)))
+      if (one.id == session) return std::move(one);
+    return {};
+  }
+  // Two turns of a session, with a transcript.
+  void Talk() {
+    Start("one");
+    EXPECT_EQ(Prompt("one", "p1", "first wish"), 1u);
+    Write("one", Line("one", "p1", "first wish"));
+    End("one");
+    EXPECT_EQ(Prompt("one", "p2", "second wish"), 2u);
+    Write("one",
+          Line("one", "p1", "first wish") + Line("one", "p2", "second wish", "p1"));
+    End("one");
+  }
+
+  MemFs disk_;
+  RestoreWorld world_;
+  AgentKind agent_ = AgentKind::kClaude;
+  size_t failed_ = 0;
+};
+
+TEST_F(ForksTest, AForkedSessionCountsOnAndHasItsAncestorsTurns) {
+  Talk();
+  Write("fork", Line("fork", "p1", "first wish"));  // cut before the second
+  Start("fork", "resume");
+  EXPECT_EQ(Session("fork").parent, "one");
+  EXPECT_EQ(Session("fork").inherited, 1u);
+  EXPECT_EQ(Prompt("fork", "q2", "another second wish"), 2u);
+  EXPECT_EQ(At("turn:1", "fork"), "first wish");
+  EXPECT_EQ(At("turn:2", "fork"), "another second wish");
+  EXPECT_EQ(At("turn:2", "one"), "second wish");
+  // And once more, without what goes on being remembered.
+  Write("again", Line("again", "p1", "first wish") +
+                     Line("again", "q2", "another second wish", "p1"));
+  Start("again", "resume");
+  EXPECT_EQ(Session("again").parent, "fork");
+  EXPECT_EQ(Prompt("again", "r3", "third"), 3u);
+  EXPECT_EQ(At("turn:1", "again"), "first wish");
+  EXPECT_EQ(At("turn:2", "again"), "another second wish");
+}
+
+TEST_F(ForksTest, OneThatNobodyAnnouncedIsFoundByItsFirstPrompt) {
+  Talk();
+  Write("silent", Line("silent", "p1", "first wish") +
+                      Line("silent", "p2", "second wish", "p1") +
+                      Line("silent", "s3", "third wish", "p2"));
+  EXPECT_EQ(Prompt("silent", "s3", "third wish"), 3u);
+  EXPECT_EQ(Session("silent").parent, "one");
+  EXPECT_EQ(Session("silent").inherited, 2u);
+}
+
+TEST_F(ForksTest, OneWhoseFileComesLateIsFoundWhenTheTurnEnds) {
+  Talk();
+  Start("late", "resume");
+  EXPECT_EQ(Prompt("late", "l3", "third wish"), 1u);
+  EXPECT_EQ(Session("late").parent, std::nullopt);
+  Write("late", Line("late", "p1", "first wish") +
+                    Line("late", "p2", "second wish", "p1") +
+                    Line("late", "l3", "third wish", "p2"));
+  End("late");
+  EXPECT_EQ(Session("late").parent, "one");
+  EXPECT_EQ(Session("late").inherited, 2u);
+  EXPECT_EQ(At("turn:1", "late"), "third wish") << "its own, as it was counted";
+  EXPECT_EQ(At("turn:2", "late"), "second wish");
+  EXPECT_EQ(Prompt("late", "l4", "fourth"), 3u);
+}
+
+TEST_F(ForksTest, AResumedSessionIsItself) {
+  Talk();
+  Start("one", "resume");
+  EXPECT_EQ(Session("one").parent, std::nullopt);
+  EXPECT_EQ(Prompt("one", "p3", "third wish"), 3u);
+}
+
+TEST_F(ForksTest, AHostNamesTheParentItself) {
+  agent_ = AgentKind::kGeneric;
+  Talk();
+  HookEvent event = Event(EventKind::kSessionStart, "copy");
+  event.parent_session = "one";
+  event.parent_turns = 1;
+  Tell(event);
+  EXPECT_EQ(Session("copy").inherited, 1u);
+  event = Event(EventKind::kSessionStart, "all");
+  event.parent_session = "one";
+  Tell(event);
+  EXPECT_EQ(Session("all").inherited, 2u);
+  event = Event(EventKind::kSessionStart, "helper");
+  event.parent_session = "one";
+  event.source = "subagent";
+  Tell(event);
+  EXPECT_EQ(Session("helper").inherited, 0u);
+  EXPECT_TRUE(Session("helper").is_subagent);
+  event = Event(EventKind::kSessionStart, "self");
+  event.parent_session = "self";
+  Tell(event);
+  EXPECT_EQ(Session("self").parent, std::nullopt);
+}
+
+TEST_F(ForksTest, NothingIsReadWhereTranscriptsAreOff) {
+  world_.settings.transcripts = Transcripts::kOff;
+  Talk();
+  Write("fork", Line("fork", "p1", "first wish"));
+  Start("fork", "resume");
+  EXPECT_EQ(Session("fork").parent, std::nullopt);
+  auto opened = Must(world_.Open());
+  EXPECT_TRUE(Must(ListTranscripts(*opened.catalog, std::nullopt)).empty());
+  for (const LogRecord& record :
+       Must(opened.catalog->ListRecords({.kind = RecordKind::kSession})))
+    EXPECT_EQ(Must(ToSession(record)).transcript_path, std::nullopt);
+  for (const LogRecord& record :
+       Must(opened.catalog->ListRecords({.kind = RecordKind::kTurn})))
+    EXPECT_EQ(Must(ToTurn(record)).anchor, std::nullopt);
+}
+
+// --- copies --------------------------------------------------------------------------
+
+TEST_F(ForksTest, ATurnsEndKeepsWhatWasSaidAndAnchorsDoNot) {
+  Talk();
+  {
+    auto opened = Must(world_.Open());
+    auto copies = Must(ListTranscripts(*opened.catalog, "one"));
+    ASSERT_EQ(copies.size(), 1u);
+    EXPECT_EQ(copies[0].record.bytes,
+              Line("one", "p1", "first wish").size() +
+                  Line("one", "p2", "second wish", "p1").size());
+  }
+  world_.settings.transcripts = Transcripts::kAnchors;
+  Start("two");
+  Prompt("two", "t1", "kept as a prompt");
+  Write("two", Line("two", "t1", "kept as a prompt"));
+  End("two");
+  auto opened = Must(world_.Open());
+  EXPECT_TRUE(Must(ListTranscripts(*opened.catalog, "two")).empty());
+  EXPECT_EQ(At("turn:1", "two"), "kept as a prompt");
+}
+
+TEST_F(ForksTest, AConversationIsReadFromTheCopyWhenTheAgentDeletedItsFile) {
+  Talk();
+  auto read = [&](bool from_copy) {
+    auto opened = Must(world_.Open());
+    ConversationPlace talk =
+        Must(FindConversation(*opened.store, *opened.catalog, "one"));
+    EXPECT_EQ(talk.copy.has_value(), from_copy);
+    EXPECT_EQ(talk.path.bytes(), PathOf("one"));
+    EXPECT_EQ(talk.agent, AgentKind::kClaude);
+    const Transcript transcript = Must(ReadTranscript(disk_, talk.agent, talk.file()));
+    std::string prompts;
+    for (const TranscriptPrompt& prompt : transcript.prompts)
+      prompts += prompt.text + ";";
+    return prompts;
+  };
+  EXPECT_EQ(read(false), "first wish;second wish;");
+  const uint64_t files = disk_.used_inodes();
+  Must(disk_.Unlink(Must(disk_.OpenDir(AbsPath::Literal("/agent"))),
+                    Name::Literal("one.jsonl")));
+  EXPECT_EQ(read(true), "first wish;second wish;");
+  EXPECT_EQ(disk_.used_inodes(), files - 1) << "what was written for it is gone";
+  auto opened = Must(world_.Open());
+  EXPECT_EQ(FindConversation(*opened.store, *opened.catalog, "nobody").error().code,
+            Errc::kNotFound);
+}
+
+TEST_F(ForksTest, WhatCannotBeKeptIsToldAndAFileThatIsNotThereIsNot) {
+  Start("s");
+  Prompt("s", "p", "wish");
+  End("s");
+  EXPECT_EQ(failed_, 0u);
+  Write("s", "not a transcript at all");
+  End("s");
+  EXPECT_EQ(failed_, 1u);
+}
+
+TEST_F(ForksTest, ASubagentIsRecordedOnceWithWhoStartedIt) {
+  Talk();
+  Write("sub", Line("one", "x", "you are a subagent"));
+  HookEvent event = Event(EventKind::kToolBegin, "one");
+  event.subagent = "agent-7";
+  event.subagent_type = "Explore";
+  event.tool = ToolCall{.name = "Bash", .id = "t1", .what = "make"};
+  Tell(event);
+  event.kind = EventKind::kToolEnd;
+  Tell(event);
+  event.kind = EventKind::kSubagentEnd;
+  event.tool.reset();
+  event.subagent_transcript = PathOf("sub");
+  Tell(event);
+  // One that wrote nothing.
+  event.subagent = "agent-8";
+  event.subagent_transcript.reset();
+  Tell(event);
+  Tell(event);
+  const SessionSummary one = Session("one");
+  ASSERT_EQ(one.subagents.size(), 2u);
+  EXPECT_EQ(one.subagents[0].id, "agent-7");
+  EXPECT_EQ(one.subagents[0].type, "Explore");
+  EXPECT_EQ(one.subagents[1].id, "agent-8");
+  EXPECT_EQ(Session("agent-7").id, "") << "it is listed with its parent";
+  auto opened = Must(world_.Open());
+  auto copies = Must(ListTranscripts(*opened.catalog, "one"));
+  ASSERT_EQ(copies.size(), 2u);
+  EXPECT_EQ(copies[0].record.subagent, "agent-7");
+  // The conversation is the session's own, not the subagent's.
+  EXPECT_EQ(Must(FindConversation(*opened.store, *opened.catalog, "one")).path.bytes(),
+            PathOf("one"));
+}
+
+}  // namespace
+}  // namespace belay::test

@@ -1,0 +1,231 @@
+// What a session has of those it grew out of.
+
+#include "core/lineage.h"
+
+#include <gtest/gtest.h>
+
+#include "base/mem_fs.h"
+#include "core/refs.h"
+#include "core/retention.h"
+#include "core/sessions.h"
+#include "support/fs_world.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class LineageTest : public ::testing::Test {
+ protected:
+  LineageTest() {
+    store = Must(world.Open());
+    catalog = Must(Catalog::Open(*store));
+    for (const char* path : {"/a", "/b"}) {
+      Root root{.id = RootId(world.random.NewId()), .path = path};
+      Publish(ToRecord(root, RecordId(world.random.NewId()), 1));
+      roots.push_back(root);
+    }
+  }
+  void Publish(LogRecord record) {
+    auto writer = Must(store->Begin());
+    writer->Add(std::move(record));
+    Must(writer->Commit());
+  }
+  void Session(const std::string& id, const std::string& parent = "",
+               uint64_t inherited = 0, bool subagent = false, size_t root = 0) {
+    SessionRecord record{.session = id, .agent = "claude"};
+    if (!parent.empty()) record.parent = parent;
+    record.inherited_turns = inherited;
+    record.subagent = subagent;
+    Publish(ToRecord(record, RecordId(world.random.NewId()), roots[root].id, 5));
+  }
+  // A checkpoint that is called so, of a turn (0: of none), with the turn's record.
+  void Make(const std::string& name, const std::string& session, uint64_t turn,
+            const std::string& tool = "", size_t root = 0) {
+    auto writer = Must(store->Begin());
+    Checkpoint c;
+    c.id = IdFor(name);
+    c.root = roots[root].id;
+    c.made_ms = 5;
+    c.name = name;
+    c.state = Must(PutFiles(*writer, {{"f", name}}));
+    c.session = session;
+    if (turn > 0) c.turn = turn;
+    if (!tool.empty()) c.tool_use_id = tool;
+    writer->Add(ToRecord(c));
+    if (turn > 0)
+      writer->Add(ToRecord(TurnRecord{.session = session, .turn = turn, .prompt = name},
+                           RecordId(world.random.NewId()), c.root, 5));
+    Must(writer->Commit());
+  }
+  std::string At(const std::string& ref, const std::string& session = "",
+                 size_t root = 0) {
+    RefContext context{.root = roots[root].id};
+    if (!session.empty()) context.session = session;
+    auto found = ResolveRef(*catalog, context, ref);
+    return found.ok() ? found->entry.checkpoint.name.value_or("?")
+                      : std::string(ErrcName(found.error().code));
+  }
+  // All that belongs to a session, the oldest first.
+  std::string Of(const std::string& session) {
+    const Lineage lineage = Must(Lineage::Of(*catalog, session));
+    std::string names;
+    for (const CatalogEntry& entry :
+         Must(catalog->ListCheckpoints({.root = roots[0].id, .oldest_first = true})))
+      if (lineage.Has(entry.checkpoint.session, entry.checkpoint.turn,
+                      entry.checkpoint.seq))
+        names += (names.empty() ? "" : " ") + entry.checkpoint.name.value_or("?");
+    return names;
+  }
+
+  MemFs disk;
+  World world{disk};
+  std::unique_ptr<Store> store;
+  std::unique_ptr<Catalog> catalog;
+  std::vector<Root> roots;
+};
+
+TEST_F(LineageTest, AForkHasTheTurnsUntilItBeganAndNoneThatCameAfter) {
+  Session("parent");
+  Make("start", "parent", 0);
+  Make("p1", "parent", 1);
+  Make("p2", "parent", 2, "call-2");
+  Make("p3", "parent", 3, "call-3");
+  Session("fork", "parent", 2);
+  Make("f3", "fork", 3, "call-f");
+  Make("p4", "parent", 4);
+
+  EXPECT_EQ(At("turn:1", "fork"), "p1");
+  EXPECT_EQ(At("turn:2", "fork"), "p2");
+  EXPECT_EQ(At("turn:3", "fork"), "f3");
+  EXPECT_EQ(At("turn:4", "fork"), ErrcName(Errc::kNotFound));
+  EXPECT_EQ(At("turn:3", "parent"), "p3");
+  EXPECT_EQ(At("tool:call-2", "fork"), "p2");
+  EXPECT_EQ(At("tool:call-f", "fork"), "f3");
+  EXPECT_EQ(At("tool:call-3", "fork"), ErrcName(Errc::kNotFound));
+  EXPECT_EQ(At("session:fork"), "f3");
+  EXPECT_EQ(Of("fork"), "start p1 p2 f3");
+  EXPECT_EQ(Of("parent"), "start p1 p2 p3 p4");
+}
+
+TEST_F(LineageTest, AForkOfAForkHasWhatBothHad) {
+  Session("a");
+  Make("a1", "a", 1);
+  Make("a2", "a", 2);
+  Session("b", "a", 2);
+  Make("b3", "b", 3);
+  Make("b4", "b", 4);
+  Session("c", "b", 3);
+  Make("c4", "c", 4);
+  EXPECT_EQ(At("turn:1", "c"), "a1");
+  EXPECT_EQ(At("turn:3", "c"), "b3");
+  EXPECT_EQ(At("turn:4", "c"), "c4");
+  // Forked where the other one had not begun yet.
+  Session("d", "b", 1);
+  Make("d2", "d", 2);
+  EXPECT_EQ(Of("d"), "a1 d2");
+}
+
+TEST_F(LineageTest, OwnTurnsHideWhatIsInheritedUnderTheSameNumber) {
+  Session("parent");
+  Make("p1", "parent", 1);
+  Make("p2", "parent", 2);
+  Session("late");
+  Make("l1", "late", 1);
+  Session("late", "parent", 2);  // told when it had a turn already
+  EXPECT_EQ(At("turn:1", "late"), "l1");
+  EXPECT_EQ(At("turn:2", "late"), "p2");
+  // Also when nothing of it is left to go back to.
+  auto writer = Must(store->Begin());
+  writer->Add(MakeDrop(RecordId(world.random.NewId()), 5, {IdFor("l1")}));
+  Must(writer->Commit());
+  EXPECT_EQ(At("turn:1", "late"), ErrcName(Errc::kNotFound));
+}
+
+TEST_F(LineageTest, CirclesEnd) {
+  Session("a", "b", 5);
+  Session("b", "c", 5);
+  Session("c", "a", 5);
+  Session("self", "self", 5);
+  Make("a1", "a", 1);
+  EXPECT_EQ(At("turn:1", "a"), "a1");
+  EXPECT_EQ(At("turn:2", "a"), ErrcName(Errc::kNotFound));
+  EXPECT_EQ(At("turn:1", "self"), ErrcName(Errc::kNotFound));
+  EXPECT_EQ(Must(Lineage::Of(*catalog, "b")).generations().size(), 3u);
+}
+
+TEST_F(LineageTest, ThousandsOfGenerationsAreFollowed) {
+  constexpr uint64_t kGenerations = 3000;
+  Session("s0");
+  Make("first", "s0", 1);
+  {
+    auto writer = Must(store->Begin());
+    for (uint64_t i = 1; i <= kGenerations; ++i)
+      writer->Add(ToRecord(SessionRecord{.session = "s" + std::to_string(i),
+                                         .parent = "s" + std::to_string(i - 1),
+                                         .inherited_turns = 1},
+                           RecordId(world.random.NewId()), roots[0].id, 5));
+    Must(writer->Commit());
+  }
+  EXPECT_EQ(At("turn:1", "s" + std::to_string(kGenerations)), "first");
+  EXPECT_EQ(Of("s" + std::to_string(kGenerations)), "first");
+}
+
+TEST_F(LineageTest, AParentOfAnotherDirectoryLendsNoCheckpointHere) {
+  Session("elsewhere", "", 0, false, 1);
+  Make("e1", "elsewhere", 1, "", 1);
+  Session("here", "elsewhere", 1);
+  Make("h2", "here", 2);
+  EXPECT_EQ(At("turn:1", "here"), ErrcName(Errc::kNotFound));
+  EXPECT_EQ(At("turn:1", "here", 1), "e1");
+  EXPECT_EQ(Of("here"), "h2");
+  Session("orphan", "nobody-knows", 7);
+  EXPECT_EQ(At("turn:1", "orphan"), ErrcName(Errc::kNotFound));
+}
+
+TEST_F(LineageTest, ASubagentInheritsNothingAndIsItsParents) {
+  Session("main");
+  Make("m1", "main", 1);
+  Session("sub", "main", 0, true);
+  Make("s", "sub", 0);
+  EXPECT_EQ(At("turn:1", "sub"), ErrcName(Errc::kNotFound));
+  // What was active last is the session, not one of its subagents.
+  EXPECT_EQ(At("turn:1"), "m1");
+  Session("quiet", "main", 0, true);
+  EXPECT_EQ(Must(ActiveSession(*catalog, roots[0].id)), "main");
+
+  auto sessions = Must(ListSessions(*catalog, roots[0].id));
+  ASSERT_EQ(sessions.size(), 2u);  // the quiet one is told with its parent
+  EXPECT_EQ(sessions[0].id, "main");
+  ASSERT_EQ(sessions[0].subagents.size(), 1u);
+  EXPECT_EQ(sessions[0].subagents[0].id, "quiet");
+  EXPECT_TRUE(sessions[1].is_subagent);
+
+  EXPECT_EQ(Must(WithSubagents(*catalog, "main")).size(), 3u);
+  // A session of its own does not become somebody's subagent by being called one.
+  Session("own");
+  Session("own", "main", 0, true);
+  EXPECT_EQ(Must(WithSubagents(*catalog, "main")).size(), 3u);
+  // They go with their parent.
+  const SessionDeletion plan = Must(PlanSessionDeletion(*catalog, "main"));
+  EXPECT_EQ(plan.checkpoints, 2u);
+  EXPECT_EQ(plan.shared_by, std::vector<std::string>{"own"});
+}
+
+TEST_F(LineageTest, EachSessionsFirstAndNewestStayWhateverTheyGrewOutOf) {
+  Session("parent");
+  for (uint64_t i = 1; i <= 9; ++i) Make("p" + std::to_string(i), "parent", i);
+  Session("fork", "parent", 5);
+  for (uint64_t i = 6; i <= 9; ++i) Make("f" + std::to_string(i), "fork", i);
+  auto entries = Must(catalog->ListCheckpoints({.root = roots[0].id}));
+  for (CatalogEntry& entry : entries) entry.checkpoint.name.reset();
+  const RetentionPlan plan =
+      PlanRetention(entries, {}, {.autos = 0, .days = 30, .undo = 5}, 6);
+  std::set<RecordId> gone;
+  for (const Doomed& doomed : plan.checkpoints) gone.insert(doomed.entry.checkpoint.id);
+  for (const char* name : {"p1", "p9", "f6", "f9"})
+    EXPECT_FALSE(gone.contains(IdFor(name))) << name;
+  EXPECT_TRUE(gone.contains(IdFor("p5")));
+}
+
+}  // namespace
+}  // namespace belay::test
