@@ -17,9 +17,11 @@ event() {
 # told EVENT KIND [MORE]: tells EVENT and waits until a record of that kind of this session is there.
 mkfifo "$scratch/told"
 told() {
-  "$BELAY_BIN" events --follow --since "$("$BELAY_BIN" events | tail -1 | sed 's/.*"id":\([0-9]*\).*/\1/')" >"$scratch/told" & local follower=$!
+  local last follower
+  last=$("$BELAY_BIN" events | python3 -c 'import json, sys; print([json.loads(line)["id"] for line in sys.stdin][-1])')
+  "$BELAY_BIN" events --follow --since "$last" >"$scratch/told" & follower=$!
   exec 8<"$scratch/told"
-  event "$1" "$3"
+  event "$1" "${3-}"
   while read -r line <&8; do [[ $line == *"$2"* && $line == *"\"$session\""* ]] && break; done
   exec 8<&-; kill "$follower"; wait "$follower" 2>/dev/null
 }
