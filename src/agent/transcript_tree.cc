@@ -9,7 +9,7 @@
 // Qwen Code: ~/.qwen/projects/<directory>/chats/<session>.jsonl. The prompt_id of the
 // hooks is not in the prompt's record but in the telemetry that follows it.
 
-#include <unordered_set>
+#include <unordered_map>
 
 #include "agent/dialect_internal.h"
 #include "agent/transcript_internal.h"
@@ -41,9 +41,11 @@ class ClaudeFormat final : public TranscriptFormat {
   void TakeAssistant(const Record& record, const JsonFields& fields);
 
   RecordTree tree_;
-  std::unordered_set<uint64_t> begun_;  // hashes of promptIds
-  std::optional<bool> subagents_;       // the file is one of a subagent
-  std::optional<uint64_t> before_;      // where a run of bookkeeping lines begins
+  // By hash of the promptId, the prompt that has it; none beyond the limit.
+  std::unordered_map<uint64_t, std::optional<uint64_t>> begun_;
+  bool turn_ended_ = false;         // the last record says so
+  std::optional<bool> subagents_;   // the file is one of a subagent
+  std::optional<uint64_t> before_;  // where a run of bookkeeping lines begins
 };
 
 // "<command-name>/x</command-name>...<command-args>y</command-args>" was typed as "/x
@@ -88,8 +90,17 @@ void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {
                       tree_.newest());
   if (!is_prompt) return;
   const std::optional<std::string> anchor = IdOf(fields.Get("promptId"));
-  // More of the same turn: what was typed while the agent worked.
-  if (anchor && !begun_.insert(FastHash(AsBytes(*anchor), 0)).second) return;
+  const uint64_t hash = anchor ? FastHash(AsBytes(*anchor), 0) : 0;
+  if (const auto begun = begun_.find(hash); anchor && begun != begun_.end()) {
+    // More of the same turn: what was typed while the agent worked.
+    if (!turn_ended_) return;
+    // A fork that Claude makes gives all it copies the id of its own first prompt: that
+    // one has it.
+    if (begun->second) {
+      TranscriptPrompt& copied = builder_.out.prompts[*begun->second];
+      copied.anchor = copied.record;
+    }
+  }
   const std::string own = id.empty() ? RecordFingerprint(record.json) : id;
   const std::optional<uint64_t> index =
       builder_.AddPrompt({.anchor = anchor.value_or(own),
@@ -99,6 +110,7 @@ void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {
                           .offset = record.offset,
                           .turn_offset = before_.value_or(record.offset)});
   if (index) tree_.MarkPrompt(*index);
+  if (anchor) begun_[hash] = index;
 }
 
 void ClaudeFormat::TakeAssistant(const Record& record, const JsonFields& fields) {
@@ -139,6 +151,9 @@ void ClaudeFormat::Take(const Record& record) {
   }
   if (id && TypeIs(type, {"user"})) TakeUser(record, fields);
   if (id && TypeIs(type, {"assistant"})) TakeAssistant(record, fields);
+  if (id)
+    turn_ended_ = TypeIs(type, {"system"}) &&
+                  TypeIs(fields.Get("subtype"), {"stop_hook_summary", "turn_duration"});
   before_.reset();
 }
 

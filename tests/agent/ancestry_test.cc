@@ -253,6 +253,35 @@ TEST_F(ForksTest, OneWhoseFileComesLateIsFoundWhenTheTurnEnds) {
   EXPECT_EQ(Prompt("late", "l4", "fourth"), 3u);
 }
 
+// Claude Code 2.1.325, --fork-session: what it copies has the id of its own prompt.
+TEST_F(ForksTest, AForkThatTheAgentMadeUnderANewPromptIdIsFoundByWhatWasAsked) {
+  const std::string first = "the first of several wishes", second = "the second wish";
+  Start("one");
+  EXPECT_EQ(Prompt("one", "p1", first), 1u);
+  End("one");
+  EXPECT_EQ(Prompt("one", "p2", second), 2u);
+  End("one");
+  auto line = [](const std::string& uuid, const std::string& after,
+                 const std::string& text) {
+    return R"({"type":"user","sessionId":"n","promptId":"n3","uuid":")" + uuid +
+           R"(","parentUuid":)" + (after.empty() ? "null" : "\"" + after + "\"") +
+           R"(,"message":{"role":"user","content":")" + text + "\"}}\n" +
+           R"({"type":"system","subtype":"stop_hook_summary","uuid":"end-)" + uuid +
+           R"(","parentUuid":")" + uuid + "\"}\n";
+  };
+  Write("n", line("u1", "", first) + line("u2", "end-u1", second) +
+                 line("u3", "end-u2", "the third wish"));
+  const Transcript transcript =
+      Must(ReadTranscript(disk_, agent_, AbsPath::Literal(PathOf("n"))));
+  ASSERT_EQ(transcript.prompts.size(), 3u);
+  EXPECT_EQ(transcript.prompts[0].anchor, "u1");
+  EXPECT_EQ(transcript.prompts[2].anchor, "n3");
+  EXPECT_EQ(Prompt("n", "n3", "the third wish"), 3u);
+  EXPECT_EQ(Session("n").parent, "one");
+  EXPECT_EQ(Session("n").inherited, 2u);
+  EXPECT_EQ(At("turn:2", "n"), second);
+}
+
 TEST_F(ForksTest, AResumedSessionIsItself) {
   Talk();
   Start("one", "resume");
