@@ -474,6 +474,13 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
       if (captured.ok() && request_.protect_git && !above && writer != nullptr)
         BELAY_OK(TakeWhole(*one.repository, before.Find(one.path), *writer, sink,
                            *captured));
+      // Without it the files of a submodule that is gone come back, and git does not.
+      if (captured.ok() && captured->whole.empty() && !one.path.empty() &&
+          !BELAY_MUTANT("git-files-are-not-kept")) {
+        const std::string why = std::move(captured->whole.trouble);
+        captured->whole = wholes_.TakeFile(*one.repository);
+        captured->whole.trouble = why;
+      }
       // Git replaces its files as a whole; between two of them it may be half-way.
       auto again = look(*one.repository);
       const bool same = again.ok() && again->print == one.look.print;

@@ -122,6 +122,22 @@ Result<GitWhole> GitWholeCapture::Take(const GitRepository& repository,
   return out;
 }
 
+GitWhole GitWholeCapture::TakeFile(const GitRepository& repository) {
+  GitWhole out;
+  const Name name = Name::Literal(".git");
+  auto work_tree = fs_.OpenDir(repository.work_tree);
+  if (!work_tree.ok()) return out;
+  auto stat = fs_.StatAt(*work_tree, name);
+  if (!stat.ok() || stat->type != FileType::kRegular) return out;
+  auto bytes = ReadSmallFile(fs_, *work_tree, name, kMaxGitFile);
+  if (!bytes.ok()) return out;
+  out.mode = stat->mode;
+  out.uid = stat->uid;
+  out.gid = stat->gid;
+  out.git_file = AsText(*bytes);
+  return out;
+}
+
 void GitWholeCapture::SaveCaches(const BatchPlace& place) {
   for (const auto& one : taken_) (void)one->scan->SaveCache(place);
 }

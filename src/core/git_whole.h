@@ -38,6 +38,8 @@ class GitWholeCapture {
   // `path`: of the work tree, from the root on.
   Result<GitWhole> Take(const GitRepository& repository, const std::string& path,
                         ScanSink& sink);
+  // Only a file `.git` that leads to a repository, which is little; else nothing.
+  GitWhole TakeFile(const GitRepository& repository);
   // After the batch was acknowledged. Failing costs the next one time only.
   void SaveCaches(const BatchPlace& place);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "base/sha1.h"
 #include "git/files_internal.h"
 
@@ -18,6 +19,7 @@ constexpr size_t kMaxRefsFile = size_t{64} << 20;
 constexpr size_t kMaxRefBytes = 4096;
 constexpr size_t kMaxFiles = 200'000;  // of all that is looked at
 constexpr int kMaxDepth = 64;
+constexpr std::string_view kDamagedRef = "!";  // and its bytes in hex
 
 // What lies in the git directory of a work tree and tells where its work stands.
 constexpr std::string_view kOwnFiles[] = {"AUTO_MERGE",
@@ -330,8 +332,24 @@ Result<GitRefs> ReadGitRefs(Fs& fs, const GitRepository& repository,
     if (IsGitHex(value, repository.hash) ||
         (value.starts_with("ref: ") && IsGitRefName(value.substr(5))))
       refs[file.name] = value;
+    else if (!BELAY_MUTANT("git-forgets-damaged-refs"))
+      refs[file.name] = DamagedGitRef(*bytes);
   }
   return refs;
+}
+
+std::string DamagedGitRef(ByteSpan bytes) {
+  return std::string(kDamagedRef) + ToHex(bytes);
+}
+
+std::optional<std::string> BytesOfDamagedGitRef(std::string_view value) {
+  if (!value.starts_with(kDamagedRef)) return std::nullopt;
+  value.remove_prefix(kDamagedRef.size());
+  auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::string out;
+  for (size_t i = 0; i + 1 < value.size(); i += 2)
+    out += static_cast<char>(digit(value[i]) * 16 + digit(value[i + 1]));
+  return out;
 }
 
 std::string RefsText(const GitRefs& refs) {
@@ -353,7 +371,10 @@ Result<GitRefs> ParseRefsText(std::string_view text) {
     std::string value(text.substr(0, space));
     if (value.starts_with('@')) value = "ref: " + value.substr(1);
     const std::string name(text.substr(space + 1, end - space - 1));
-    if (!IsGitRefName(name) || !IsKeptRef(name))
+    if (!IsGitRefName(name) || !IsKeptRef(name) ||
+        (value.starts_with(kDamagedRef) &&
+         (value.size() % 2 == 0 ||
+          value.find_first_not_of("0123456789abcdef", 1) != std::string::npos)))
       return Error(Errc::kCorrupt, "a list of refs names what is none");
     refs[name] = std::move(value);
     text.remove_prefix(end + 1);

@@ -56,10 +56,15 @@ Result<GitLook> LookAtGit(Fs& fs, const GitRepository& repository,
                           bool (*is_racy)(const FileStat&, int64_t now_ns),
                           int64_t now_ns);
 
-// By name: an object id in hex, or "ref: NAME". Branches, tags and the stash.
+// By name: an object id in hex, or "ref: NAME". Branches, tags and the stash. One whose
+// file holds neither: its bytes, as DamagedGitRef() has them.
 using GitRefs = std::map<std::string, std::string, std::less<>>;
 Result<GitRefs> ReadGitRefs(Fs& fs, const GitRepository& repository,
                             const GitLook& look);
+// The value of a ref whose file holds nonsense, or nothing; and the bytes of one, or
+// nothing when it is another value.
+std::string DamagedGitRef(ByteSpan bytes);
+std::optional<std::string> BytesOfDamagedGitRef(std::string_view value);
 // One line each, "VALUE NAME"; the way they are kept.
 std::string RefsText(const GitRefs& refs);
 Result<GitRefs> ParseRefsText(std::string_view text);

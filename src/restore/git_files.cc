@@ -78,6 +78,23 @@ Status GitFiles::SetText(const std::string& path, std::string_view text) {
                                                                : (stat_.mode & 0666)));
 }
 
+// Directories that have nothing in them but such ones are nothing to git, and give way.
+Status GitFiles::EmptyDirectory(const std::string& path) {
+  BELAY_TRY(RelPath parsed, RelPath::Parse(path));
+  BELAY_TRY(Fd dir, fs_.OpenBeneath(dir_, parsed, OpenMode::Directory()));
+  BELAY_TRY(auto inside, fs_.List(dir));
+  for (const DirEntry& entry : inside) {
+    const std::string below = path + "/" + entry.name;
+    BELAY_TRY(MaybeState there, LookAt(below));
+    if (!there) continue;
+    if (there->kind != EntryKind::kDirectory)
+      return Error(Errc::kConflict, EscapeForDisplay(path) + " is in the way");
+    BELAY_OK(EmptyDirectory(below));
+    changes_[below] = {below, there, std::nullopt};
+  }
+  return Ok();
+}
+
 Status GitFiles::SetRef(const std::string& name, const std::string& value) {
   if (value.empty()) {
     BELAY_TRY(MaybeState there, LookAt(name));
@@ -89,14 +106,9 @@ Status GitFiles::SetRef(const std::string& name, const std::string& value) {
     return Ok();
   }
   BELAY_TRY(MaybeState there, LookAt(name));
-  if (there && there->kind == EntryKind::kDirectory) {
-    BELAY_TRY(RelPath path, RelPath::Parse(name));
-    BELAY_TRY(Fd dir, fs_.OpenBeneath(dir_, path, OpenMode::Directory()));
-    BELAY_TRY(auto inside, fs_.List(dir));
-    if (!inside.empty())
-      return Error(Errc::kConflict, EscapeForDisplay(name) + " is in the way");
-  }
-  BELAY_OK(SetText(name, value + "\n"));
+  if (there && there->kind == EntryKind::kDirectory) BELAY_OK(EmptyDirectory(name));
+  const auto damaged = BytesOfDamagedGitRef(value);
+  BELAY_OK(SetText(name, damaged ? *damaged : value + "\n"));
   if (!name.starts_with(kGitSafety)) Lock(name);
   return Ok();
 }

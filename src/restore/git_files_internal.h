@@ -50,8 +50,8 @@ class GitFiles {
   Status SetKept(const std::string& path, const GitKept& kept);
   Status SetText(const std::string& path, std::string_view text);
   // With the lock that git would take, but for a safety ref. An empty value takes it
-  // away. kConflict: a ref that is there now stands where this one's directory would
-  // be, or the other way round.
+  // away; one of a damaged ref is its bytes. kConflict: a ref that is there now stands
+  // where this one's directory would be, or the other way round.
   Status SetRef(const std::string& name, const std::string& value);
   // A directory goes, if there is one.
   Status RemoveDirectory(const std::string& path);
@@ -73,6 +73,7 @@ class GitFiles {
 
  private:
   Status MakeParents(const std::string& path);
+  Status EmptyDirectory(const std::string& path);
   PathState FileState(const ObjectId& id, uint64_t size, uint32_t mode) const;
   std::string Identity() const;
 

@@ -19,10 +19,21 @@ const GitRepository* RepositoryAt(const ScanSummary& scan, const std::string& pa
   return nullptr;
 }
 
+AbsPath WorkTreeOf(const GitPlanInput& input, const GitRepoRecord& want) {
+  auto below = RelPath::Parse(want.path);
+  return below.ok() ? input.root.Join(*below) : input.root;
+}
+
 // What went with a git directory that is gone.
-std::string LostText(const GitRepoRecord& want) {
+std::string LostText(const GitPlanInput& input, const GitRepoRecord& want) {
   std::string text = "the git repository";
   if (!want.path.empty()) text += " in " + EscapeForDisplay(want.path);
+  Fs& fs = input.store.fs();
+  auto dir = fs.OpenDir(WorkTreeOf(input, want));
+  if (dir.ok() && fs.StatAt(*dir, Name::Literal(".git")).ok())
+    return text +
+           " (.git) is none that git could read any more, and was not covered "
+           "(git.protect): it is left as it is; the files come back";
   text += " (.git) is gone, and its objects were not covered (git.protect): ";
   text += want.head.empty() ? "what was staged"
                             : "the history up to " + want.head.substr(0, 7);
@@ -30,20 +41,21 @@ std::string LostText(const GitRepoRecord& want) {
   return text + " does not come back; the files do";
 }
 
+// Whether the file `.git` that leads to a repository is in its place, as it was.
+bool IsGitFileInPlace(const GitPlanInput& input, const GitRepoRecord& want) {
+  const std::string& text = want.whole.git_file;
+  if (text.empty()) return false;
+  auto there =
+      ReadGitFile(input.store.fs(), WorkTreeOf(input, want), ".git", text.size());
+  return there.ok() && AsText(*there) == text;
+}
+
 // A submodule whose git directory lies in one that comes back whole, and whose `.git`
 // that leads there is still in its place.
 bool ComesBackWithItsParent(const GitPlanInput& input, const GitRepoRecord& want,
                             const GitPlans& out) {
-  constexpr std::string_view kLeads = "gitdir: ";
-  const std::string& text = want.whole.git_file;
-  if (!text.starts_with(kLeads)) return false;
-  const std::string to = text.substr(kLeads.size(), text.find('\n') - kLeads.size());
-  auto below = RelPath::Parse(want.path);
-  if (!below.ok()) return false;
-  const AbsPath work_tree = input.root.Join(*below);
-  auto leads = AbsPath::Resolve(work_tree, to);
-  auto there = ReadGitFile(input.store.fs(), work_tree, ".git", text.size());
-  if (!leads.ok() || !there.ok() || AsText(*there) != text) return false;
+  auto leads = LedToBy(want.whole.git_file, WorkTreeOf(input, want));
+  if (!leads || !IsGitFileInPlace(input, want)) return false;
   return std::ranges::any_of(out.plans, [&](const GitPlan& plan) {
     const std::string top = plan.move.dir + "/";
     return plan.move.whole && leads->bytes().starts_with(top) &&
@@ -58,6 +70,13 @@ bool ComesBackWithItsParent(const GitPlanInput& input, const GitRepoRecord& want
 
 bool GitPlanInput::WasPurged(const ObjectId& content) const {
   return lacks && lacks(content) && !BELAY_MUTANT("git-brings-back-the-purged");
+}
+
+bool GitPlanInput::MakesDirectory(const std::string& path) const {
+  if (files == nullptr) return false;
+  auto change = std::ranges::find(*files, path, &PathChange::path);
+  return change != files->end() && change->after &&
+         change->after->kind == EntryKind::kDirectory;
 }
 
 Result<bool> GitPlanInput::Has(const ObjectId& content) const {
@@ -78,6 +97,12 @@ Result<GitPlans> PlanGit(const GitPlanInput& input, const GitChoice& choice) {
   for (const GitRepoRecord& want : input.target.repositories) {
     const GitRepoRecord* is = input.is.Find(want.path);
     const GitRepository* repository = RepositoryAt(input.now, want.path);
+    const bool unreadable = is != nullptr && repository != nullptr && !want.absent &&
+                            LostItsSettings(input.store.fs(), *repository, want);
+    if (unreadable) {
+      is = nullptr;
+      repository = nullptr;
+    }
     // Its own is gone, and what git finds is the one around the root.
     if (is != nullptr && is->above && !want.above &&
         !BELAY_MUTANT("git-takes-the-outer-one")) {
@@ -99,21 +124,23 @@ Result<GitPlans> PlanGit(const GitPlanInput& input, const GitChoice& choice) {
         continue;
       }
     }
-    if ((is == nullptr || repository == nullptr) && !want.whole.empty() &&
-        want.trouble.empty()) {
+    const bool gone = is == nullptr || repository == nullptr;
+    if (gone && ComesBackWithItsParent(input, want, out)) continue;
+    // It leads to nothing any more.
+    const bool in_place = gone && IsGitFileInPlace(input, want);
+    if (gone && !in_place && !want.whole.empty() && want.trouble.empty()) {
       if (mine.action != GitAction::kKeep) {
-        BELAY_OK(PlanGitDirBack(input, want, out));
-      } else if (!want.path.empty() && choice.action != GitAction::kKeep &&
-                 !ComesBackWithItsParent(input, want, out)) {
+        BELAY_OK(PlanGitDirBack(input, want, unreadable, out));
+      } else if (!want.path.empty() && choice.action != GitAction::kKeep) {
         out.warnings.push_back("git in " + EscapeForDisplay(want.path) +
                                " is gone and stays so (to bring it back too: "
                                "--git-nested)");
       }
       continue;
     }
-    if (is == nullptr || repository == nullptr) {
-      if (choice.action != GitAction::kKeep && want.path.empty() && !want.above)
-        out.warnings.push_back(LostText(want));
+    if (gone) {
+      if (choice.action != GitAction::kKeep && !want.above)
+        out.warnings.push_back(LostText(input, want));
       continue;
     }
     const GitRepoRecord* expected =

@@ -87,6 +87,9 @@ struct GitPlanInput {
   RecordId takes_back = {};  // of an undo
   std::string what;          // for the reflog: "rollback to 'x'"
   bool dry = false;          // not even a commit object is made
+  // What becomes of the files, by path. A work tree that comes with them can have its
+  // `.git` again.
+  const std::vector<PathChange>* files = nullptr;
   // When the target was made: what was not touched since need not be read. 0: not
   // known.
   int64_t made_ms = 0;
@@ -99,6 +102,7 @@ struct GitPlanInput {
   std::function<bool(std::string_view operation)> keeps_safety = {};
 
   bool WasPurged(const ObjectId& content) const;
+  bool MakesDirectory(const std::string& path) const;
   // The store has it, and may give it back.
   Result<bool> Has(const ObjectId& content) const;
 };

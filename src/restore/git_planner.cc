@@ -18,6 +18,11 @@ std::string GitRefValue(const GitRefs& refs, std::string_view name) {
   return found == refs.end() ? "" : found->second;
 }
 
+std::string GitRefCommit(const GitRefs& refs, std::string_view name, GitHash hash) {
+  std::string value = GitRefValue(refs, name);
+  return IsGitHex(value, hash) ? value : "";
+}
+
 std::string GitBranchName(std::string_view ref) {
   constexpr std::string_view kBranch = "refs/heads/";
   return EscapeForDisplay(ref.starts_with(kBranch) ? ref.substr(kBranch.size()) : ref);
@@ -60,6 +65,9 @@ Result<bool> GitPlanner::Make() {
   for (const auto* refs : {&is_refs_, &want_refs_})
     if (GitRefValue(*refs, want_.head_ref).starts_with("ref: "))
       return Keep("its branch is another name of a branch");
+  if (expected_ == nullptr &&
+      BytesOfDamagedGitRef(GitRefValue(want_refs_, want_.head_ref)))
+    return Keep("the file of its branch was damaged then");
   if (is_.hash != want_.hash || is_.linked != want_.linked)
     return Keep("it is another repository now");
   // A `.git` that leads to somebody else's repository now.
@@ -79,6 +87,16 @@ Result<bool> GitPlanner::Make() {
   auto git = GitRunner::Find(fs_, repository_, input_.places.ask);
   if (!git.ok()) return differs ? Keep(git.error().what) : Result<bool>(false);
   git_.emplace(std::move(*git));
+  auto goes = AskAndBuild(differs);
+  // Git itself can make nothing of its files.
+  if (!goes.ok() &&
+      (goes.error().code == Errc::kInvalid || goes.error().code == Errc::kConflict) &&
+      !BELAY_MUTANT("git-that-fails-stops-all"))
+    return differs ? Keep(goes.error().what) : Result<bool>(false);
+  return goes;
+}
+
+Result<bool> GitPlanner::AskAndBuild(bool differs) {
   BELAY_OK(LeaveOthersAlone());
   BELAY_TRY(std::string missing, LookForMissing());
   if (!missing.empty()) return Keep(missing);
@@ -178,7 +196,26 @@ std::vector<std::string> GitPlanner::OtherRefs() const {
   return out;
 }
 
+// What git takes for a sign of something under way, though nothing is in it; not those
+// that an undo finds.
+std::vector<std::string> GitPlanner::EmptyStateDirs() const {
+  std::vector<std::string> out;
+  auto git_dir = fs_.OpenDir(repository_.git_dir);
+  if (expected_ != nullptr || !git_dir.ok()) return out;
+  for (const char* name : {"rebase-apply", "rebase-merge", "sequencer"}) {
+    auto dir = fs_.Open(*git_dir, Name::Literal(name), OpenMode::Directory());
+    auto inside =
+        dir.ok() ? fs_.List(*dir) : Result<std::vector<DirEntry>>(dir.error());
+    const bool wanted = std::ranges::any_of(want_.own, [&](const GitKept& kept) {
+      return kept.name.starts_with(std::string(name) + "/");
+    });
+    if (inside.ok() && inside->empty() && !wanted) out.emplace_back(name);
+  }
+  return out;
+}
+
 bool GitPlanner::Differs() const {
+  if (!EmptyStateDirs().empty()) return true;
   return is_.head_ref != want_.head_ref || is_.head != want_.head ||
          is_.index.has_value() != want_.index.has_value() ||
          is_.index_digest != want_.index_digest || OwnDiffers(is_, want_) ||
@@ -223,11 +260,14 @@ bool GitPlanner::FindConflicts() {
   return !conflicts.empty();
 }
 
-// The branch that work goes on: while a rebase is under way, the one it began on.
+// The branch that work goes on: while a rebase or bisection is under way, the one it
+// began on.
 Result<std::string> GitPlanner::WorkBranch(const GitRepoRecord& record) {
   if (!record.head_ref.empty()) return record.head_ref;
   for (const GitKept& kept : record.own) {
-    if (kept.name != "rebase-merge/head-name" && kept.name != "rebase-apply/head-name")
+    const bool bisects = kept.name == "BISECT_START";
+    if (!bisects && kept.name != "rebase-merge/head-name" &&
+        kept.name != "rebase-apply/head-name")
       continue;
     Bytes bytes;
     if (&record == &is_) {
@@ -237,6 +277,11 @@ Result<std::string> GitPlanner::WorkBranch(const GitRepoRecord& record) {
     }
     std::string text(AsText(bytes));
     while (!text.empty() && text.back() == '\n') text.pop_back();
+    if (bisects) {
+      const GitRefs& refs = &record == &is_ ? is_refs_ : want_refs_;
+      text.insert(0, "refs/heads/");
+      return refs.contains(text) ? text : std::string();
+    }
     // Of a rebase without a branch: "detached HEAD".
     return text.starts_with("refs/") ? text : std::string();
   }

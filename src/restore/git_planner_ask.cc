@@ -24,6 +24,12 @@ Status GitPlanner::LeaveOthersAlone() {
   for (const std::string& name : OtherRefs()) {
     const std::string now = GitRefValue(is_refs_, name),
                       then = GitRefValue(want_refs_, name);
+    if (BytesOfDamagedGitRef(then)) {
+      warnings.push_back(GitBranchName(name) +
+                         " stays as it is: its file was damaged then");
+      stays_.insert(name);
+      continue;
+    }
     if (now.empty() || !IsGitHex(now, repository_.hash)) continue;
     BELAY_TRY(std::string elsewhere, CheckedOutElsewhere(name));
     if (!elsewhere.empty()) {
@@ -69,7 +75,7 @@ std::vector<std::string> GitPlanner::Stashed(const std::string& log,
     std::string commit = line.substr(length + 1, length);
     if (IsGitHex(commit, repository_.hash)) out.push_back(std::move(commit));
   }
-  const std::string top = GitRefValue(refs, kGitStash);
+  const std::string top = GitRefCommit(refs, kGitStash, repository_.hash);
   if (!top.empty() && std::ranges::find(out, top) == out.end()) out.push_back(top);
   return out;
 }
@@ -250,13 +256,26 @@ Result<std::string> GitPlanner::LookForMissing() {
   return std::string();
 }
 
+// That git cannot tell is an error, and never taken for absence.
+Result<bool> GitPlanner::IsThere(const std::string& object) {
+  BELAY_TRY(std::string said, git_->Run({"cat-file", "--batch-check"}, object + "\n"));
+  return !said.ends_with(" missing\n");
+}
+
 // Which commits go, and whether they may.
 Result<bool> GitPlanner::ChooseAction() {
   plan.action = choice_.action == GitAction::kAuto ? GitAction::kReset : choice_.action;
   const std::string branch_now =
-      want_.head_ref.empty() ? is_.head : GitRefValue(is_refs_, want_.head_ref);
+      want_.head_ref.empty() ? is_.head
+                             : GitRefCommit(is_refs_, want_.head_ref, repository_.hash);
   leaves_ = branch_now;
   if (leaves_.empty() || leaves_ == want_.head) return true;
+  // A branch that somebody made name what is not there leaves nothing.
+  BELAY_TRY(bool there, IsThere(leaves_ + "^{commit}"));
+  if (!there && !BELAY_MUTANT("git-holds-what-is-not-there")) {
+    leaves_.clear();
+    return true;
+  }
   std::vector<std::string> range = {leaves_, "--not"};
   if (!want_.head.empty()) range.push_back(want_.head);
   auto count = [&](std::vector<std::string> more) -> Result<size_t> {

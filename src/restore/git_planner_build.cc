@@ -52,19 +52,25 @@ Status GitPlanner::Build() {
 }
 
 Status GitPlanner::SetBranch(const std::string& tip) {
-  if (want_.head_ref.empty() || GitRefValue(is_refs_, want_.head_ref) == tip)
+  // What an undo goes back to may have been nonsense.
+  const std::string then = GitRefValue(want_refs_, want_.head_ref);
+  const bool damaged = tip.empty() && BytesOfDamagedGitRef(then);
+  const std::string to = damaged ? then : tip;
+  if (want_.head_ref.empty() || GitRefValue(is_refs_, want_.head_ref) == to)
     return Ok();
-  BELAY_OK(files_.SetRef(want_.head_ref, tip));
+  BELAY_OK(files_.SetRef(want_.head_ref, to));
   const std::string log = "logs/" + want_.head_ref;
-  if (tip.empty())
+  if (!tip.empty())
+    BELAY_OK(files_.AppendLog(log, {{leaves_, tip, "belay: " + input_.what}}));
+  else if (!damaged)
     BELAY_OK(files_.SetState(log, std::nullopt));
-  else
-    BELAY_OK(files_.AppendLog(
-        log, {{GitRefValue(is_refs_, want_.head_ref), tip, "belay: " + input_.what}}));
-  if (tip.empty())
+  if (to.empty())
     after_refs_.erase(want_.head_ref);
   else
-    after_refs_[want_.head_ref] = tip;
+    after_refs_[want_.head_ref] = to;
+  if (damaged)
+    plan.notes.push_back("the file of " + GitBranchName(want_.head_ref) +
+                         " is damaged again, as it was");
   return Ok();
 }
 
@@ -88,18 +94,27 @@ Status GitPlanner::SetOtherRefs() {
       after_refs_.erase(name);
     else
       after_refs_[name] = value;
-    if (!now.empty()) left_.emplace_back(now, value);
+    // One that names another ref, or is damaged, holds no commit and has no log.
+    const std::string commit = IsGitHex(value, repository_.hash) ? value : "";
+    std::string from = GitRefCommit(is_refs_, name, repository_.hash);
+    if (!from.empty()) {
+      BELAY_TRY(bool there, IsThere(from));
+      if (!there) from.clear();
+    }
+    if (!from.empty()) left_.emplace_back(from, commit);
     const std::string log = "logs/" + name;
     BELAY_TRY(MaybeState logged, files_.LookAt(log));
     if (logged && value.empty()) {
       BELAY_OK(files_.SetState(log, std::nullopt));
-    } else if (logged || name.starts_with("refs/heads/")) {
-      BELAY_OK(files_.AppendLog(log, {{now, value, "belay: " + input_.what}}));
+    } else if (!commit.empty() && (logged || name.starts_with("refs/heads/"))) {
+      BELAY_OK(files_.AppendLog(log, {{from, commit, "belay: " + input_.what}}));
     }
-    plan.notes.push_back(GitBranchName(name) +
-                         (value.empty() ? " goes"
-                          : now.empty() ? " comes back at " + value.substr(0, 7)
-                                        : " goes back to " + value.substr(0, 7)));
+    const std::string to = BytesOfDamagedGitRef(value) ? " is damaged again, as it was"
+                           : value.starts_with("ref: ")
+                               ? " names " + GitBranchName(value.substr(5)) + " again"
+                           : now.empty() ? " comes back at " + value.substr(0, 7)
+                                         : " goes back to " + value.substr(0, 7);
+    plan.notes.push_back(GitBranchName(name) + (value.empty() ? " goes" : to));
   }
   return Ok();
 }
@@ -113,7 +128,7 @@ Status GitPlanner::NoteInHeadLog(const std::string& tip) {
   };
   const bool leaves = is_.head_ref != want_.head_ref;
   const size_t length = 2 * GitHashSize(repository_.hash);
-  std::string from = is_.head;
+  std::string from = is_.head_ref == want_.head_ref ? leaves_ : is_.head;
   std::vector<GitFiles::LogLine> lines;
   if (want_.head_ref.empty() && want_.detached.size() > length + 1 &&
       want_.detached != is_.detached) {
@@ -136,6 +151,12 @@ Status GitPlanner::NoteInHeadLog(const std::string& tip) {
 // The stash, with its list.
 Status GitPlanner::SetStash() {
   if (!StashDiffers(is_, is_refs_, want_, want_refs_)) return Ok();
+  if (expected_ == nullptr &&
+      BytesOfDamagedGitRef(GitRefValue(want_refs_, kGitStash))) {
+    warnings.push_back("the stash stays as it is: its file was damaged then");
+    after.stash_log = is_.stash_log;
+    return Ok();
+  }
   const auto then = Stashed(want_stash_, want_refs_);
   const auto gone = std::ranges::count_if(
       then, [&](const std::string& commit) { return missing_.contains(commit); });
@@ -180,12 +201,13 @@ Status GitPlanner::KeepReachable(const std::string& tip) {
   };
   auto leaves = [&](const std::string& commit, const std::string& to) -> Result<bool> {
     if (commit.empty() || commit == to) return false;
-    if (to.empty()) return true;
+    if (to.empty()) return IsThere(commit);
     auto count =
         git_->Try({"rev-list", "--count", "--max-count=1", commit, "--not", to});
     // A tag may name what is no commit.
     if (!count.ok()) return std::move(count).error();
-    return !count->ok() || !count->output.starts_with('0');
+    if (count->ok()) return !count->output.starts_with('0');
+    return IsThere(commit);
   };
   BELAY_TRY(bool head, leaves(is_.head, tip));
   // A branch that HEAD leaves holds its own commits.
@@ -231,6 +253,8 @@ Status GitPlanner::SetOwn() {
     else if (!name.starts_with(kGitSharedIndex))
       BELAY_OK(files_.SetState(own_ + name, std::nullopt));
   }
+  for (const std::string& dir : EmptyStateDirs())
+    BELAY_OK(files_.RemoveDirectory(own_ + dir));
   // Directories that git takes for a sign of something under way.
   for (const std::string& dir : dirs) {
     if (!dir.starts_with("rebase-") && !dir.starts_with("sequencer")) continue;

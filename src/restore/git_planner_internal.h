@@ -41,6 +41,7 @@ class GitPlanner {
  private:
   // --- git_planner.cc: what differs, and whether it may be touched ---
 
+  Result<bool> AskAndBuild(bool differs);
   Result<GitLook> LookNow();
   Status CheckStillSo();
   Status CheckStoodStill();
@@ -49,6 +50,7 @@ class GitPlanner {
   bool StashDiffers(const GitRepoRecord& a, const GitRefs& refs_a,
                     const GitRepoRecord& b, const GitRefs& refs_b) const;
   std::vector<std::string> OtherRefs() const;
+  std::vector<std::string> EmptyStateDirs() const;
   bool Differs() const;
   bool MayMend() const;
   Result<bool> Keep(const std::string& why);
@@ -71,6 +73,7 @@ class GitPlanner {
   Status AskForMissing(const std::vector<std::string>& asked);
   bool IsComplete(const std::vector<std::string>& tips);
   Result<bool> ShowLostObjects(const std::vector<std::string>& needed);
+  Result<bool> IsThere(const std::string& object);
   Result<bool> ChooseAction();
   Result<std::string> MakeReverts();
 
@@ -109,6 +112,8 @@ class GitPlanner {
 
 // Empty when there is no such ref.
 std::string GitRefValue(const GitRefs& refs, std::string_view name);
+// Its commit, in hex; empty also when it names another ref, or is damaged.
+std::string GitRefCommit(const GitRefs& refs, std::string_view name, GitHash hash);
 // For people.
 std::string GitBranchName(std::string_view ref);
 // "1 commit", "2 commits"

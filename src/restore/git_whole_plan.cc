@@ -6,6 +6,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "git/pack_index.h"
 #include "restore/git_planner_internal.h"
 #include "restore/look.h"
 
@@ -21,27 +22,38 @@ constexpr std::string_view kLogsPath = ".git/logs/";
 constexpr std::string_view kPackedRefs = ".git/packed-refs";
 constexpr std::string_view kInfoRefs = ".git/info/refs";
 constexpr size_t kShownConflicts = 3;
+constexpr size_t kMaxPackIndex = size_t{1} << 30;
 
 struct Place {
   AbsPath path;  // of the work tree
-  Fd dir;
+  Fd dir;        // closed: it is not there yet, and comes with the files
   FileStat stat;
 };
 
+// Through no symlink: what lies outside of the root is nobody's work tree here.
 Result<Place> OpenPlace(const GitPlanInput& input, const std::string& path) {
-  AbsPath at = input.root;
+  Fs& fs = input.store.fs();
+  Place out{input.root, Fd(), {}};
+  auto dir = fs.OpenDir(input.root);
   if (!path.empty()) {
     BELAY_TRY(RelPath below, RelPath::Parse(path));
-    at = at.Join(below);
+    out.path = input.root.Join(below);
+    if (dir.ok())
+      dir = BELAY_MUTANT("git-through-symlinks")
+                ? fs.OpenDir(out.path)
+                : fs.OpenBeneath(*dir, below, OpenMode::Directory());
   }
-  BELAY_TRY(Fd dir, input.store.fs().OpenDir(at));
-  BELAY_TRY(FileStat stat, input.store.fs().Stat(dir));
-  return Place{std::move(at), std::move(dir), stat};
+  if (!dir.ok() && IsAbsence(dir.error()) && input.MakesDirectory(path)) return out;
+  if (!dir.ok()) return std::move(dir).error();
+  out.dir = std::move(*dir);
+  BELAY_TRY(out.stat, fs.Stat(out.dir));
+  return out;
 }
 
 // Everything that is at `.git` now; its content goes to the sink.
 Result<GitDirMap> ReadGitDir(Fs& fs, const Fd& work_tree, ScanSink& sink) {
   GitDirMap out;
+  if (!work_tree.is_open()) return out;
   Looker looker(fs, work_tree);
   std::vector<std::string> left = {std::string(kGit)};
   while (!left.empty()) {
@@ -137,6 +149,34 @@ GitPlan PlanAt(const Place& place, const std::string& path,
   return plan;
 }
 
+// Whether one of the plans brings a file.
+bool MakesFile(const GitPlans& plans, const std::string& path) {
+  return std::ranges::any_of(plans.plans, [&](const GitPlan& plan) {
+    return plan.move.whole &&
+           std::ranges::any_of(plan.move.changes, [&](const PathChange& change) {
+             return change.after && plan.move.dir + "/" + change.path == path;
+           });
+  });
+}
+
+// Whether HEAD, its branch or the index in a git directory is another than `want` has.
+bool WasUsedSince(Fs& fs, const AbsPath& git_dir, const GitRepoRecord& want) {
+  auto read = [&](const std::string& name) {
+    return ReadGitFile(fs, git_dir, name, kMaxGitText);
+  };
+  auto kept = std::ranges::find(want.own, "HEAD", &GitKept::name);
+  auto head = read("HEAD"), index = read("index");
+  if (kept != want.own.end() && head.ok() && Sha256::Of(*head) != kept->id) return true;
+  if (index.ok() != want.index.has_value()) return true;
+  if (index.ok()) {
+    auto entries = ReadWholeIndex(*index, want.hash, nullptr, read);
+    if (!entries.ok() || entries->digest != want.index_digest) return true;
+  }
+  if (want.head_ref.empty()) return false;
+  auto branch = ReadGitFile(fs, git_dir, want.head_ref, 4096);
+  return branch.ok() && !AsText(*branch).starts_with(want.head);
+}
+
 std::string In(const std::string& path) {
   return path.empty() ? "" : " in " + EscapeForDisplay(path);
 }
@@ -207,12 +247,102 @@ Status AddMovedRefs(Store& store, const Place& place, const GitDirMap& now,
   }
   for (const auto& [name, value] : is) {
     if (conflicts.size() >= kShownConflicts) break;
+    if (name.starts_with(kGitSafety)) continue;  // of ours
     if (std::ranges::none_of(were, [&name = name, &value = value](const GitRefs& refs) {
           return GitRefValue(refs, name) == value;
         }))
       conflicts.push_back({top + ".git/" + name, "changed since"});
   }
   return Ok();
+}
+
+// Whether an object is in the git directory that is there, by itself or in a pack.
+bool HasObject(Fs& fs, const Place& place, const GitDirMap& map, GitHash hash,
+               const std::string& hex) {
+  if (map.contains(std::string(kObjectsPath) + hex.substr(0, 2) + "/" + hex.substr(2)))
+    return true;
+  const std::string packs = std::string(kObjectsPath) + "pack/";
+  for (auto at = map.lower_bound(packs);
+       at != map.end() && at->first.starts_with(packs); ++at) {
+    if (!at->first.ends_with(".idx") || at->second.kind != EntryKind::kFile) continue;
+    auto bytes = ReadGitFile(fs, place.path, at->first, kMaxPackIndex);
+    if (!bytes.ok()) continue;
+    auto names = ReadPackIndex(*bytes, hash);
+    if (names.ok() && std::ranges::find(*names, hex) != names->end()) return true;
+  }
+  return false;
+}
+
+// Puts a file with a ref into `then`, with the directories that it needs. False when
+// something is in the way there.
+bool AddRef(const std::string& name, const ObjectId& id, uint64_t size,
+            const GitDirMap& now, GitDirMap& then) {
+  const std::string path = ".git/" + name;
+  if (then.contains(path)) return false;
+  PathState like = then.at(std::string(kGit));
+  std::vector<std::pair<std::string, PathState>> parents;
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string dir = path.substr(0, slash);
+    if (auto there = then.find(dir); there != then.end()) {
+      if (there->second.kind != EntryKind::kDirectory) return false;
+      continue;
+    }
+    auto is = now.find(dir);
+    const bool dir_now = is != now.end() && is->second.kind == EntryKind::kDirectory;
+    parents.emplace_back(dir, dir_now ? is->second : like);
+  }
+  then.insert(parents.begin(), parents.end());
+  like.kind = EntryKind::kFile;
+  like.mode &= 0666;
+  like.id = id;
+  like.size = size;
+  then.emplace(path, std::move(like));
+  return true;
+}
+
+// Refs of now that would move or go with the files that replace theirs: new ones keep
+// their names, what others leave is held by safety refs, whose names it gives.
+Result<std::vector<std::string>> HoldRefs(const GitPlanInput& input, const Place& place,
+                                          GitHash hash, const GitDirMap& now,
+                                          GitDirMap& then) {
+  std::vector<std::string> held;
+  auto top = then.find(std::string(kGit));
+  if (top == then.end() || top->second.kind != EntryKind::kDirectory || now.empty())
+    return held;
+  Store& store = input.store;
+  BELAY_TRY(GitRefs is, RefsIn(now, [&](const std::string& path, const PathState&) {
+              return ReadGitFile(store.fs(), place.path, path, kMaxGitText);
+            }));
+  if (auto head = now.find(".git/HEAD");
+      head != now.end() && head->second.kind == EntryKind::kFile) {
+    BELAY_TRY(Bytes bytes, ReadGitFile(store.fs(), place.path, head->first, 4096));
+    auto at = ParseGitHead(AsText(bytes), hash);
+    if (at.ok() && !at->commit.empty()) is["HEAD"] = at->commit;
+  }
+  BELAY_TRY(GitRefs want, RefsIn(then, [&](const std::string&, const PathState& state) {
+              return ReadKnown(store, state);
+            }));
+  std::set<std::string> reached;
+  for (const auto& [name, value] : want) reached.insert(value);
+  const std::string base = std::string(kGitSafety) +
+                           (input.operation.is_zero() ? "*" : input.operation.text());
+  for (const auto& [name, value] : is) {
+    if (!IsGitHex(value, hash) || GitRefValue(want, name) == value) continue;
+    if (now.contains(".git/" + name) && !then.contains(".git/" + name) &&
+        IsGitRefName(name))
+      continue;  // a file of its own, which stays
+    const std::string text = value + "\n";
+    BELAY_TRY(ObjectId id, input.sink.PutContent(AsBytes(text)));
+    if (IsGitRefName(name) && !want.contains(name) &&
+        AddRef(name, id, text.size(), now, then))
+      continue;
+    if (!reached.insert(value).second) continue;
+    if (!HasObject(store.fs(), place, now, hash, value)) continue;
+    const std::string safety = base + "/ref-" + std::to_string(held.size());
+    if (AddRef(safety, id, text.size(), now, then)) held.push_back(safety);
+  }
+  return held;
 }
 
 size_t CountFiles(const std::vector<PathChange>& changes) {
@@ -263,15 +393,37 @@ Result<GitDirMap> LoadGitDir(Store& store, const GitRepoRecord& record) {
   return out;
 }
 
+std::optional<AbsPath> LedToBy(const std::string& git_file, const AbsPath& work_tree) {
+  constexpr std::string_view kLeads = "gitdir: ";
+  if (!git_file.starts_with(kLeads)) return std::nullopt;
+  auto at = AbsPath::Resolve(
+      work_tree, git_file.substr(kLeads.size(), git_file.find('\n') - kLeads.size()));
+  return at.ok() ? std::optional(std::move(*at)) : std::nullopt;
+}
+
+bool LostItsSettings(Fs& fs, const GitRepository& repository,
+                     const GitRepoRecord& want) {
+  if (want.whole.tree.is_zero() || repository.git_dir != repository.common_dir ||
+      BELAY_MUTANT("git-without-its-settings"))
+    return false;
+  auto dir = fs.OpenDir(repository.common_dir);
+  if (!dir.ok()) return false;
+  auto config = fs.StatAt(*dir, Name::Literal("config"));
+  if (!config.ok())
+    return config.error().code == Errc::kNotFound && repository.hash != want.hash;
+  const AbsPath file = repository.common_dir.Join(RelPath::Literal("config"));
+  return !GitConfig::ReadOne(fs, file).problems().empty();
+}
+
 Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
-                      GitPlans& out) {
+                      bool unreadable, GitPlans& out) {
   Fs& fs = input.store.fs();
   auto place = OpenPlace(input, want.path);
   if (!place.ok()) {
     if (!IsAbsence(place.error())) return std::move(place).error();
     out.warnings.push_back("git" + In(want.path) +
-                           " does not come back yet: its directory is not there; roll "
-                           "back once more when it is");
+                           " does not come back: its directory is not there, and "
+                           "does not come back either");
     return Ok();
   }
   auto now = ReadGitDir(fs, place->dir, input.sink);
@@ -281,8 +433,9 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   // None was there a moment ago.
   GitUserConfig nobody;
   nobody.no_system = true;
-  auto made = OpenRepositoryAt(fs, place->path, nobody);
-  if (made.ok() && *made)
+  auto made = place->dir.is_open() ? OpenRepositoryAt(fs, place->path, nobody)
+                                   : Result<std::optional<GitRepository>>(std::nullopt);
+  if (made.ok() && *made && !unreadable)
     return Error(Errc::kBusy,
                  "git is at work here: a repository was made while it was looked at")
         .WithHint("nothing was changed; try again when it is done");
@@ -308,16 +461,25 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
     BELAY_TRY([[maybe_unused]] ObjectId put,
               input.sink.PutContent(AsBytes(want.whole.git_file)));
   }
-  constexpr std::string_view kLeads = "gitdir: ";
-  if (const std::string& text = want.whole.git_file; text.starts_with(kLeads)) {
-    const std::string to = text.substr(kLeads.size(), text.find('\n') - kLeads.size());
-    auto at = AbsPath::Parse(to.starts_with('/') ? to : place->path.bytes() + "/" + to);
-    if (to.starts_with('/') && at.ok() && !fs.OpenDir(*at).ok())
-      out.warnings.push_back("the git repository" + In(want.path) +
-                             " that .git leads to (" + EscapeForDisplay(to) +
-                             ") is gone: its history does not come back; the files do");
+  if (auto leads = LedToBy(want.whole.git_file, place->path)) {
+    auto dir = fs.OpenDir(*leads);
+    if (!dir.ok() && !MakesFile(out, leads->bytes() + "/HEAD")) {
+      out.warnings.push_back(
+          "git" + In(want.path) + " does not come back: what its .git leads to (" +
+          EscapeForDisplay(leads->bytes()) + ") is gone; the files do");
+      return Ok();
+    }
+    if (dir.ok() && WasUsedSince(fs, *leads, want))
+      out.warnings.push_back("git" + In(want.path) +
+                             " comes back, but was used before it went: to take that "
+                             "back too, roll back once more");
+  }
+  std::vector<std::string> held;
+  if (!BELAY_MUTANT("git-whole-holds-nothing")) {
+    BELAY_TRY(held, HoldRefs(input, *place, want.hash, *now, *then));
   }
   GitPlan plan = PlanAt(*place, want.path, ChangesBetween(*now, *then, false));
+  plan.safety_refs = std::move(held);
   plan.to = want.head;
   plan.branch = want.head_ref.empty() ? "" : GitBranchName(want.head_ref);
   if (plan.none) return Ok();

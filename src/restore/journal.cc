@@ -133,9 +133,10 @@ std::string StageName(const RecordId& operation) {
   return std::string(kStagePrefix) + operation.text();
 }
 
-std::string SecondStageName(const RecordId& operation) {
+std::string FurtherStageName(const RecordId& operation, size_t number) {
   RecordId other = operation;
-  other.bytes.back() ^= std::byte{1};
+  for (auto at = other.bytes.rbegin(); number > 0; ++at, number >>= 8)
+    *at ^= static_cast<std::byte>(number & 0xff);
   return StageName(other);
 }
 

@@ -46,8 +46,8 @@ Result<Journal> DecodeJournal(ByteSpan bytes);
 // Names of staging directories: ".belay-stage-" and an id.
 std::string StageName(const RecordId& operation);
 bool IsStageName(std::string_view name);
-// Of the same operation another, where two may be in one directory.
-std::string SecondStageName(const RecordId& operation);
+// Of the same operation others, where several may be in one directory; 0 is the first.
+std::string FurtherStageName(const RecordId& operation, size_t number);
 
 class JournalFile {
  public:

@@ -16,12 +16,13 @@ namespace {
 class Replay {
  public:
   Replay(Store& store, const Fd& root, Draft& draft, bool exact,
-         std::vector<Conflict>& conflicts)
+         const std::set<std::string>& gits, std::vector<Conflict>& conflicts)
       : store_(store),
         root_(root),
         draft_(draft),
         looker_(store.fs(), root),
         exact_(exact),
+        gits_(gits),
         conflicts_(conflicts) {}
 
   Status Decide(PathChange change) {
@@ -73,8 +74,9 @@ class Replay {
     for (const PathChange& change : plan_.changes)
       if (!change.after) going.insert(change.path);
     BELAY_TRY(auto listed, store_.fs().List(root_));
-    if (std::all_of(listed.begin(), listed.end(),
-                    [&](const DirEntry& entry) { return going.contains(entry.name); }))
+    if (std::all_of(listed.begin(), listed.end(), [&](const DirEntry& entry) {
+          return going.contains(entry.name) || gits_.contains(entry.name);
+        }))
       return Ok();
     plan_.changes.erase(plan_.changes.begin());
     plan_.kept.push_back({".", "not_empty"});
@@ -168,6 +170,7 @@ class Replay {
       }
       for (const DirEntry& entry : *listed) {
         const std::string child = dir + "/" + entry.name;
+        if (gits_.contains(child)) continue;
         auto looked = looker_.Look(child, draft_.sink);
         if (looked.ok() && !*looked) continue;
         const bool known = going.contains(child);
@@ -194,6 +197,7 @@ class Replay {
   Draft& draft_;
   Looker looker_;
   const bool exact_;
+  const std::set<std::string>& gits_;
   std::vector<Conflict>& conflicts_;
   Plan plan_;
 };
@@ -202,8 +206,9 @@ class Replay {
 
 Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
                         std::vector<PathChange> wanted, const PlanOptions& options,
-                        bool exact, std::vector<Conflict>& conflicts) {
-  Replay replay(store, root, draft, exact, conflicts);
+                        bool exact, const std::set<std::string>& gits,
+                        std::vector<Conflict>& conflicts) {
+  Replay replay(store, root, draft, exact, gits, conflicts);
   for (const PathChange& change : wanted) BELAY_OK(replay.Decide(change));
   BELAY_OK(replay.EmptyDirectories(wanted));
   BELAY_OK(replay.KeepRootIfNeeded());

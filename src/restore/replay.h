@@ -14,13 +14,20 @@
 //
 // Rules of coverage do not apply.
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "core/capture.h"
 #include "restore/plan.h"
 
 namespace belay {
 
+// `gits`: git directories that go along ("nested/.git"), which the plan for git is
+// about: none of them is in the way.
 Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
                         std::vector<PathChange> wanted, const PlanOptions& options,
-                        bool exact, std::vector<Conflict>& conflicts);
+                        bool exact, const std::set<std::string>& gits,
+                        std::vector<Conflict>& conflicts);
 
 }  // namespace belay

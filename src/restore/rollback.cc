@@ -179,8 +179,11 @@ Status CheckRoomForGit(Store& store, const AbsPath& root, Plan& plan) {
     BELAY_OK(CheckRoom(store.fs(), dir, elsewhere));
   }
   if (!within) return Ok();
-  BELAY_TRY(Fd dir, store.fs().OpenDir(root));
-  return CheckRoom(store.fs(), dir, plan);
+  auto dir = store.fs().OpenDir(root);
+  // In a preview the root may be gone.
+  if (!dir.ok() && dir.error().code == Errc::kNotFound) return Ok();
+  if (!dir.ok()) return std::move(dir).error();
+  return CheckRoom(store.fs(), *dir, plan);
 }
 
 }  // namespace
@@ -189,6 +192,7 @@ Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& 
               const GitChoice& choice, BatchWriter* writer, Plan& plan,
               std::vector<Conflict>* conflicts) {
   GitPlanInput mine = input;
+  mine.files = &plan.changes;
   BELAY_TRY(mine.keeps_safety, KeepsSafety(store, request.root.id));
   BELAY_TRY(GitPlans git, PlanGit(mine, choice));
   plan.git = std::move(git.plans);
@@ -351,7 +355,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
   BELAY_TRY(const std::optional<GitRecord> wanted,
             WantedGit(store, request, view, out.warnings));
-  if (root.is_open() && wanted && GitGoesAlong(request, target)) {
+  if (wanted && GitGoesAlong(request, target)) {
     GitCapture git(store, scan);
     auto looked = git.Run(now.summary, nullptr, sink, heads.LastOf(request.root.id), 0);
     if (!looked.ok()) return std::move(looked).error();

@@ -11,6 +11,21 @@
 
 namespace belay {
 
+namespace {
+
+// A directory in the root, through no symlink; the root itself.
+Result<Fd> OpenWorkTree(Fs& fs, const Fd& root, const std::string& root_path,
+                        const AbsPath& path) {
+  if (path.bytes() == root_path) return fs.Duplicate(root);
+  const std::string above = root_path == "/" ? root_path : root_path + "/";
+  if (!path.bytes().starts_with(above) || BELAY_MUTANT("git-through-symlinks"))
+    return fs.OpenDir(path);
+  BELAY_TRY(RelPath below, RelPath::Parse(path.bytes().substr(above.size())));
+  return fs.OpenBeneath(root, below, OpenMode::Directory());
+}
+
+}  // namespace
+
 Error InUsersWords(Error error, const Journal& journal) {
   const size_t at = error.what.find("/" + journal.stage);
   if (at == std::string::npos) return error;
@@ -79,8 +94,9 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   if (!locked.ok() && journal_.operation.recovered) return locked;
   if (locked.ok()) locked = CheckGitSides();
   if (!locked.ok()) return TakeBack(std::move(locked).error(), out);
-  Status moved = mover_.Move(Way::kForward, stop);
-  if (moved.ok()) moved = MoveGit(Way::kForward);
+  Status moved = MoveGit(Way::kForward, When::kBeforeFiles);
+  if (moved.ok()) moved = mover_.Move(Way::kForward, stop);
+  if (moved.ok()) moved = MoveGit(Way::kForward, When::kAfterFiles);
   if (moved.ok()) moved = MoveExternal(Way::kForward);
   if (moved.ok()) moved = VerifyGit(Way::kForward, out);
   if (moved.ok()) moved = VerifyExternal(Way::kForward, out);
@@ -123,8 +139,10 @@ Status Runner::TakeBack(Error why, Outcome& out) {
       mounted && !around_mounts_)
     return Interrupted(why, Error(Errc::kConflict, "something is mounted over " +
                                                        EscapeForDisplay(*mounted)));
-  Status back = BELAY_MUTANT("stay-half-way") ? Ok() : mover_.Move(Way::kBack);
-  if (back.ok() && !BELAY_MUTANT("git-stays-half-way")) back = MoveGit(Way::kBack);
+  const bool git_too = !BELAY_MUTANT("git-stays-half-way");
+  Status back = git_too ? MoveGit(Way::kBack, When::kBeforeFiles) : Ok();
+  if (back.ok() && !BELAY_MUTANT("stay-half-way")) back = mover_.Move(Way::kBack);
+  if (back.ok() && git_too) back = MoveGit(Way::kBack, When::kAfterFiles);
   if (back.ok()) back = MoveExternal(Way::kBack);
   if (back.ok()) back = VerifyGit(Way::kBack, out);
   if (back.ok()) back = VerifyExternal(Way::kBack, out);
@@ -180,42 +198,83 @@ Result<bool> Runner::IsOfThisRoot(const AbsPath& git_dir) {
   return repository && repository->common_dir == git_dir;
 }
 
-// A journal leads to no git directory but one of this root's.
+// Of a git directory that comes or goes as a whole: whether its work tree does, too, by
+// what becomes of the files. Nothing when it stays.
+std::unique_ptr<Runner::GitPart> Runner::TieToFiles(size_t number) {
+  const GitMove& move = journal_.git[number];
+  const std::string above = path_ == "/" ? path_ : path_ + "/";
+  if (!move.whole || !move.dir.starts_with(above)) return nullptr;
+  const std::string path = move.dir.substr(above.size());
+  auto change = std::ranges::lower_bound(journal_.changes, path, {}, &PathChange::path);
+  if (change == journal_.changes.end() || change->path != path) return nullptr;
+  auto is_dir = [](const std::optional<PathState>& side) {
+    return side && side->kind == EntryKind::kDirectory;
+  };
+  if (is_dir(change->before) == is_dir(change->after) ||
+      BELAY_MUTANT("git-inner-stays-away"))
+    return nullptr;
+  auto part = std::make_unique<GitPart>();
+  part->comes = is_dir(change->after);
+  part->goes = !part->comes;
+  part->top = path + "/";
+  part->from_root = move;
+  for (PathChange& inside : part->from_root.changes) inside.path.insert(0, part->top);
+  if (!move.index.empty()) part->from_root.index.insert(0, part->top);
+  part->move = &part->from_root;
+  // One of its own: what is displaced must not keep the work tree from going.
+  part->view.stage = FurtherStageName(journal_.operation.id, number + 2);
+  return part;
+}
+
+// A journal leads to no git directory but one of this root's. Nothing when it is gone
+// since an interruption: the files are all that is left to be moved.
+Result<std::unique_ptr<Runner::GitPart>> Runner::OpenPart(size_t number) {
+  const GitMove& move = journal_.git[number];
+  BELAY_TRY(AbsPath path, AbsPath::Parse(move.dir));
+  BELAY_TRY(bool ours, IsOfThisRoot(path));
+  ours = ours || BELAY_MUTANT("git-of-anybody");
+  if (ours) {
+    if (auto tied = TieToFiles(number)) {
+      BELAY_TRY(tied->dir, store_.fs().Duplicate(root_));
+      return tied;
+    }
+  }
+  auto dir = move.whole ? OpenWorkTree(store_.fs(), root_, path_, path)
+                        : store_.fs().OpenDir(path);
+  bool there = dir.ok() && ours;
+  if (!dir.ok() && !IsAbsence(dir.error())) return std::move(dir).error();
+  if (there && !move.whole) {
+    BELAY_TRY(there, IsGitDirectory(store_.fs(), *dir));
+  }
+  if (there) {
+    BELAY_TRY(FileStat stat, store_.fs().Stat(*dir));
+    there = stat.ino == move.ino;
+  }
+  if (!there && journal_.operation.recovered) return std::unique_ptr<GitPart>();
+  if (!there)
+    return Error(Errc::kConflict,
+                 EscapeForDisplay(move.dir) + " is not the git directory that it was");
+  auto part = std::make_unique<GitPart>();
+  part->move = &move;
+  part->dir = std::move(*dir);
+  // The work tree may be the root, which has a staging directory of its own.
+  part->view.stage =
+      move.whole ? FurtherStageName(journal_.operation.id, 1) : journal_.stage;
+  return part;
+}
+
 Status Runner::OpenGit() {
   if (git_open_) return Ok();
   git_.clear();
-  for (const GitMove& move : journal_.git) {
-    BELAY_TRY(AbsPath path, AbsPath::Parse(move.dir));
-    BELAY_TRY(bool ours, IsOfThisRoot(path));
-    ours = ours || BELAY_MUTANT("git-of-anybody");
-    auto dir = store_.fs().OpenDir(path);
-    bool there = dir.ok() && ours;
-    if (!dir.ok() && dir.error().code != Errc::kNotFound) return std::move(dir).error();
-    if (there && !move.whole) {
-      BELAY_TRY(there, IsGitDirectory(store_.fs(), *dir));
-    }
-    if (there) {
-      BELAY_TRY(FileStat stat, store_.fs().Stat(*dir));
-      there = stat.ino == move.ino;
-    }
-    // Gone since an interruption, or never this root's: the files are all that is left
-    // to be moved.
-    if (!there && journal_.operation.recovered) continue;
-    if (!there)
-      return Error(Errc::kConflict, EscapeForDisplay(move.dir) +
-                                        " is not the git directory that it was");
-    auto part = std::make_unique<GitPart>();
-    part->move = &move;
-    part->dir = std::move(*dir);
+  for (size_t i = 0; i < journal_.git.size(); ++i) {
+    BELAY_TRY(std::unique_ptr<GitPart> part, OpenPart(i));
+    if (part == nullptr) continue;
     part->view.operation = journal_.operation;
-    // The work tree may be the root, which has a staging directory of its own.
-    part->view.stage =
-        move.whole ? SecondStageName(journal_.operation.id) : journal_.stage;
-    part->view.changes = move.changes;
-    part->view.is_git = &move;
-    part->locks =
-        std::make_unique<GitLocks>(store_.fs(), store_.clock(), part->dir, move.dir,
-                                   move.locks, journal_.operation.id);
+    part->view.changes = part->move->changes;
+    part->view.is_git = part->move;
+    part->locks = std::make_unique<GitLocks>(store_.fs(), store_.clock(), part->dir,
+                                             part->move->dir, part->move->locks,
+                                             journal_.operation.id);
     part->mover = std::make_unique<Mover>(store_, part->dir, part->view);
     git_.push_back(std::move(part));
   }
@@ -261,13 +320,14 @@ Result<bool> Runner::IsUsedSince(const GitPart& part) {
   auto find = [&](const std::string& path) {
     return std::ranges::lower_bound(changes, path, {}, &PathChange::path);
   };
-  auto top = find(".git");
+  const std::string git = part.top + ".git";
+  auto top = find(git);
   // Whether all that is not in the list is new.
   const bool all =
-      top != changes.end() && top->path == ".git" && (!top->before || !top->after);
+      top != changes.end() && top->path == git && (!top->before || !top->after);
   Looker looker(store_.fs(), part.dir);
   HashSink sink;
-  std::vector<std::string> left = {".git"};
+  std::vector<std::string> left = {git};
   while (!left.empty()) {
     const std::string path = std::move(left.back());
     left.pop_back();
@@ -288,8 +348,10 @@ Result<bool> Runner::IsUsedSince(const GitPart& part) {
   return false;
 }
 
-Status Runner::MoveGit(Way way) {
+Status Runner::MoveGit(Way way, When when) {
   for (auto& part : git_) {
+    const bool before = way == Way::kForward ? part->goes : part->comes;
+    if (before != (when == When::kBeforeFiles)) continue;
     if (way == Way::kBack) {
       // What nobody moved needs no way back.
       if (!part->moved && !journal_.operation.recovered) {

@@ -74,6 +74,11 @@ class Runner {
   struct GitPart {
     const GitMove* move;
     Fd dir;
+    // `.git` whose work tree itself comes or goes with the files: it comes after them
+    // and goes before them. Its paths are from the root on, and begin with `top`.
+    bool comes = false, goes = false;
+    std::string top;
+    GitMove from_root;
     Journal view;  // of what is in it, for the mover
     std::unique_ptr<GitLocks> locks;
     std::unique_ptr<Mover> mover;
@@ -82,9 +87,13 @@ class Runner {
   };
   Result<bool> IsOfThisRoot(const AbsPath& git_dir);
   Status OpenGit();
+  Result<std::unique_ptr<GitPart>> OpenPart(size_t number);
+  std::unique_ptr<GitPart> TieToFiles(size_t number);
   Status LockGit();
   Status CheckGitSides();
-  Status MoveGit(Way way);
+  // All parts but those that the files wait for, or those alone.
+  enum class When { kBeforeFiles, kAfterFiles };
+  Status MoveGit(Way way, When when);
   Result<bool> IsUsedSince(const GitPart& part);
   Status VerifyGit(Way way, Outcome& out);
   Status SettleGit(ScanSink& sink, Outcome& out);

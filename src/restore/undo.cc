@@ -74,14 +74,18 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   operation.id = RecordId(store.random().NewId());
   BELAY_TRY(const GitRecord wanted, LoadGitRecord(store, git.wanted));
   BELAY_TRY(const GitRecord expected, LoadGitRecord(store, git.expected));
+  std::set<std::string> gits;
+  for (const GitRepoRecord& repo : wanted.repositories)
+    if (repo.absent && repo.whole.empty())
+      gits.insert(repo.path.empty() ? ".git" : repo.path + "/.git");
   bool was_gone = false;
   if (MakesRoot(changes)) {
     BELAY_TRY(was_gone, BringRootBack(store, request, *changes.front().after));
   }
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     conflicts.clear();
-    BELAY_TRY(Plan plan,
-              PlanReplay(store, root, draft, changes, request.plan, exact, conflicts));
+    BELAY_TRY(Plan plan, PlanReplay(store, root, draft, changes, request.plan, exact,
+                                    gits, conflicts));
     Looker looker(store.fs(), root);
     for (KeptPath& one : kept) {
       auto there = looker.Stat(one.path);

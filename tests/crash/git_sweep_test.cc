@@ -16,10 +16,14 @@
 namespace belay::test {
 namespace {
 
+constexpr const char* kInnerRepository =
+    "git init -q --template= -b main in/side; cd in/side; echo i >i; git add i\n"
+    "git commit -qm inner; echo staged >>i; git add i; echo n >n\n";
+
 // A repository with something of everything, made once and copied.
 class Template {
  public:
-  Template() {
+  explicit Template(bool inner = false) {
     const AbsPath dir = temp_.path();
     made_ = Shell(dir,
                   "git init -q -b main project; cd project\n"
@@ -28,7 +32,8 @@ class Template {
                   "git branch other; git tag v1\n"
                   "echo stashed >>a; git stash -q\n"
                   "echo staged >>a; git add a; echo unstaged >>a\n"
-                  "echo new >new; echo edit >>b\n");
+                  "echo new >new; echo edit >>b\n" +
+                      std::string(inner ? kInnerRepository : ""));
   }
   Status Copy(const AbsPath& to) {
     BELAY_OK(made_);
@@ -54,11 +59,25 @@ constexpr std::string_view kAgent =
 
 // Covered by git.protect, and gone.
 constexpr std::string_view kGone = "rm -rf .git; echo more >>b; rm d/c; echo x >e\n";
+// A repository inside, with the directory that it is in.
+constexpr std::string_view kInnerGone = "rm -rf in; echo more >>b; echo x >e\n";
+
+enum class What { kCommits, kGit, kInner };
 
 // What git says; where there is no repository, the files and what is left in `.git`.
 Result<std::string> SeeAll(const AbsPath& project) {
-  if (Shell(project, "test -e .git/HEAD -a -d .git/objects -a -d .git/refs").ok())
-    return See(project);
+  if (Shell(project, "test -e .git/HEAD -a -d .git/objects -a -d .git/refs").ok()) {
+    BELAY_TRY(std::string outer, See(project));
+    const AbsPath inner = project.Join(RelPath::Literal("in/side"));
+    if (!Shell(project, "test -e in/side/.git/HEAD -a -d in/side/.git/refs").ok()) {
+      BELAY_TRY(std::string left, RunProgram(AbsPath::Literal("/bin/sh"), project,
+                                             {"-c", "find in 2>/dev/null | sort"}));
+      return outer + left;
+    }
+    BELAY_TRY(std::string inside, See(inner));
+    BELAY_OK(Git(inner, {"fsck", "--no-dangling"}));
+    return outer + inside;
+  }
   return RunProgram(AbsPath::Literal("/bin/sh"), project,
                     {"-c",
                      "echo no git; find . | sort; find . -type f -print0 | sort -z | "
@@ -67,25 +86,28 @@ Result<std::string> SeeAll(const AbsPath& project) {
 
 class Scene {
  public:
-  Scene(std::string op, Template& made, bool gone = false)
-      : op_(std::move(op)), template_(made), gone_(gone) {}
+  Scene(std::string op, Template& made, What what = What::kCommits)
+      : op_(std::move(op)), template_(made), what_(what) {}
 
   RestoreWorld World(Fs& fs, const AbsPath& dir) {
     RestoreWorld world(fs, dir, 1, getuid());
-    world.settings.git_protect = gone_;
+    world.settings.git_protect = what_ != What::kCommits;
+    world.git.nested = what_ == What::kInner;
     return world;
   }
   Status Setup(Fs& fs, const AbsPath& dir) {
     BELAY_OK(template_.Copy(dir.Join(RelPath::Literal("project"))));
     RestoreWorld world = World(fs, dir);
     BELAY_TRY(auto made, world.Capture("start"));
-    BELAY_OK(Shell(world.project, std::string(gone_ ? kGone : kAgent)));
+    BELAY_OK(Shell(world.project, std::string(what_ == What::kGit     ? kGone
+                                              : what_ == What::kInner ? kInnerGone
+                                                                      : kAgent)));
     if (op_ == "rollback") return Ok();
     BELAY_TRY(auto back, world.Rollback("start"));
-    if (!gone_) BELAY_OK(Shell(world.project, std::string(kPrune)));
+    if (what_ == What::kCommits) BELAY_OK(Shell(world.project, std::string(kPrune)));
     if (op_ == "undo") return Ok();
     BELAY_TRY(auto undone, world.Undo());
-    if (!gone_) BELAY_OK(Shell(world.project, std::string(kPrune)));
+    if (what_ == What::kCommits) BELAY_OK(Shell(world.project, std::string(kPrune)));
     (void)made, (void)back, (void)undone;
     return Ok();
   }
@@ -131,19 +153,22 @@ class Scene {
  private:
   std::string op_;
   Template& template_;
-  bool gone_;
+  What what_;
   std::string before_, after_;
 };
 
-void SweepOperations(bool gone, uint64_t stride) {
+void SweepOperations(What what, uint64_t stride) {
   if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
-  Template made;
+  Template made(what == What::kInner);
   uint64_t points = 0;
   for (const std::string op : {"rollback", "undo", "redo"}) {
-    Scene scene(op, made, gone);
+    Scene scene(op, made, what);
     Status learned = scene.Learn();
     ASSERT_TRUE(learned.ok()) << learned.error().what;
-    SweepOptions options{.name = "kill in git, " + op + (gone ? " of .git" : "")};
+    SweepOptions options{.name = "kill in git, " + op +
+                                 (what == What::kGit     ? " of .git"
+                                  : what == What::kInner ? " of one inside"
+                                                         : "")};
     options.fault = op == "undo" ? Fault::KillAfter(0) : Fault::Kill(0);
     // What reads and plans comes first and is long; the moves are at the end.
     options.first = 11;
@@ -161,9 +186,14 @@ void SweepOperations(bool gone, uint64_t stride) {
   EXPECT_GE(points, 20u);
 }
 
-TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) { SweepOperations(false, 37); }
+TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) {
+  SweepOperations(What::kCommits, 37);
+}
 TEST(GitKillSweep, AGitDirectoryComesAndGoesWithTheFilesOrNotAtAll) {
-  SweepOperations(true, 97);
+  SweepOperations(What::kGit, 97);
+}
+TEST(GitKillSweep, ARepositoryInsideComesAndGoesWithItsDirectoryOrNotAtAll) {
+  SweepOperations(What::kInner, 97);
 }
 
 TEST(GitKillSweep, RecoveryMayBeKilledToo) {

@@ -60,6 +60,7 @@ class RestoreWorld {
     request.settings = &settings;
     request.git.user.no_system = true;
     request.plan = plan;
+    request.git_choice = git;
     request.preserve_times = preserve_times;
     request.force = force;
     request.lock_wait_ms = lock_wait_ms;
@@ -118,6 +119,7 @@ class RestoreWorld {
   AbsPath project;
   Settings settings;
   PlanOptions plan;
+  GitChoice git;
   bool preserve_times = false;
   bool force = false;
   int64_t lock_wait_ms = 200;
