@@ -38,6 +38,7 @@ import traceback
 
 import matrix_row
 import matrix_rows_agents  # noqa: F401  (adds its rows)
+import matrix_rows_damaged  # noqa: F401
 import matrix_rows_refs  # noqa: F401
 import matrix_rows_repos  # noqa: F401
 import matrix_rows_state  # noqa: F401
