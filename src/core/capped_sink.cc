@@ -25,12 +25,13 @@ Result<ObjectId> CappedSink::Checked(Result<ObjectId> put) {
   return put;
 }
 
-void CappedSink::Measure(ByteSpan content) {
+uint64_t CappedSink::Measure(ByteSpan content) {
   std::unique_ptr<Codec> codec = codecs_.Take();
   Bytes out;
   codec->Encode(content, out);
   codecs_.Return(std::move(codec));
   measured_ += out.size();
+  return out.size();
 }
 
 Result<ObjectId> CappedSink::PutContent(ByteSpan content) {
@@ -41,28 +42,42 @@ Result<ObjectId> CappedSink::PutContent(ByteSpan content) {
   return id;
 }
 
-Status CappedSink::MeasureRest(const BatchWriter::Source& source) {
+Status CappedSink::MeasureRest(const BatchWriter::Source& source, uint64_t read,
+                               uint64_t put) {
   Bytes piece(1 << 20);
+  uint64_t raw = 0, stored = 0;
   for (;;) {
     BELAY_TRY(const size_t got, source(piece));
-    if (got == 0) return Ok();
-    Measure(ByteSpan(piece).first(got));
+    if (got == 0) break;
+    raw += got;
+    stored += Measure(ByteSpan(piece).first(got));
   }
+  if (raw == 0) return Ok();
+  // What was read before and not put yet is taken to be like the rest.
+  const double share = static_cast<double>(stored) / static_cast<double>(raw);
+  const auto before = static_cast<uint64_t>(static_cast<double>(read) * share);
+  if (before > put) measured_ += before - put;
+  return Ok();
 }
 
 Result<ObjectId> CappedSink::PutStream(const BatchWriter::Source& source) {
   if (full_) {
-    BELAY_OK(MeasureRest(source));
+    BELAY_OK(MeasureRest(source, 0, 0));
     return hash_.PutContent({});
   }
+  const uint64_t before = writer_.bytes_so_far();
+  uint64_t read = 0;
   auto put = inner_.PutStream([&](std::span<std::byte> out) -> Result<size_t> {
     BELAY_OK(Check());
-    return source(out);
+    BELAY_TRY(const size_t got, source(out));
+    read += got;
+    return got;
   });
   if (put.ok() || put.error().code != Errc::kNoSpace || Check().ok())
     return Checked(std::move(put));
   full_ = true;
-  BELAY_OK(MeasureRest(source));
+  const uint64_t now = writer_.bytes_so_far();
+  BELAY_OK(MeasureRest(source, read, now > before ? now - before : 0));
   return hash_.PutContent({});
 }
 

@@ -49,9 +49,9 @@ class CappedSink final : public ScanSink {
 
  private:
   Result<ObjectId> Checked(Result<ObjectId> put);
-  void Measure(ByteSpan content);
-  // What is left of a stream, measured.
-  Status MeasureRest(const BatchWriter::Source& source);
+  uint64_t Measure(ByteSpan content);
+  // What is left of a stream of which `read` bytes were read and `put` put.
+  Status MeasureRest(const BatchWriter::Source& source, uint64_t read, uint64_t put);
 
   Store& store_;
   const Settings& settings_;

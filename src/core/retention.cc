@@ -270,7 +270,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
 bool WouldHelp(Store& store, const Settings& settings, const Space& space,
                uint64_t want) {
   if (BELAY_MUTANT("prune-in-vain")) return true;
-  auto all = [&]() -> Result<uint64_t> {
+  auto stays = [&]() -> Result<uint64_t> {
     BELAY_TRY(auto catalog, Catalog::Open(store));
     BELAY_TRY(auto roots, catalog->Roots());
     const RetentionLimits limits = RetentionLimits::Of(settings);
@@ -290,9 +290,11 @@ bool WouldHelp(Store& store, const Settings& settings, const Space& space,
               PrunableTranscripts(*catalog, limits.days, store.clock().WallMillis(),
                                   /*for_space=*/true));
     for (const TranscriptCopy& copy : transcripts) may_go.push_back(copy.id);
-    return ReclaimableWithout(store, may_go);
+    return WantedWithout(store, may_go);
   }();
-  return !all.ok() || space.WouldFit(want, *all);
+  // All else can be made anew, or is somebody's who is at work.
+  return !stays.ok() ||
+         space.WouldFit(want, space.used() - std::min(space.used(), *stays));
 }
 
 }  // namespace

@@ -217,8 +217,7 @@ class Graph {
 
 }  // namespace
 
-Result<uint64_t> ReclaimableWithout(Store& store,
-                                    const std::vector<RecordId>& dropped) {
+Result<uint64_t> WantedWithout(Store& store, const std::vector<RecordId>& dropped) {
   BELAY_TRY(HeldLock use, store.HoldForReading());
   LogView log;
   BELAY_OK(ReadOn(store, log));
@@ -226,19 +225,14 @@ Result<uint64_t> ReclaimableWithout(Store& store,
   BELAY_TRY(Inventory inventory, TakeInventory(store));
   Marker marker(store, inventory);
   BELAY_OK(marker.Mark(log));
-  uint64_t free = 0;
+  uint64_t wanted = 0;
   std::unordered_set<ObjectKey> seen;
-  for (const PackInventory& pack : inventory.packs) {
-    std::vector<bool> wanted;
+  for (const PackInventory& pack : inventory.packs)
     for (const InventoryItem& item : pack.items)
-      wanted.push_back(item.key.type == ObjectType::kLog ||
-                       (marker.IsLive(item.key) && seen.insert(item.key).second));
-    const auto held = pack.HeldBases(wanted);
-    for (size_t i = 0; i < pack.items.size(); ++i)
-      if (!wanted[i] && !held.contains(pack.items[i].offset))
-        free += pack.items[i].total_length();
-  }
-  return free;
+      if (item.key.type != ObjectType::kLog && marker.IsLive(item.key) &&
+          seen.insert(item.key).second)
+        wanted += item.total_length();
+  return wanted;
 }
 
 Result<StoreUsage> MeasureUsage(Store& store) {

@@ -156,9 +156,10 @@ TEST(Environment, PlacesFollowTheVariablesInOrder) {
   env.xdg_config_home = "/config//x";
   EXPECT_EQ(store(), "/data/belay");
   EXPECT_EQ(file(), "/config/x/belay/config.toml");
+  // Another one in every directory would be no store.
   env.belay_home = "../store";
+  EXPECT_FALSE(env.StoreDir().ok());
   env.belay_config = "my.toml";
-  EXPECT_EQ(store(), "/home/store");
   EXPECT_EQ(file(), "/home/u/my.toml");
   env.belay_home = "/s";
   EXPECT_EQ(store(), "/s");
