@@ -53,7 +53,8 @@ struct StoreUsage {
 
 Result<StoreUsage> MeasureUsage(Store& store);
 
-// Bytes of packs that objects would still take, at least, if these records were dropped.
+// Bytes of packs that objects would still take, at least, if these records were
+// dropped.
 Result<uint64_t> WantedWithout(Store& store, const std::vector<RecordId>& dropped);
 
 // Of every file and directory of the store, as du(1) counts; nothing else is looked at.
