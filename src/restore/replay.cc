@@ -219,7 +219,16 @@ Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
               [](const Conflict& a, const Conflict& b) { return a.path < b.path; });
     return plan;
   }
-  BELAY_OK(CheckContent(store, options.skip_damaged, plan));
+  Status there = CheckContent(store, options.skip_damaged, plan);
+  if (!there.ok()) {
+    // Nothing is undone in part: the rest is had from a checkpoint.
+    Error error = std::move(there).error();
+    if (error.code == Errc::kCorrupt)
+      error.hint =
+          "nothing was changed; `belay rollback REF --skip-damaged` to the "
+          "checkpoint from before it (belay log) brings back the rest";
+    return error;
+  }
   BELAY_OK(CheckGround(store.fs(), root, options, plan));
   return plan;
 }

@@ -28,7 +28,7 @@ AbsPath A(std::string_view path) { return AbsPath::Literal(path); }
 class Desk {
  public:
   explicit Desk(Fs* through = nullptr) : fs_(through != nullptr ? through : &mem_) {
-    for (std::string_view dir : {"/home/u", "/work/p", "/store", "/usr/bin"})
+    for (std::string_view dir : {"/home/u", "/src/p", "/store", "/usr/bin"})
       Must(MakeDirs(mem_, A(dir), 0755));
     Put("/usr/bin/belay", "#!", 0755);
   }
@@ -52,7 +52,7 @@ class Desk {
   // What users see: not what is in the store.
   std::string Tree() {
     return Must(TreeText(mem_, Must(mem_.OpenDir(A("/home"))))) +
-           Must(TreeText(mem_, Must(mem_.OpenDir(A("/work")))));
+           Must(TreeText(mem_, Must(mem_.OpenDir(A("/src")))));
   }
 
   AgentPlan Install(AgentKind agent, bool trust = false) {
@@ -180,7 +180,7 @@ TEST(Install, APathThatAShellWouldTakeApartIsQuoted) {
 TEST(Install, AllOfThemComeAndGoWithoutATrace) {
   for (const bool project : {false, true}) {
     Desk desk;
-    if (project) desk.places().project = A("/work/p");
+    if (project) desk.places().project = A("/src/p");
     const std::string before = desk.Tree();
     for (AgentKind agent : kAgents) {
       const AgentPlan plan = desk.Install(agent, /*trust=*/true);
@@ -517,12 +517,12 @@ TEST(Install, ALinkIsFollowedToAFileOfTheUsersAlone) {
 
 TEST(Install, NothingOfAProjectLeadsOutOfIt) {
   Desk desk;
-  desk.places().project = A("/work/p");
+  desk.places().project = A("/src/p");
   desk.Put("/home/u/secret.json", "{}");
-  const Fd project = Must(desk.mem().OpenDir(A("/work/p")));
+  const Fd project = Must(desk.mem().OpenDir(A("/src/p")));
   Must(desk.mem().Symlink(project, N(".claude"), "/home/u"));
   Must(desk.mem().MakeDir(project, N(".gemini"), 0755));
-  Must(desk.mem().Symlink(Must(desk.mem().OpenDir(A("/work/p/.gemini"))),
+  Must(desk.mem().Symlink(Must(desk.mem().OpenDir(A("/src/p/.gemini"))),
                           N("settings.json"), "/home/u/secret.json"));
   const std::string before = desk.Tree();
   EXPECT_NE(Said(desk.Install(AgentKind::kClaude)).find("is not in the project"),

@@ -94,7 +94,7 @@ TEST(CodexTrust, AFileThatCannotTakeThemIsRefused) {
 TEST(CodexTrust, IsStampedOnlyWhenAskedAndGoesWithTheHooks) {
   MemFs fs;
   FakeClock clock;
-  for (std::string_view dir : {"/h/.codex", "/work/p", "/store"})
+  for (std::string_view dir : {"/h/.codex", "/src/p", "/store"})
     Must(MakeDirs(fs, AbsPath::Literal(dir), 0755));
   const Fd codex = Must(fs.OpenDir(AbsPath::Literal("/h/.codex")));
   const std::string mine = "model = \"x\"";
@@ -105,7 +105,7 @@ TEST(CodexTrust, IsStampedOnlyWhenAskedAndGoesWithTheHooks) {
                      .store = AbsPath::Literal("/store"),
                      .uid = 1000};
   InstallPlaces project = user;
-  project.project = AbsPath::Literal("/work/p");
+  project.project = AbsPath::Literal("/src/p");
   auto toml = [&] { return Must(test::GetFile(fs, codex, test::P("config.toml"))); };
   auto install = [&](const InstallPlaces& places, bool trust) {
     AgentPlan plan = PlanInstall(fs, places, AgentKind::kCodex, trust);
@@ -131,7 +131,7 @@ TEST(CodexTrust, IsStampedOnlyWhenAskedAndGoesWithTheHooks) {
 
   // What another level needs stays until that goes too.
   install(project, true);
-  EXPECT_NE(toml().find("/work/p/.codex/hooks.json:stop:0:0"), std::string::npos);
+  EXPECT_NE(toml().find("/src/p/.codex/hooks.json:stop:0:0"), std::string::npos);
   uninstall(user);
   EXPECT_EQ(toml().find("\"/h/.codex/hooks.json:"), std::string::npos) << toml();
   EXPECT_EQ(LookAtAgent(fs, project, AgentKind::kCodex, "").project->trusted, true);

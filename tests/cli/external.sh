@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/work/project
+root=$scratch/src/project
 outside=$scratch/work/outside
 event() {
   printf '{"session_id":"s1","cwd":"%s","hook_event_name":"%s"%s}' "$root" "$1" "${2:+,$2}" |

@@ -32,7 +32,7 @@ for calls in newfstatat,fstat statx pread64,pwrite64 fdatasync,fsync ftruncate \
   expect_rc 0; expect_out "true
 "
   # A store is made, written and read, a directory is taken back and forth.
-  rm -rf "$BELAY_HOME" "$scratch/work/p"; mkdir -p "$scratch/work/p/d"; cd "$scratch/work/p" || exit 1
+  rm -rf "$BELAY_HOME" "$scratch/src/p"; mkdir -p "$scratch/src/p/d"; cd "$scratch/src/p" || exit 1
   echo old >a; echo gone >d/b; ln -s a l
   for words in on "checkpoint -m start" change "rollback start --yes" undo redo "verify --read-data"; do
     if [ "$words" = change ]; then echo newer >a; rm d/b l; ln -s d l; echo x >c; continue; fi

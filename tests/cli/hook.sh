@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/work/project
+root=$scratch/src/project
 # hook AGENT JSON [EVENT]: one event; settled when it returns.
 hook() {
   printf '%s' "$2" | "$BELAY_BIN" hook "$1" ${3+"$3"} >"$scratch/out" 2>"$scratch/err"

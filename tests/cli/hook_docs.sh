@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/work/project
+root=$scratch/src/project
 mkdir -p "$root/src" "$scratch/bin" && cd "$root" || exit 1
 ln -s "$BELAY_BIN" "$scratch/bin/belay"; PATH=$scratch/bin:$PATH
 cat >"$scratch/docs.py" <<'END'

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.bash"
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/work/project
+root=$scratch/src/project
 talk=$scratch/agent
 mkdir -p "$root" "$talk" && cd "$root" || exit 1
 echo one >a

@@ -270,6 +270,10 @@ TEST_F(DamagedTargetTest, AnUndoThatCannotGiveBackIsRefused) {
   auto undo = world.Undo();
   ASSERT_FALSE(undo.ok());
   EXPECT_EQ(undo.error().code, Errc::kCorrupt);
+  // What is advised can be done: undo itself has no --skip-damaged.
+  EXPECT_NE(undo.error().hint.find("belay rollback REF --skip-damaged"),
+            std::string::npos)
+      << undo.error().hint;
   EXPECT_EQ(Tree(), after);
 }
 
