@@ -5,6 +5,7 @@
 #include "agent/ancestry.h"
 #include "agent/recorder.h"
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "core/live.h"
 #include "store/batch_writer.h"
 
@@ -36,11 +37,39 @@ Status MeetSubagent(Store& store, const Root& root, const Settings& settings,
   return Ok();
 }
 
+// That it is over, once; of one that nobody recorded there is nothing to end.
+Status EndSession(Store& store, const Root& root, const HookEvent& event) {
+  const std::string session = SessionOf(event);
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  std::optional<SessionRecord> known;
+  uint64_t ended = 0, last = 0;
+  BELAY_TRY(auto records, catalog->ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : records) {  // newest first
+    auto one = ToSession(record);
+    if (!one.ok() || one->session != session) continue;
+    if (one->ended) ended = std::max(ended, record.seq);
+    // Who started it is not in every record of it.
+    if (!known || (!known->parent && one->parent)) known = std::move(*one);
+  }
+  BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : turns)
+    if (auto one = ToTurn(record); one.ok() && one->session == session)
+      last = std::max(last, record.seq);
+  if (!known || (ended > last && !BELAY_MUTANT("sessions-end-twice"))) return Ok();
+  known->ended = true;
+  BELAY_TRY(auto writer, store.Begin());
+  writer->Add(ToRecord(*known, RecordId(store.random().NewId()), root.id,
+                       store.clock().WallMillis()));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return Ok();
+}
+
 }  // namespace
 
 bool HasAftermath(const HookEvent& event, const Settings& settings) {
   if (!settings.enabled || !IsMoment(event.kind)) return false;
-  return event.subagent || settings.transcripts == Transcripts::kKeep;
+  return event.subagent || event.kind == EventKind::kSessionEnd ||
+         settings.transcripts == Transcripts::kKeep;
 }
 
 Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
@@ -52,6 +81,9 @@ Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
       *event.subagent != session)
     if (Status met = MeetSubagent(store, root, settings, event); !met.ok())
       out.failed.push_back(met.error());
+  if (event.kind == EventKind::kSessionEnd && !event.subagent)
+    if (Status ended = EndSession(store, root, event); !ended.ok())
+      out.failed.push_back(ended.error());
   if (settings.transcripts != Transcripts::kKeep) return out;
   auto keep = [&](const std::optional<std::string>& path,
                   const std::optional<std::string>& subagent) {

@@ -106,6 +106,7 @@ class EventStep final : public LiveStep {
     }
     if (search_.done && (published || !search_.found)) session.searched = true;
     session.agent = AgentOf(event_);
+    session.ended = event_.kind == EventKind::kSessionEnd;
     if (event_.transcript) session.transcript = *event_.transcript;
     if (event_.message_index) session.message_index = event_.message_index;
     if (!event_.cwd.empty() && session.cwd.empty()) session.cwd = event_.cwd;

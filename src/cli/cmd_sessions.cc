@@ -6,6 +6,7 @@
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/session_show.h"
 #include "cli/text.h"
 #include "core/sessions.h"
 #include "core/transcripts.h"
@@ -14,41 +15,16 @@ namespace belay {
 
 namespace {
 
-void WriteSession(const SessionSummary& session, JsonWriter& json) {
-  auto text = [&](std::string_view key, const std::optional<std::string>& value) {
-    WriteTextOrNull(json, key, value);
-  };
-  json.BeginObject();
-  json.Key("id").PathValue(session.id);
-  text("agent", session.agent);
-  text("parent", session.parent);
-  json.Key("roots").BeginArray();
-  for (const std::string& root : session.roots) json.PathValue(root);
-  json.EndArray();
-  json.Key("first_at").String(FormatUtcMillis(session.first_ms));
-  json.Key("last_at").String(FormatUtcMillis(session.last_ms));
-  json.Key("checkpoints").Uint(session.checkpoints);
-  json.Key("pinned").Uint(session.pinned);
-  json.Key("turns").Uint(session.turns);
-  json.Key("inherited_turns").Uint(session.inherited);
-  json.Key("is_subagent").Bool(session.is_subagent);
-  json.Key("subagents").BeginArray();
-  for (const SessionSummary::Subagent& subagent : session.subagents) {
-    json.BeginObject();
-    json.Key("id").PathValue(subagent.id);
-    text("type", subagent.type);
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("transcript_bytes").Uint(session.transcript_bytes);
-  json.EndObject();
-}
-
 ExitCode List(CommandContext& ctx, OpenedRoot& root) {
   std::optional<RootId> only;
   if (!ctx.args.has("--all")) only = root.root.id;
   auto sessions = ListSessions(*root.catalog, only);
   if (!sessions.ok()) return FailOnStore(ctx, sessions.error());
+  auto roots = root.catalog->Roots();
+  if (!roots.ok()) return FailOnStore(ctx, roots.error());
+  std::vector<RootId> places;
+  for (const RootEntry& entry : *roots)
+    if (!only || entry.root.id == *only) places.push_back(entry.root.id);
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();
@@ -58,32 +34,29 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
     else
       json.Null();
     json.Key("sessions").BeginArray();
-    for (const SessionSummary& session : *sessions) WriteSession(session, json);
+    for (const SessionSummary& session : *sessions) {
+      json.BeginObject();
+      WriteSession(session, StateOf(root.store(), places, session), json);
+      json.EndObject();
+    }
     json.EndArray().EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
+  const size_t width = ctx.term.columns();
   for (const SessionSummary& session : *sessions) {
-    std::string line =
-        StrCat(EscapeText(session.id), "  ", LocalMinute(session.last_ms), "  ",
-               CountText(session.checkpoints, "checkpoint"));
-    if (session.pinned > 0)
-      line += StrCat(" (", std::to_string(session.pinned), " pinned)");
-    if (session.turns > 0) line += StrCat(", ", CountText(session.turns, "turn"));
-    if (session.agent) line += StrCat("  ", EscapeText(*session.agent));
-    if (session.parent && session.is_subagent)
-      line += StrCat("  subagent of ", EscapeText(*session.parent));
-    else if (session.parent)
-      line += StrCat("  from ", EscapeText(*session.parent),
-                     session.inherited == 0
-                         ? std::string()
-                         : StrCat(" after turn ", std::to_string(session.inherited)));
-    if (!session.subagents.empty())
-      line += StrCat("  ", CountText(session.subagents.size(), "subagent"));
-    if (!only)
+    // The id whole, to be copied; all else below it as it fits.
+    ctx.term.Out(StrCat(EscapeText(session.id), "\n"));
+    std::string line = StrCat("  ", LocalMinute(session.last_ms), "  ");
+    if (session.agent) line += StrCat(EscapeText(*session.agent), "  ");
+    line += StrCat(SessionStateName(StateOf(root.store(), places, session)), "  ",
+                   SessionFacts(session));
+    ctx.term.Out(StrCat(Fit(line, width), "\n"));
+    if (const std::string from = LineageText(session); !from.empty())
+      ctx.term.Out(StrCat(Fit(StrCat("  ", from), width), "\n"));
+    if (!only || session.roots.size() > 1)
       for (const std::string& path : session.roots)
-        line += StrCat("  ", EscapeForDisplay(path));
-    ctx.term.Out(line + "\n");
+        ctx.term.Out(StrCat("  ", FitPath(EscapeForDisplay(path), width - 2), "\n"));
   }
   if (sessions->empty()) ctx.term.Out("no sessions yet\n");
   return ExitCode::kOk;

@@ -4,10 +4,12 @@
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/session_show.h"
 #include "cli/text.h"
 #include "commits/anchors.h"
 #include "core/annotate.h"
 #include "core/purged.h"
+#include "core/sessions.h"
 #include "core/settings_table.h"
 #include "core/state_rules.h"
 #include "core/state_view.h"
@@ -408,9 +410,18 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
 }  // namespace
 
 ExitCode CmdShow(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  const auto session = ctx.args.value("--session");
+  if (words.empty() && !session)
+    return ctx.term.FailUsage("show needs REF, or --session ID");
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto found = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
+  if (words.empty()) return ShowSession(ctx, *root, std::string(*session));
+  auto found = FindCheckpoint(ctx, *root, words[0]);
+  // A word that names no checkpoint may be a session.
+  if (!found.ok() && found.error().code == Errc::kNotFound && !session &&
+      CheckSession(*root->catalog, root->root.id, words[0]).ok())
+    return ShowSession(ctx, *root, std::string(words[0]));
   if (!found.ok()) return ctx.term.Fail(found.error());
   auto details = Collect(*root, std::move(*found));
   if (!details.ok()) return ctx.term.Fail(details.error());

@@ -60,6 +60,10 @@ constexpr CommandSpec kConversations[] = {
      .about =
          "A session that was forked from another, or is resumed under another id, has "
          "the turns until then as its own: turn:N and --session count them too.\n\n"
+         "A session is running while its agent is in a turn, ended when the agent said "
+         "so, and open otherwise. The size is that of the copy of its conversation; "
+         "belay du --sessions has that of its checkpoints. What was said in one: belay "
+         "show ID.\n\n"
          "With transcripts = \"keep\" a copy is kept of the file in which the agent "
          "keeps a conversation, as it grows; transcript prints it.\n\n"
          "Deleting a session deletes its checkpoints in every directory, unless they "

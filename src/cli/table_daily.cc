@@ -126,11 +126,14 @@ constexpr Example kListExamples[] = {
 constexpr FlagSpec kSessionOfRef = {
     .name = "--session", .value = "ID", .help = "whose turn: or tool: a REF means"};
 
-constexpr std::string_view kShowUsage[] = {"show REF [--session ID]"};
+constexpr std::string_view kShowUsage[] = {"show REF [--session ID]", "show SESSION",
+                                           "show --session ID"};
 constexpr FlagSpec kShowFlags[] = {kSessionOfRef};
+constexpr PositionalSpec kRefOrNone[] = {{.name = "REF", .optional = true}};
 constexpr Example kShowExamples[] = {
     {"belay show latest", "all about the newest one"},
     {"belay show '@{10 minutes ago}' -v", "of then, with all paths"},
+    {"belay show 7c3e9a52-0b1d-4f6e-9d2a-5e8b1c4f7a60", "one conversation"},
 };
 
 constexpr std::string_view kLsUsage[] = {"ls REF [PATH] [-l] [-z] [--session ID]"};
@@ -222,7 +225,7 @@ constexpr CommandSpec kLook[] = {
      .examples = kListExamples,
      .run = CmdList},
     {.name = "show",
-     .summary = "everything about one checkpoint",
+     .summary = "everything about one checkpoint or session",
      .usage = kShowUsage,
      .about =
          "Shows where a checkpoint came from, the rules it was made by, what changed "
@@ -232,9 +235,13 @@ constexpr CommandSpec kLook[] = {
          "@{noon}, @{2026-03-09 21:15}, @{9 Mar 2026} and the other words that git "
          "takes "
          "for dates. A time means the newest checkpoint made until the end of what it "
-         "names, that minute, second or day included.",
+         "names, that minute, second or day included.\n\n"
+         "Of a session it shows the turns with what was said in them, the checkpoints "
+         "that belong to each, and what of it was taken back; long turns are cut, -v "
+         "shows all. A checkpoint with the same name comes first: --session ID alone "
+         "means the session.",
      .flags = kShowFlags,
-     .args = kRef,
+     .args = kRefOrNone,
      .examples = kShowExamples,
      .run = CmdShow},
     {.name = "ls",

@@ -78,10 +78,12 @@ void Put(ByteWriter& out, const LiveSession& session) {
   out.Varint(session.turn);
   out.Varint(session.inherited);
   out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
-                              (session.searched ? 4 : 0)));
+                              (session.searched ? 4 : 0) | (session.ended ? 8 : 0) |
+                              (session.knows_operation > 0 ? 16 : 0)));
   out.Varint(session.subagents.size());
   for (const std::string& subagent : session.subagents) out.Sized(subagent);
   out.U64(static_cast<uint64_t>(session.seen_ms));
+  if (session.knows_operation > 0) out.Varint(session.knows_operation);
 }
 
 LiveSession TakeSession(ByteReader& in) {
@@ -97,9 +99,11 @@ LiveSession TakeSession(ByteReader& in) {
   session.in_turn = (flags & 1) != 0;
   session.recorded = (flags & 2) != 0;
   session.searched = (flags & 4) != 0;
+  session.ended = (flags & 8) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     session.subagents.push_back(TakeString(in));
   session.seen_ms = static_cast<int64_t>(in.U64());
+  if ((flags & 16) != 0) session.knows_operation = in.Varint();
   return session;
 }
 

@@ -52,6 +52,9 @@ struct LiveSession {
   std::string transcript = {}, cwd = {};
   std::vector<std::string> subagents = {};  // those that there is a record of
   int64_t seen_ms = 0;                      // the last event
+  bool ended = false;                       // which was its end
+  // The newest operation that the model knows of, or need not be told of.
+  uint64_t knows_operation = 0;
   bool operator==(const LiveSession&) const = default;
 };
 

@@ -31,6 +31,7 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
   std::map<std::string, SessionSummary> known;
   std::map<std::string, std::set<std::string>> places;
   std::vector<std::pair<std::string, SessionSummary::Subagent>> subagents;  // by parent
+  std::map<std::string, std::pair<uint64_t, int64_t>> ends;  // number and time
   auto meet = [&](const std::string& id, int64_t at, uint64_t seq) -> SessionSummary& {
     SessionSummary& session = known[id];
     if (session.id.empty()) {
@@ -66,6 +67,8 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
       }
       if (!session.agent) session.agent = record.fields.Text(kAgent);
       auto told = ToSession(record);
+      if (told.ok() && told->ended)
+        ends.try_emplace(*id, std::pair(record.seq, record.made_ms));
       if (session.parent || !told.ok() || !told->parent) continue;
       session.parent = told->parent;
       session.inherited = told->inherited_turns;
@@ -91,6 +94,10 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
   std::vector<SessionSummary> out;
   for (auto& [id, session] : known) {
     session.roots.assign(places[id].begin(), places[id].end());
+    if (const auto end = ends.find(id);
+        end != ends.end() && (end->second.first >= session.last_seq ||
+                              BELAY_MUTANT("ended-sessions-stay-ended")))
+      session.ended_ms = end->second.second;
     if (!session.agent) {
       BELAY_TRY(auto newest, catalog.ListCheckpoints({.session = id, .limit = 1}));
       if (!newest.empty()) session.agent = newest[0].checkpoint.agent;

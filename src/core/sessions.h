@@ -42,6 +42,8 @@ struct SessionSummary {
   };
   std::vector<Subagent> subagents = {};
   uint64_t transcript_bytes = 0;  // that are kept of its files
+  // When its agent said that it is over, and nothing was recorded of it since.
+  std::optional<int64_t> ended_ms = {};
 };
 
 // The most recently active first; of one root when it is given.

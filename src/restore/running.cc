@@ -43,6 +43,16 @@ std::string Briefly(std::string_view prompt) {
 
 }  // namespace
 
+std::optional<SessionActivity> ActivityOf(Store& store, const RootId& root,
+                                          const std::string& session) {
+  const Live live = Live::Load(store, root);
+  const LiveSession* known = live.Find(session);
+  if (known == nullptr) return std::nullopt;
+  return SessionActivity{.in_turn = IsRunning(live, *known, store.clock().WallMillis()),
+                         .ended = known->ended,
+                         .seen_ms = known->seen_ms};
+}
+
 std::vector<std::string> RunningTurns(Store& store, const RootId& root,
                                       const AskedBy& asked) {
   const Live live = Live::Load(store, root);

@@ -7,6 +7,7 @@
 // half an hour, or for four hours while a call of it is at work, which may be one long
 // command. The warning says when it was heard of last.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,16 @@ namespace belay {
 struct AskedBy {
   std::string session = {}, agent = {};
 };
+
+// What was heard last of a session in a root; nothing: nothing that is still
+// remembered.
+struct SessionActivity {
+  bool in_turn = false;
+  bool ended = false;
+  int64_t seen_ms = 0;
+};
+std::optional<SessionActivity> ActivityOf(Store& store, const RootId& root,
+                                          const std::string& session);
 
 // A warning each.
 std::vector<std::string> RunningTurns(Store& store, const RootId& root,

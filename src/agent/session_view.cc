@@ -1,0 +1,199 @@
+#include "agent/session_view.h"
+
+#include <algorithm>
+#include <map>
+
+#include "agent/aftermath.h"
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "core/annotate.h"
+#include "restore/running.h"
+
+namespace belay {
+
+namespace {
+
+// What is compared where there is no id: an agent cuts and trims as it likes.
+std::string_view Words(std::string_view text) {
+  constexpr size_t kCompared = 4096;  // the longest prompt that is recorded
+  constexpr std::string_view kBlank = " \t\r\n";
+  text = text.substr(0, kCompared);
+  const size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+// The turns of the log that belong to the session, the newest word on each number.
+Result<std::vector<SessionTurn>> TurnsOf(Catalog& catalog, const Lineage& lineage) {
+  std::map<uint64_t, std::pair<size_t, SessionTurn>> turns;  // with the generation
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < lineage.generations().size(); ++i)
+    places[lineage.generations()[i].session] = i;
+  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : records) {
+    auto turn = ToTurn(record);
+    if (!turn.ok() || !lineage.Has(turn->session, turn->turn, record.seq)) continue;
+    const size_t place = places[turn->session];
+    const auto known = turns.find(turn->turn);
+    // A session that works in several roots has the turn in each of them.
+    if (known != turns.end() && known->second.first <= place) continue;
+    SessionTurn one{.turn = turn->turn,
+                    .session = turn->session,
+                    .prompt = turn->prompt,
+                    .anchor = turn->anchor,
+                    .made_ms = record.made_ms};
+    turns.insert_or_assign(turn->turn, std::pair(place, std::move(one)));
+  }
+  std::vector<SessionTurn> out;
+  for (auto& [number, turn] : turns) out.push_back(std::move(turn.second));
+  return out;
+}
+
+constexpr size_t kNone = SIZE_MAX;
+struct Matches {
+  std::vector<size_t> turn_of;    // of each prompt of the transcript
+  std::vector<size_t> prompt_of;  // of each turn
+};
+Matches Match(const std::vector<SessionTurn>& turns,
+              const std::vector<TranscriptPrompt>& prompts) {
+  Matches out{.turn_of = std::vector<size_t>(prompts.size(), kNone),
+              .prompt_of = std::vector<size_t>(turns.size(), kNone)};
+  auto give = [&](size_t turn, size_t prompt) {
+    out.turn_of[prompt] = turn;
+    out.prompt_of[turn] = prompt;
+  };
+  std::map<std::string_view, size_t> by_anchor;
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    const auto [at, is_new] = by_anchor.try_emplace(prompts[p].anchor, p);
+    if (!is_new && prompts[at->second].dead) at->second = p;
+  }
+  for (size_t t = 0; t < turns.size(); ++t)
+    if (turns[t].anchor)
+      if (const auto at = by_anchor.find(*turns[t].anchor); at != by_anchor.end())
+        give(t, at->second);
+  // The rest by their words, from the end: what is missing is missing at the beginning.
+  size_t limit = prompts.size();
+  for (size_t t = turns.size(); t-- > 0;) {
+    for (size_t p = limit; p-- > 0 && out.prompt_of[t] == kNone;)
+      if (out.turn_of[p] == kNone && Words(prompts[p].text) == Words(turns[t].prompt))
+        give(t, p);
+    limit = std::min(limit, out.prompt_of[t]);
+  }
+  return out;
+}
+
+// Turns and prompts in one list, in the order of the transcript; a turn that is not in
+// it comes before the next that is.
+std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transcript) {
+  const Matches matches = Match(turns, transcript.prompts);
+  std::vector<SessionTurn> out;
+  std::map<uint64_t, size_t> by_index;  // of the prompt
+  size_t next = 0;                      // of the turns
+  auto add_missing_until = [&](size_t end) {
+    for (; next < end; ++next)
+      if (matches.prompt_of[next] == kNone) out.push_back(turns[next]);
+  };
+  for (size_t p = 0; p < transcript.prompts.size(); ++p) {
+    const TranscriptPrompt& prompt = transcript.prompts[p];
+    if (const size_t turn = matches.turn_of[p]; turn != kNone) {
+      add_missing_until(turn);
+      out.push_back(turns[turn]);
+      if (out.back().prompt.empty()) out.back().prompt = prompt.text;
+    } else {
+      out.push_back({.prompt = prompt.text, .anchor = prompt.anchor});
+    }
+    out.back().left = prompt.dead;
+    by_index[prompt.index] = out.size() - 1;
+  }
+  add_missing_until(turns.size());
+  for (TranscriptMessage& message : transcript.messages) {
+    const auto at = message.prompt ? by_index.find(*message.prompt) : by_index.end();
+    if (at == by_index.end()) continue;
+    SessionTurn& turn = out[at->second];
+    const bool is_prompt = message.role == "user" && turn.messages.empty() &&
+                           Words(turn.prompt).starts_with(Words(message.text));
+    if (!is_prompt) turn.messages.push_back(std::move(message));
+  }
+  return out;
+}
+
+Status AddCheckpoints(Catalog& catalog, const Root& root, const Lineage& lineage,
+                      SessionView& view) {
+  BELAY_TRY(const auto outline, catalog.Outline(root.id));
+  BELAY_TRY(const auto operations, ListOperations(catalog, root.id));
+  BELAY_TRY(const History history, LoadHistory(catalog, root.id, outline, operations));
+  std::map<std::pair<uint64_t, std::string_view>, SessionTurn*> turns;
+  for (SessionTurn& turn : view.turns)
+    if (turn.turn) turns[{*turn.turn, turn.session}] = &turn;
+  for (size_t i = outline.size(); i-- > 0;) {  // oldest first
+    const CheckpointRow& row = outline[i];
+    if (!lineage.Has(row.session, row.turn, row.seq)) continue;
+    SessionTurn::Point point{.row = row, .number = i + 1};
+    if (!operations.empty() && !BELAY_MUTANT("nothing-is-marked-taken-back"))
+      point.taken_back_by = history.TakenBackBy(row.seq);
+    const auto turn = turns.find({row.turn.value_or(0), *row.session});
+    (turn == turns.end() ? view.start : turn->second->checkpoints).push_back(point);
+  }
+  // By what the turn ended with: its first checkpoint is the state before it.
+  for (SessionTurn& turn : view.turns)
+    if (!turn.checkpoints.empty())
+      turn.taken_back_by = turn.checkpoints.back().taken_back_by;
+  return Ok();
+}
+
+}  // namespace
+
+std::string_view SessionStateName(SessionState state) {
+  return state == SessionState::kRunning ? "running"
+         : state == SessionState::kEnded ? "ended"
+                                         : "open";
+}
+
+SessionState StateOf(Store& store, const std::vector<RootId>& roots,
+                     const SessionSummary& session) {
+  bool ended = session.ended_ms.has_value();
+  for (const RootId& root : roots) {
+    const auto heard = ActivityOf(store, root, session.id);
+    if (!heard) continue;
+    if (heard->in_turn) return SessionState::kRunning;
+    if (ended && !heard->ended && heard->seen_ms > *session.ended_ms) ended = false;
+  }
+  return ended ? SessionState::kEnded : SessionState::kOpen;
+}
+
+Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& root,
+                                  const std::string& session) {
+  SessionView view;
+  BELAY_TRY(auto sessions, ListSessions(catalog, root.id));
+  const auto known = std::ranges::find(sessions, session, &SessionSummary::id);
+  if (known == sessions.end())
+    return Error(Errc::kNotFound,
+                 "there is no session " + EscapeText(session) + " here")
+        .WithHint(
+            "see them with: belay sessions; of all directories: belay sessions --all");
+  view.summary = *known;
+  view.state = StateOf(store, {root.id}, view.summary);
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
+  view.lineage = lineage.generations();
+  BELAY_TRY(auto turns, TurnsOf(catalog, lineage));
+  Transcript transcript;
+  if (auto place = FindConversation(store, catalog, session); place.ok()) {
+    auto read = ReadTranscript(store.fs(), place->agent, place->file());
+    if (read.ok()) {
+      view.transcript = SessionView::File{.path = place->path.bytes(),
+                                          .bytes = read->size,
+                                          .is_copy = place->copy.has_value()};
+      view.messages_left_out = read->messages_left_out;
+      transcript = std::move(*read);
+    } else {
+      view.trouble = read.error().what;
+    }
+  } else {
+    view.trouble = place.error().what;
+  }
+  view.turns = Merge(std::move(turns), std::move(transcript));
+  BELAY_OK(AddCheckpoints(catalog, root, lineage, view));
+  return view;
+}
+
+}  // namespace belay
