@@ -133,6 +133,11 @@ void PassOn(int signal) {
   else
     to_pass_on = signal;
 }
+// Ctrl-C and Ctrl-\ of a terminal go to its whole foreground group, the program among
+// it: those are the kernel's. What a process sent was meant for us, and so for it.
+void PassOnIfSent(int signal, siginfo_t* from, void*) {
+  if (from != nullptr && from->si_code <= 0) PassOn(signal);
+}
 
 }  // namespace
 
@@ -178,18 +183,19 @@ Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_st
     sigaddset(&defaults, signal);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
+  struct sigaction pass_on_if_sent {};
+  pass_on_if_sent.sa_sigaction = PassOnIfSent;
+  pass_on_if_sent.sa_flags = SA_SIGINFO | SA_RESTART;
   struct sigaction before_int {};
   struct sigaction before_quit {};
-  sigaction(SIGINT, &ignore, &before_int);
-  sigaction(SIGQUIT, &ignore, &before_quit);
+  to_pass_on = 0;
+  sigaction(SIGINT, &pass_on_if_sent, &before_int);
+  sigaction(SIGQUIT, &pass_on_if_sent, &before_quit);
   // Before the program is there: somebody may send it a signal as soon as it runs.
   struct sigaction pass_on {};
   struct sigaction before_term {};
   struct sigaction before_hup {};
   pass_on.sa_handler = PassOn;
-  to_pass_on = 0;
   sigaction(SIGTERM, &pass_on, &before_term);
   sigaction(SIGHUP, &pass_on, &before_hup);
   pid_t child = 0;

@@ -53,7 +53,8 @@ struct ProcessResult {
 
 // Runs a program as a shell would: our input, output, environment and process group; it
 // is looked for in PATH. Its exit code, or 128 and the signal that ended it. While it
-// runs, Ctrl-C is the program's business. kNotFound, kRefused: it did not start.
+// runs, Ctrl-C is the program's business; a signal that some process sends to us alone
+// (INT, QUIT, TERM, HUP) is passed on to it. kNotFound, kRefused: it did not start.
 Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_stderr);
 
 // Whether RunAttached would find `word` to run: as it is when it has a slash, else in

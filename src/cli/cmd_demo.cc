@@ -108,7 +108,7 @@ class Demo {
     if (!back.operation || !back.verified)
       return Error(Errc::kIo, "the rollback was not verified");
     Say(StrCat("  rolled back ", AffectedText(back.plan), " in ",
-               Milliseconds(back.operation->took_us), "; undo with `belay undo`"));
+               Milliseconds(back.operation->took_us)));
     BELAY_OK(ExpectBut(good, "results", "the rollback missed something"));
     Say("  every byte, mode and link is as it was; results/, which is ignored now, "
         "stayed");
@@ -237,7 +237,9 @@ class Demo {
     BELAY_TRY(Opened opened, Open(ctx_.fs));
     BELAY_TRY(auto recovered, Recover(*opened.store, Request()));
     if (!recovered) return Error(Errc::kIo, "nothing was found to recover");
-    Say(StrCat("  ", recovered->text));
+    const std::string text = StrCat("  ", Wrap(recovered->text, 2, 4, 80), "\n");
+    for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+      Say(std::string_view(text).substr(at, text.find('\n', at) - at));
     if (recovered->how == Recovered::How::kFinished) return Ok();
     BELAY_TRY(Outcome done, Rollback(*opened.store, Request(), target));
     return Ok();

@@ -75,6 +75,14 @@ ExitCode CmdOn(CommandContext& ctx) {
     return fail(std::move(error));
   }
   ctx.term.WorkIsDone();
+  // Under its own path by now: what was interrupted there, or where it was moved from,
+  // is ended first.
+  catalog->reset();  // of a store that may be opened anew
+  auto recovered = RecoverFirst(ctx, *opened, done->root, 10'000);
+  if (!recovered.ok()) return ctx.term.Fail(recovered.error());
+  const bool waits = *recovered && (*recovered)->how == Recovered::How::kWaiting;
+  if (*recovered) ctx.term.Warn((*recovered)->text);
+  const ExitCode code = waits ? ExitCode::kProblem : ExitCode::kOk;
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();
@@ -95,9 +103,14 @@ ExitCode CmdOn(CommandContext& ctx) {
       json.EndObject();
     }
     json.EndArray();
+    json.Key("recovered");
+    if (*recovered)
+      json.String((*recovered)->text);
+    else
+      json.Null();
     json.EndObject();
     ctx.term.OutJson(json);
-    return ExitCode::kOk;
+    return code;
   }
   ctx.term.Out(StrCat(ctx.term.Paint(Style::kGreen, "protected"), ": ",
                       EscapeForDisplay(done->root.path), "\n"));
@@ -113,7 +126,7 @@ ExitCode CmdOn(CommandContext& ctx) {
   for (const Registered::Moved& inner : done->moved_along)
     ctx.term.Say(StrCat("So does that of ", EscapeForDisplay(inner.from), ", at ",
                         EscapeForDisplay(inner.to), "."));
-  return ExitCode::kOk;
+  return code;
 }
 
 }  // namespace belay

@@ -198,10 +198,12 @@ ExitCode CmdRollback(CommandContext& ctx) {
     progress.Done();
     if (!preview.ok()) return ctx.term.Fail(preview.error());
     const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
+    const std::optional<Error> refused = preview->plan.refused;
     if (ctx.term.json())
       return Show(ctx, *preview, checkpoint,
-                  dry || preview->plan.moves_nothing() ? CodeFor(preview->plan)
-                                                       : ExitCode::kProblem);
+                  refused                                ? ExitCodeFor(refused->code)
+                  : dry || preview->plan.moves_nothing() ? CodeFor(preview->plan)
+                                                         : ExitCode::kProblem);
     WarnAbout(ctx.term, *preview);
     WarnAboutMissing(ctx.term, *preview, checkpoint);
     if (preview->plan.moves_nothing())
@@ -210,6 +212,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
                         AffectedText(preview->plan), "\n",
                         PlanText(preview->plan, ctx.term.verbose())));
     SayOutside(ctx.term, preview->plan);
+    if (refused) return ctx.term.Fail(*refused);
     if (dry) return CodeFor(preview->plan);
     if (!ask) {
       ctx.term.Warn("nothing was changed; to go ahead: --yes");

@@ -209,8 +209,9 @@ ExitCode CmdStatus(CommandContext& ctx) {
                    : StrCat("Last checkpoint: ", status->last_text));
   if (status->recovered) ctx.term.Say(StrCat("Recovered: ", *status->recovered));
   for (const RootStatus::Failure& failure : status->failures)
-    ctx.term.Out(StrCat(Wrap(StrCat("Problem (", failure.at, "): ", failure.what), 0, 2,
-                             ctx.term.columns()),
+    ctx.term.Out(StrCat(Wrap(StrCat(failure.passing ? "Note (" : "Problem (",
+                                    failure.at, "): ", failure.what),
+                             0, 2, ctx.term.columns()),
                         "\n"));
   if (!obstacles.aside().empty()) ctx.term.Say(StrCat("Note: ", obstacles.aside()));
   return code;

@@ -44,7 +44,9 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
     return ctx.term.Fail(done.error());
   }
   if (done->operation) ctx.term.WorkIsDone();
-  const ExitCode code = done->conflicts.empty() ? ExitCode::kOk : ExitCode::kProblem;
+  const ExitCode code = done->conflicts.empty() && !IsIncomplete(done->plan)
+                            ? ExitCode::kOk
+                            : ExitCode::kProblem;
   if (ctx.term.json()) {
     JsonWriter json;
     WriteOutcome(*done,
@@ -103,7 +105,8 @@ ExitCode CmdUndo(CommandContext& ctx) {
     if (!found.ok()) return ctx.term.Fail(found.error());
     which = *found;
   }
-  const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
+  RollbackRequest request = RequestFor(ctx, *root, settings.settings);
+  request.plan.skip_damaged = ctx.args.has("--skip-damaged");
   StopOnSignal signals;
   auto done =
       Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact"));
@@ -115,7 +118,8 @@ ExitCode CmdRedo(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
   if (!root.ok()) return ctx.term.Fail(root.error());
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
-  const RollbackRequest request = RequestFor(ctx, *root, settings.settings);
+  RollbackRequest request = RequestFor(ctx, *root, settings.settings);
+  request.plan.skip_damaged = ctx.args.has("--skip-damaged");
   StopOnSignal signals;
   auto done = Redo(root->store(), *root->catalog, request, ctx.args.has("--exact"));
   if (done.ok() && done->operation) StartAnchoring(settings.settings, root->root);

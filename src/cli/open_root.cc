@@ -13,6 +13,12 @@
 
 namespace belay {
 
+std::function<void(const std::string&)> SayWaiting(Terminal& term) {
+  return [&term](const std::string& who) {
+    term.Note(StrCat("waiting for ", who, ", which is at work on this directory"));
+  };
+}
+
 Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,
                                               std::unique_ptr<OpenedStore>& opened,
                                               const Root& root, int64_t wait_ms) {
@@ -23,6 +29,7 @@ Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,
   request.root = root;
   request.pid = getpid();
   request.lock_wait_ms = wait_ms;
+  request.waiting = SayWaiting(ctx.term);
   return Recover(*opened->store, request);
 }
 

@@ -40,6 +40,9 @@ Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
 enum class WhenBusy { kWait, kNoWait };
 Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy = WhenBusy::kWait);
 
+// For RollbackRequest::waiting: one line on standard error.
+std::function<void(const std::string&)> SayWaiting(Terminal& term);
+
 // Finishes or takes back a rollback that was interrupted; nothing when there was none.
 // `opened` is opened for writing when needed.
 Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,

@@ -117,7 +117,7 @@ std::string ReasonText(std::string_view why) {
 
 std::string AffectedText(const Plan& plan) {
   // By steps, as they are grouped: of a change of kind both count, and so do they for
-  // its undo.
+  // its undo. The log counts paths: where that is another number, it is said.
   uint64_t files = 0, dirs = 0;
   for (const Step& step : StepsOf(plan.changes))
     ++(IsDirectoryStep(step) ? dirs : files);
@@ -127,6 +127,8 @@ std::string AffectedText(const Plan& plan) {
   const size_t outside = ChangesIn(plan.external).size();
   std::string text;
   if (!plan.changes.empty()) text = CountsText(files, dirs);
+  if (files + dirs != plan.changes.size())
+    text += StrCat(" (", CountText(plan.changes.size(), "path"), ")");
   if (git) text += StrCat(text.empty() ? "" : " and ", "git");
   if (outside > 0)
     text += StrCat(text.empty() ? "" : " and ", CountText(outside, "file"),
@@ -180,6 +182,9 @@ std::string PlanText(const Plan& plan, bool all) {
                     " more (all of them with -v)\n");
   }
   for (const std::string& line : GitPlanText(plan.git)) out += StrCat("  ", line, "\n");
+  if (plan.bytes_needed > 0)
+    out += StrCat("  needs   ", SizeText(plan.bytes_needed), " of room and ",
+                  CountText(plan.inodes_needed, "inode"), "\n");
   return out + ExternalText(plan) + KeptText(plan, all);
 }
 
@@ -393,6 +398,12 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   id("raced",
      outcome.raced ? std::optional(outcome.raced->id) : std::optional<RecordId>());
   json.Key("bytes_needed").Uint(outcome.plan.bytes_needed);
+  json.Key("inodes_needed").Uint(outcome.plan.inodes_needed);
+  json.Key("refused");
+  if (outcome.plan.refused)
+    json.String(outcome.plan.refused->what);
+  else
+    json.Null();
   json.Key("verified").Bool(outcome.verified);
   json.EndObject();
 }
@@ -421,6 +432,7 @@ RollbackRequest RequestFor(CommandContext& ctx, const OpenedRoot& root,
                               std::pair("agent:", &request.asked_by.agent)})
     if (ctx.env.asked_by.starts_with(prefix))
       *into = ctx.env.asked_by.substr(std::string_view(prefix).size());
+  request.waiting = SayWaiting(ctx.term);
   return request;
 }
 

@@ -20,7 +20,8 @@ std::string ExternalText(const Plan& plan);
 std::string KeptText(const Plan& plan, bool all);
 // A reason of KeptPath::why in plain words; JSON has the word itself.
 std::string ReasonText(std::string_view why);
-// "14 files", "1 file and 2 directories": the sum of the plan's groups.
+// "14 files", "1 file and 2 directories": the sum of the plan's groups; when some paths
+// are in two of them, also how many paths: "3 files and 2 directories (4 paths)".
 std::string AffectedText(const Plan& plan);
 
 // The target has something that cannot be brought back: the command does, or did, the

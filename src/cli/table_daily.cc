@@ -345,13 +345,15 @@ constexpr Example kRollbackExamples[] = {
     {"belay rollback latest -- 'src/*.ts'", "every .ts file below src"},
 };
 
-constexpr std::string_view kUndoUsage[] = {"undo [OPERATION] [--exact]"};
+constexpr std::string_view kUndoUsage[] = {
+    "undo [OPERATION] [--exact] [--skip-damaged]"};
 constexpr FlagSpec kUndoFlags[] = {
-    {.name = "--exact", .help = "also where a file changed since"}};
+    {.name = "--exact", .help = "also where a file changed since"},
+    {.name = "--skip-damaged", .help = "leave out what cannot be read any more"}};
 constexpr PositionalSpec kUndoArgs[] = {{.name = "OPERATION", .optional = true}};
 constexpr Example kUndoExamples[] = {{"belay undo", "take back the last rollback"}};
 
-constexpr std::string_view kRedoUsage[] = {"redo [--exact]"};
+constexpr std::string_view kRedoUsage[] = {"redo [--exact] [--skip-damaged]"};
 constexpr Example kRedoExamples[] = {{"belay redo", "take back the last undo"}};
 
 constexpr std::string_view kRevertUsage[] = {

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
                    kFlags = 6, kPaths = 7, kLabel = 8, kTookUs = 9, kGitBefore = 13,
                    kGitAfter = 14, kExternal = 15;
-constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4;
+constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4, kKeepsTimes = 8;
 
 Error Bad(std::string_view what) {
   return {Errc::kCorrupt, "operation record: " + std::string(what)};
@@ -51,7 +51,8 @@ LogRecord ToRecord(const Operation& operation) {
   if (operation.of) f.Add(kOf, operation.of->span());
   const uint64_t flags = (operation.paths_only ? kPathsOnly : 0) |
                          (operation.out_of_order ? kOutOfOrder : 0) |
-                         (operation.recovered ? kRecovered : 0);
+                         (operation.recovered ? kRecovered : 0) |
+                         (operation.keeps_times ? kKeepsTimes : 0);
   if (flags != 0) f.AddNumber(kFlags, flags);
   f.AddNumber(kPaths, operation.paths);
   if (!operation.label.empty()) f.Add(kLabel, operation.label);
@@ -95,6 +96,7 @@ Result<Operation> ToOperation(const LogRecord& record) {
   out.paths_only = (flags & kPathsOnly) != 0;
   out.out_of_order = (flags & kOutOfOrder) != 0;
   out.recovered = (flags & kRecovered) != 0;
+  out.keeps_times = (flags & kKeepsTimes) != 0;
   out.paths = record.fields.Number(kPaths).value_or(0);
   out.label = record.fields.Text(kLabel).value_or("");
   out.took_us = record.fields.Number(kTookUs).value_or(0);

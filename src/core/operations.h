@@ -32,6 +32,7 @@ struct Operation {
   bool paths_only = false;              // of a rollback: not the whole tree
   bool out_of_order = false;            // an undo of one that was not the newest
   bool recovered = false;               // finished after an interruption
+  bool keeps_times = false;  // --preserve-times: files got the time of the checkpoint
   // The repositories that moved along, as they were and as they were left (git record
   // nodes); zero: none did.
   ObjectId git_before = {}, git_after = {};

@@ -26,6 +26,16 @@ class HeldContents {
     size_ += bytes.size();
     held_.emplace(id, std::move(bytes));
   }
+  // How many bytes of it come back as holes (restore/holes.h).
+  void SetHoles(const ObjectId& id, uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    holes_.emplace(id, bytes);
+  }
+  bool HasRead(const ObjectId& id) const { return holes_.contains(id); }
+  uint64_t Holes(const ObjectId& id) const {
+    auto at = holes_.find(id);
+    return at == holes_.end() ? 0 : at->second;
+  }
   const Bytes* Find(const ObjectId& id) const {
     auto at = held_.find(id);
     return at == held_.end() ? nullptr : &at->second;
@@ -34,6 +44,7 @@ class HeldContents {
  private:
   std::mutex mutex_;
   std::unordered_map<ObjectId, Bytes> held_;
+  std::unordered_map<ObjectId, uint64_t> holes_;  // of all that was read
   size_t size_ = 0;
 };
 

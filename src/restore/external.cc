@@ -273,7 +273,7 @@ class ExternalPlanner {
       Plan part;
       part.changes = std::move(changes);
       std::ranges::sort(part.changes, {}, &PathChange::path);
-      BELAY_OK(Told(at, CheckContent(in_.store, in_.request.plan.skip_damaged, part)));
+      BELAY_OK(Told(at, CheckContent(in_.store, in_.request.plan, part)));
       BELAY_OK(Told(at, CheckGround(fs_, dir, in_.request.plan, part)));
       if (!part.locked.empty())
         return Error(Errc::kRefused, EscapeForDisplay(at) + " may not be written to")

@@ -1,19 +1,23 @@
 #include "restore/ground.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "restore/both.h"
+#include "restore/holes.h"
 #include "restore/look.h"
 #include "restore/paths_internal.h"
 #include "scan/scan.h"
 
 namespace belay {
 
-Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
+Status CheckContent(Store& store, const PlanOptions& options, Plan& plan) {
+  const bool skip_damaged = options.skip_damaged;
+  std::atomic<bool> stopped{false};
   std::vector<std::string> damaged;
   Error first;
   // Of content, and of attributes.
@@ -45,7 +49,9 @@ Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
     if (xattrs_of(change)) need(change.after->xattrs, false, true);
   }
   plan.contents = std::make_shared<HeldContents>();
-  OnBothThreads(needed.size(), [&](size_t, size_t i) {
+  OnBothThreads(needed.size(), [&](size_t thread, size_t i) {
+    if (thread == 0 && options.stop && options.stop()) stopped = true;
+    HoleCounter holes;
     if (needed[i].xattrs) {
       auto xattrs = [&]() -> Status {
         BELAY_TRY(const Bytes bytes, store.ReadContentBytes(needed[i].id, kMaxObject));
@@ -54,17 +60,28 @@ Status CheckContent(Store& store, bool skip_damaged, Plan& plan) {
         return Error(Errc::kCorrupt, "its attributes: " + decoded.error().what);
       };
       needed[i].read = xattrs();
-    } else if (needed[i].hold) {
-      auto bytes = store.ReadContentBytes(needed[i].id, kMaxBlob);
-      if (bytes.ok())
-        plan.contents->Add(needed[i].id, std::move(*bytes));
-      else
-        needed[i].read = std::move(bytes).error();
-    } else {
-      needed[i].read = store.ReadContent(needed[i].id, [](ByteSpan) { return Ok(); });
+      return !stopped.load();
     }
-    return true;
+    if (needed[i].hold) {
+      auto bytes = store.ReadContentBytes(needed[i].id, kMaxBlob);
+      if (bytes.ok()) {
+        (void)holes.Add(*bytes);
+        plan.contents->Add(needed[i].id, std::move(*bytes));
+      } else {
+        needed[i].read = std::move(bytes).error();
+      }
+    } else {
+      needed[i].read = store.ReadContent(needed[i].id, [&](ByteSpan piece) -> Status {
+        if (thread == 0 && options.stop && options.stop()) stopped = true;
+        if (stopped) return Error(Errc::kRefused, "stopped");
+        return holes.Add(piece);
+      });
+    }
+    (void)holes.Finish();
+    plan.contents->SetHoles(needed[i].id, holes.total());
+    return !stopped.load();
   });
+  if (stopped) return Error(Errc::kRefused, "stopped");
   auto readable = [&](const ObjectId& id, bool xattrs) {
     const Status& read = needed[places[xattrs].at(id)].read;
     if (!read.ok()) first = read.error();
@@ -105,8 +122,11 @@ void AddNeedsOf(const PathChange& change, bool shared, Plan& plan) {
   if (!new_content && !shared) return;
   ++plan.inodes_needed;
   plan.bytes_needed += kBlock;
-  if (change.after->kind == EntryKind::kFile)
-    plan.bytes_needed += (change.after->size + kBlock - 1) / kBlock * kBlock;
+  if (change.after->kind != EntryKind::kFile) return;
+  uint64_t size = change.after->size;
+  if (plan.contents && !BELAY_MUTANT("holes-need-room"))
+    size -= std::min(size, plan.contents->Holes(change.after->id));
+  plan.bytes_needed += (size + kBlock - 1) / kBlock * kBlock;
 }
 
 // What CheckGround() asks the disk about one change.
@@ -178,6 +198,50 @@ std::string FirstWords(const std::vector<std::string>& paths,
   return out;
 }
 
+// Whether all of it may be changed at all.
+Status CheckMayChange(const std::vector<std::string>& immutable,
+                      const std::vector<std::string>& denied) {
+  if (!immutable.empty() && !BELAY_MUTANT("immutable-is-tried"))
+    return Error(Errc::kRefused,
+                 EscapeForDisplay(immutable.front()) +
+                     " is immutable (chattr +i or +a)" +
+                     (immutable.size() > 1
+                          ? " and so are " + std::to_string(immutable.size() - 1) +
+                                " others"
+                          : ""))
+        .WithHint(
+            "nothing was changed; make it changeable, in the project's own "
+            "directory, with: chattr -i -a " +
+            FirstWords(immutable, ShellWord));
+  if (!denied.empty() && !BELAY_MUTANT("hope-for-permission"))
+    return Error(Errc::kRefused, "you may not change " +
+                                     FirstWords(denied, EscapeForDisplay) +
+                                     ": it is another user's, or in a directory that "
+                                     "is")
+        .WithHint(
+            "nothing was changed; ask its owner, or name what is to go back: "
+            "-- PATH...");
+  return Ok();
+}
+
+// Who is not root cannot give back what was another's: the content comes back by an
+// undo, its owner does not.
+bool LosesItsOwner(const PlanOptions& options, const PathChange& change) {
+  if (options.uid == 0 || !change.before || change.before->uid == options.uid)
+    return false;
+  return !change.after || change.after->uid != change.before->uid ||
+         change.after->kind != change.before->kind;
+}
+
+void WarnOfForeign(const std::vector<std::string>& paths, Plan& plan) {
+  if (paths.empty() || BELAY_MUTANT("owner-is-lost-in-silence")) return;
+  const bool one = paths.size() == 1;
+  plan.warnings.push_back(FirstWords(paths, EscapeForDisplay) +
+                          (one ? " belongs" : " belong") +
+                          " to another user now; an undo brings back what is in " +
+                          (one ? "it" : "them") + ", and it will be yours");
+}
+
 }  // namespace
 
 bool MakeOurs(const PlanOptions& options, PathChange& change) {
@@ -197,17 +261,21 @@ bool MakeOurs(const PlanOptions& options, PathChange& change) {
 }
 
 Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& plan) {
-  std::vector<std::string> immutable, busy, denied;
+  std::vector<std::string> immutable, busy, denied, foreign;
   std::vector<Ground> grounds(plan.changes.size());
   std::unordered_set<std::string> seen_dirs;
   for (size_t i = 0; i < grounds.size(); ++i)
     grounds[i].ask_parent = !plan.changes[i].path.empty() &&
                             seen_dirs.insert(ParentOf(plan.changes[i].path)).second;
   Looker lookers[] = {Looker(fs, root), Looker(fs, root)};
+  bool stopped = false;
   OnBothThreads(grounds.size(), [&](size_t thread, size_t i) {
+    if (thread == 0 && options.stop && options.stop()) stopped = true;
+    if (thread == 0 && stopped) return false;
     LookAtGround(fs, root, lookers[thread], plan.changes[i], grounds[i]);
     return true;
   });
+  if (stopped) return Error(Errc::kRefused, "stopped");
   auto lock = [&](Plan::Locked one) {
     if (std::none_of(plan.locked.begin(), plan.locked.end(),
                      [&](const Plan::Locked& l) { return l.path == one.path; }))
@@ -220,6 +288,7 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
     PathChange& change = plan.changes[i];
     const Ground& ground = grounds[i];
     foreign_owner = MakeOurs(options, change) || foreign_owner;
+    if (LosesItsOwner(options, change)) foreign.push_back(ShownPath(change.path));
     AddNeedsOf(change,
                ground.self && ground.self->nlink > 1 &&
                    ground.self->type == FileType::kRegular,
@@ -252,34 +321,26 @@ Status CheckGround(Fs& fs, const Fd& root, const PlanOptions& options, Plan& pla
   std::erase_if(plan.changes, [](const PathChange& change) {
     return SameState(change.before, change.after);
   });
-  if (!immutable.empty() && !BELAY_MUTANT("immutable-is-tried"))
-    return Error(Errc::kRefused,
-                 EscapeForDisplay(immutable.front()) +
-                     " is immutable (chattr +i or +a)" +
-                     (immutable.size() > 1
-                          ? " and so are " + std::to_string(immutable.size() - 1) +
-                                " others"
-                          : ""))
-        .WithHint(
-            "nothing was changed; make it changeable, in the project's own "
-            "directory, with: chattr -i -a " +
-            FirstWords(immutable, ShellWord));
-  if (!denied.empty() && !BELAY_MUTANT("hope-for-permission"))
-    return Error(Errc::kRefused, "you may not change " +
-                                     FirstWords(denied, EscapeForDisplay) +
-                                     ": it is another user's, or in a directory that "
-                                     "is")
-        .WithHint(
-            "nothing was changed; ask its owner, or name what is to go back: "
-            "-- PATH...");
   if (foreign_owner)
     plan.warnings.push_back(
         "some files belonged to another user or group; they will belong to you");
+  WarnOfForeign(foreign, plan);
   for (const std::string& path : busy)
     plan.warnings.push_back(EscapeForDisplay(path) +
                             " is open for writing in another program");
-  if (plan.changes.empty() || !root.is_open()) return Ok();
-  return CheckRoom(fs, root, plan);
+  Status fine = CheckMayChange(immutable, denied);
+  if (fine.ok() && !plan.changes.empty() && root.is_open())
+    fine = CheckRoom(fs, root, plan);
+  return RefuseOrShow(options, std::move(fine), plan);
+}
+
+Status RefuseOrShow(const PlanOptions& options, Status fine, Plan& plan) {
+  if (fine.ok() || !options.dry || BELAY_MUTANT("refused-plan-is-not-shown"))
+    return fine;
+  const Errc code = fine.error().code;
+  if (code != Errc::kRefused && code != Errc::kNoSpace) return fine;
+  if (!plan.refused) plan.refused = std::move(fine).error();
+  return Ok();
 }
 
 void AddNeeds(const std::vector<PathChange>& changes, Plan& plan) {

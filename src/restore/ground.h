@@ -24,8 +24,11 @@ void AddNeeds(const std::vector<PathChange>& changes, Plan& plan);
 // is read-only, kNoSpace when there is less.
 Status CheckRoom(Fs& fs, const Fd& dir, const Plan& plan);
 
+// `fine` as it is, or in a plan that is only shown among what is shown.
+Status RefuseOrShow(const PlanOptions& options, Status fine, Plan& plan);
+
 // Reads all content that `changes` need; what is damaged is named in the error
 // (kCorrupt), or with skip_damaged taken out and kept.
-Status CheckContent(Store& store, bool skip_damaged, Plan& plan);
+Status CheckContent(Store& store, const PlanOptions& options, Plan& plan);
 
 }  // namespace belay

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/mutant.h"
+#include "restore/paths_internal.h"
 #include "scan/scan.h"
 
 namespace belay {
@@ -106,6 +107,39 @@ Result<bool> IsUnderMount(Fs& fs, const Fd& root, const Fd& dir,
 
 }  // namespace
 
+bool Looker::IsDeep(const std::string& path) {
+  return !BELAY_MUTANT("deep-from-the-root") &&
+         std::count(path.begin(), path.end(), '/') >= static_cast<ptrdiff_t>(kFresh);
+}
+
+Result<Fd> Looker::OpenDeep(const std::string& dir) {
+  BELAY_TRY(const Fd* above, chain_.At(ParentOf(dir)));
+  const std::string name = dir.substr(dir.rfind('/') + 1);
+  BELAY_TRY(Fd opened, fs_.Open(*above, NameRef::Known(name), OpenMode::Directory()));
+  BELAY_TRY(FileStat stat, fs_.Stat(opened));
+  if (stat.mount_root)
+    return Error(Errc::kInvalid, EXDEV, dir + " is on another disk, mounted there");
+  return opened;
+}
+
+Result<Fd> Looker::Open(const std::string& path, const OpenMode& mode) {
+  if (!root_.is_open()) return Error(Errc::kNotFound, "the directory is gone");
+  BELAY_TRY(RelPath parsed, RelPath::Parse(path));
+  if (IsDeep(path)) {
+    auto above = chain_.At(ParentOf(path));
+    if (above.ok()) return fs_.Open(**above, parsed.basename(), mode);
+    if (above.error().sys != EXDEV) return std::move(above).error();
+  }
+  return fs_.OpenBeneath(root_, parsed, mode);
+}
+
+void Looker::Leave(const std::string& path) {
+  if (!IsDeep(path)) return Forget();
+  if (dir_path_ && (*dir_path_ == path || IsBelow(*dir_path_, path)))
+    dir_ = Fd(), dir_path_.reset();
+  chain_.Leave(path);
+}
+
 Result<Looker::At> Looker::Parent(const std::string& path) {
   if (!root_.is_open()) return Error(Errc::kNotFound, "the directory is gone");
   BELAY_TRY(RelPath parsed, RelPath::Parse(path));
@@ -114,6 +148,12 @@ Result<Looker::At> Looker::Parent(const std::string& path) {
   if (slash == std::string::npos) return At{root_, std::move(name)};
   std::string dir = path.substr(0, slash);
   if (dir_path_ != dir) {
+    if (IsDeep(dir)) {
+      dir_ = Fd(), dir_path_.reset();
+      BELAY_TRY(dir_, OpenDeep(dir));
+      dir_path_ = std::move(dir);
+      return At{dir_, std::move(name)};
+    }
     BELAY_TRY(RelPath below, RelPath::Parse(dir));
     Forget();
     if (BELAY_MUTANT("follow-symlinked-parent")) {

@@ -80,7 +80,7 @@ void Mover::ForgetSlot(size_t index, const Name& slot) {
 
 Status Mover::RemoveDirectory(size_t index, const Maybe& to) {
   const std::string& path = PathOf(index);
-  looker_.Forget();
+  looker_.Leave(path);
   auto at = looker_.Parent(path);
   if (!at.ok()) {
     if (IsAbsence(at.error())) return Ok();
@@ -143,7 +143,7 @@ Status Mover::Place(size_t index, const PathState& wanted) {
 Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
                                  const PathState& to, Looker& looker) {
   if (from.kind != EntryKind::kFile || to.kind != EntryKind::kFile ||
-      !SameAttributes(from, to) || journal_.is_git != nullptr)
+      !SameAttributes(from, to) || journal_.is_git != nullptr || MayHaveHoles(to))
     return false;
   BELAY_TRY(Looker::At at, looker.Parent(PathOf(index)));
   auto opened = fs_.Open(at.dir, at.name, OpenMode::ReadWrite());
@@ -167,7 +167,7 @@ Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
     std::lock_guard lock(mutex_);
     torn_.insert(stat.ino);
   }
-  BELAY_OK(Fill(file, to));
+  BELAY_OK(Overwrite(file, to));
   if (looked.state.size != to.size) BELAY_OK(fs_.Truncate(file, to.size));
   if (journal_.times_ns)
     BELAY_OK(fs_.SetTimes(file, *journal_.times_ns, *journal_.times_ns));
@@ -260,8 +260,7 @@ Status Mover::SetModeOf(const std::string& path, uint32_t mode) {
   if (path.empty()) {
     BELAY_TRY(handle, fs_.Duplicate(root_));
   } else {
-    BELAY_TRY(RelPath rel, RelPath::Parse(path));
-    auto opened = fs_.OpenBeneath(root_, rel, PathHandle());
+    auto opened = looker_.Open(path, PathHandle());
     if (!opened.ok()) {
       if (IsAbsence(opened.error())) return Ok();
       return std::move(opened).error();
@@ -434,10 +433,24 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
   return Finish(way);
 }
 
+// Of a directory that was made, once nothing more comes into it.
+Status Mover::StampDirectory(const std::string& path) {
+  if (!journal_.times_ns || BELAY_MUTANT("directories-lose-their-time")) return Ok();
+  auto opened = looker_.Open(path, PathHandle());
+  if (!opened.ok()) {
+    if (IsAbsence(opened.error())) return Ok();  // changed by others
+    return std::move(opened).error();
+  }
+  BELAY_TRY(FileStat stat, fs_.Stat(*opened));
+  if (stat.type != FileType::kDirectory || stat.mount_root) return Ok();
+  return fs_.SetTimes(*opened, *journal_.times_ns, *journal_.times_ns);
+}
+
 // 3. Attributes, children first, and directories get back what was widened.
 Status Mover::Finish(Way way) {
   std::map<std::string, const PathState*, std::greater<>> last;
   std::unordered_map<std::string, uint32_t> narrow;
+  std::unordered_set<std::string> made;
   for (const Plan::Locked& locked : journal_.locked) {
     if (locked.path.empty()) continue;  // the staging directory is still to go
     if (BELAY_MUTANT("leave-unlocked")) continue;
@@ -449,6 +462,7 @@ Status Mover::Finish(Way way) {
     const Maybe& to = To(i, way);
     if (!to) continue;
     const bool new_dir = IsDir(to) && !IsDir(from);
+    if (new_dir && !PathOf(i).empty()) made.insert(PathOf(i));
     // After a power cut content may be there and its mode not.
     if (journal_.operation.recovered || new_dir ||
         (from && !SameAttributes(*from, *to)) || narrow.contains(PathOf(i)))
@@ -462,6 +476,7 @@ Status Mover::Finish(Way way) {
       BELAY_OK(SetRootAttributes(*state));
     else
       BELAY_OK(SetAttributes(path, *state));
+    if (made.contains(path)) BELAY_OK(StampDirectory(path));
   }
   return Ok();
 }

@@ -57,9 +57,10 @@ class Mover {
     std::vector<std::string> attributes;  // mode, owner or xattrs are not as wanted
   };
   // Content, mode, owner and kind of every path. kIo when one is wrong and it was us.
-  Result<Verified> Verify(Way way);
+  // `stop` as above.
+  Result<Verified> Verify(Way way, const std::function<bool()>& stop = {});
   // Both; side by side where there is much to do.
-  Result<Verified> FlushAndVerify(Way way);
+  Result<Verified> FlushAndVerify(Way way, const std::function<bool()>& stop = {});
 
   // What was found in the staging directory that is neither side: now in `sink`.
   struct Found {
@@ -92,7 +93,11 @@ class Mover {
   Result<Name> NewSlot(size_t index);
   Result<std::optional<Name>> FindSlot(size_t index, const PathState& wanted);
   Result<Name> Prepare(size_t index, const PathState& wanted);
+  Status ReadWanted(const PathState& wanted,
+                    const std::function<Status(ByteSpan)>& take);
+  Status Overwrite(const Fd& file, const PathState& wanted);
   Status Fill(const Fd& file, const PathState& wanted);
+  bool MayHaveHoles(const PathState& wanted) const;
   Result<bool> IsHalfWritten(size_t index, const Looked& looked, const Fd& dir,
                              const Name& name);
   Result<bool> IsTheirs(size_t index, const std::optional<Looked>& there);
@@ -116,6 +121,7 @@ class Mover {
   Result<Wrong> VerifyOne(size_t index, Way way, Looker& looker) const;
   Status LeaveTheirs(size_t index, Status step);
   Status Finish(Way way);
+  Status StampDirectory(const std::string& path);
 
   const Maybe& From(size_t index, Way way) const;
   const Maybe& To(size_t index, Way way) const;

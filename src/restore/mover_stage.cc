@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/mutant.h"
+#include "restore/holes.h"
 #include "restore/mover.h"
 #include "restore/paths_internal.h"
 #include "scan/scan.h"
@@ -100,17 +101,39 @@ Result<std::optional<Name>> Mover::FindSlot(size_t index, const PathState& wante
   return std::optional(std::move(slot));
 }
 
-Status Mover::Fill(const Fd& file, const PathState& wanted) {
+Status Mover::ReadWanted(const PathState& wanted,
+                         const std::function<Status(ByteSpan)>& take) {
   if (const Bytes* known = known_ ? known_->Find(wanted.id) : nullptr)
-    return WriteFull(fs_, file, 0, *known);
+    return take(*known);
   if (auto held = contents_.find(wanted.id); held != contents_.end())
-    return WriteFull(fs_, file, 0, held->second);
+    return take(held->second);
+  return store_.ReadContent(wanted.id, take);
+}
+
+// Over what is there.
+Status Mover::Overwrite(const Fd& file, const PathState& wanted) {
   uint64_t offset = 0;
-  return store_.ReadContent(wanted.id, [&](ByteSpan piece) -> Status {
+  return ReadWanted(wanted, [&](ByteSpan piece) -> Status {
     BELAY_OK(WriteFull(fs_, file, offset, piece));
     offset += piece.size();
     return Ok();
   });
+}
+
+// A file that is empty.
+Status Mover::Fill(const Fd& file, const PathState& wanted) {
+  if (BELAY_MUTANT("holes-are-filled")) return Overwrite(file, wanted);
+  SparseWriter writer(fs_, file);
+  BELAY_OK(ReadWanted(wanted, [&](ByteSpan piece) { return writer.Add(piece); }));
+  return writer.Close();
+}
+
+// What has holes is made anew: in place they would be filled. Of a large file that
+// nobody has read yet it is not known.
+bool Mover::MayHaveHoles(const PathState& wanted) const {
+  if (BELAY_MUTANT("holes-are-filled")) return false;
+  if (known_ && known_->HasRead(wanted.id)) return known_->Holes(wanted.id) > 0;
+  return wanted.size > kMaxBlob;
 }
 
 // Whether it is nobody's edit but what we, or an interrupted run before us, had not

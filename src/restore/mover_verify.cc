@@ -104,13 +104,18 @@ Result<Mover::Wrong> Mover::VerifyOne(size_t i, Way way, Looker& looker) const {
   return there && to && SameContent(*there, *to) ? Wrong::kAttributes : Wrong::kChanged;
 }
 
-Result<Mover::Verified> Mover::Verify(Way way) {
+Result<Mover::Verified> Mover::Verify(Way way, const std::function<bool()>& stop) {
   Verified out;
   if (BELAY_MUTANT("skip-verify")) return out;
   Looker lookers[] = {Looker(fs_, root_), Looker(fs_, root_)};
   std::optional<Error> failed[2];
   std::vector<Wrong> found(journal_.changes.size());
+  bool stopped = false;
   OnBothThreads(found.size(), [&](size_t thread, size_t i) {
+    if (thread == 0 && stop && stop() && !BELAY_MUTANT("verify-hears-no-stop")) {
+      stopped = true;
+      return false;
+    }
     auto wrong = VerifyOne(i, way, lookers[thread]);
     if (wrong.ok())
       found[i] = *wrong;
@@ -120,6 +125,7 @@ Result<Mover::Verified> Mover::Verify(Way way) {
   });
   for (auto& failure : failed)
     if (failure) return std::move(*failure);
+  if (stopped) return Error(Errc::kRefused, "stopped");
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i] == Wrong::kChanged) out.changed.push_back(PathOf(i));
     if (found[i] == Wrong::kAttributes) out.attributes.push_back(PathOf(i));
@@ -127,15 +133,16 @@ Result<Mover::Verified> Mover::Verify(Way way) {
   return out;
 }
 
-Result<Mover::Verified> Mover::FlushAndVerify(Way way) {
+Result<Mover::Verified> Mover::FlushAndVerify(Way way,
+                                              const std::function<bool()>& stop) {
   if (!IsForBothThreads(journal_.changes.size())) {
     BELAY_OK(Flush());
-    return Verify(way);
+    return Verify(way, stop);
   }
   // The disk is busy with the one, we are with the other.
   Status flushed = Ok();
   std::thread flush([&] { flushed = Flush(); });
-  auto verified = Verify(way);
+  auto verified = Verify(way, stop);
   flush.join();
   if (!BELAY_MUTANT("ignore-failed-flush")) BELAY_OK(std::move(flushed));
   return verified;

@@ -58,7 +58,10 @@ Result<Plan> Planner::Run() {
   std::sort(pairs_.begin(), pairs_.end(),
             [](const Pair& a, const Pair& b) { return a.path < b.path; });
   DecideRoot();
-  for (const Pair& pair : pairs_) BELAY_OK(Decide(pair));
+  for (const Pair& pair : pairs_) {
+    if (options_.stop && options_.stop()) return Error(Errc::kRefused, "stopped");
+    BELAY_OK(Decide(pair));
+  }
   BELAY_OK(NameSkipped());
   NameLeftOut();
   BELAY_OK(LookForIgnored());
@@ -68,7 +71,7 @@ Result<Plan> Planner::Run() {
   BELAY_OK(CheckRules());
   std::sort(plan_.changes.begin(), plan_.changes.end(), ByPath);
   std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
-  BELAY_OK(CheckContent(in_.store, options_.skip_damaged, plan_));
+  BELAY_OK(CheckContent(in_.store, options_, plan_));
   for (KeptPath& kept : plan_.kept)
     if (kept.why == "damaged" && !BELAY_MUTANT("damage-is-not-missed"))
       kept.wanted = true;
@@ -195,7 +198,8 @@ bool Planner::BehindBarrier(const std::string& path) const {
 void Planner::AddParents(const std::string& path) {
   for (std::string dir = ParentOf(path); !dir.empty(); dir = ParentOf(dir)) {
     auto found = unasked_dirs_.find(dir);
-    if (found == unasked_dirs_.end()) continue;
+    // Those above it are there, or were taken along with it.
+    if (found == unasked_dirs_.end()) return;
     plan_.changes.push_back(std::move(found->second));
     unasked_dirs_.erase(found);
   }

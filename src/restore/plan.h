@@ -14,6 +14,7 @@
 //
 // Threads: one, which may have another help it to read.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,7 +39,10 @@ struct PlanOptions {
   bool settings_unknown = false;
   // Changed by others since: these stay as they are.
   std::vector<std::string> keep = {};
-  uint32_t uid = 0;  // who we are: nobody but root gives files away
+  // A plan that is only shown: what keeps it from being done is in Plan::refused.
+  bool dry = false;
+  std::function<bool()> stop = {};  // asked between two paths: kRefused, "stopped"
+  uint32_t uid = 0;                 // who we are: nobody but root gives files away
   std::vector<uint32_t> groups = {};
 };
 
@@ -74,7 +78,10 @@ struct Plan {
   // Of the changes whose `before` is not part of the tree as it is now: what the safety
   // checkpoint must hold besides.
   std::vector<PathChange> uncovered;
+  // At most, while it is done. Long runs of zeros come back as holes and count nothing.
   uint64_t bytes_needed = 0, inodes_needed = 0;
+  // Why it would be refused: only of a plan that is `dry`, others are not made then.
+  std::optional<Error> refused = {};
   // The repositories, where git is to come back too.
   std::vector<GitPlan> git;
   // Git is not as the target has it, and a warning says why it is left so.

@@ -35,8 +35,7 @@ Status Planner::LookForIgnored() {
     waiting.pop_back();
     Fd opened;
     if (!at.path.empty()) {
-      BELAY_TRY(RelPath path, RelPath::Parse(at.path));
-      auto dir = fs.OpenBeneath(in_.root, path, OpenMode::Directory());
+      auto dir = looker_.Open(at.path, OpenMode::Directory());
       if (!dir.ok()) continue;  // cannot be looked into: stays
       opened = std::move(*dir);
     }
@@ -144,8 +143,7 @@ Status Planner::EmptyDirectories() {
 
 Result<bool> Planner::BecomesEmpty(const std::string& path,
                                    const std::unordered_set<std::string>& leaving) {
-  BELAY_TRY(RelPath rel, RelPath::Parse(path));
-  auto dir = in_.store.fs().OpenBeneath(in_.root, rel, OpenMode::Directory());
+  auto dir = looker_.Open(path, OpenMode::Directory());
   if (!dir.ok() && IsAbsence(dir.error())) return true;
   auto listed = dir.ok() ? in_.store.fs().List(*dir)
                          : Result<std::vector<DirEntry>>(std::move(dir).error());

@@ -8,6 +8,7 @@
 #include "restore/ground.h"
 #include "restore/look.h"
 #include "restore/paths_internal.h"
+#include "restore/tree_cursor.h"
 
 namespace belay {
 
@@ -21,6 +22,7 @@ class Replay {
         root_(root),
         draft_(draft),
         looker_(store.fs(), root),
+        covered_(draft.tree, draft.trees),
         exact_(exact),
         gits_(gits),
         conflicts_(conflicts) {}
@@ -92,6 +94,7 @@ class Replay {
     for (const PathChange& change : plan_.changes) {
       if (!change.after) continue;
       std::string dir = change.path;
+      std::optional<PathState> made;  // all of them like the first that is there
       for (size_t slash; (slash = dir.rfind('/')) != std::string::npos;) {
         dir.resize(slash);
         if (is_dir.contains(dir)) break;
@@ -104,8 +107,10 @@ class Replay {
           conflicts_.push_back({dir, "is in the way"});
           break;
         }
-        BELAY_TRY(PathState made, LikeParentOf(dir));
-        parents.push_back({dir, std::move(now), std::move(made)});
+        if (!made) {
+          BELAY_TRY(made, LikeParentOf(dir));
+        }
+        parents.push_back({dir, std::move(now), made});
       }
     }
     for (PathChange& parent : parents) BELAY_OK(Add(std::move(parent)));
@@ -143,8 +148,7 @@ class Replay {
 
   Status Add(PathChange change) {
     if (change.before && !change.path.empty()) {
-      BELAY_TRY(RelPath path, RelPath::Parse(change.path));
-      BELAY_TRY(auto covered, FindInTree(draft_.tree, path, draft_.trees));
+      BELAY_TRY(auto covered, covered_.Find(change.path));
       if ((!covered || !SameState(StateOf(*covered), change.before)) &&
           !BELAY_MUTANT("undo-forgets-uncovered"))
         plan_.uncovered.push_back(change);
@@ -159,8 +163,7 @@ class Replay {
     while (!waiting.empty()) {
       const std::string dir = std::move(waiting.back());
       waiting.pop_back();
-      BELAY_TRY(RelPath path, RelPath::Parse(dir));
-      auto opened = store_.fs().OpenBeneath(root_, path, OpenMode::Directory());
+      auto opened = looker_.Open(dir, OpenMode::Directory());
       auto listed = opened.ok()
                         ? store_.fs().List(*opened)
                         : Result<std::vector<DirEntry>>(std::move(opened).error());
@@ -196,6 +199,7 @@ class Replay {
   const Fd& root_;
   Draft& draft_;
   Looker looker_;
+  TreeCursor covered_;  // by the tree as it is now
   const bool exact_;
   const std::set<std::string>& gits_;
   std::vector<Conflict>& conflicts_;
@@ -209,7 +213,10 @@ Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
                         bool exact, const std::set<std::string>& gits,
                         std::vector<Conflict>& conflicts) {
   Replay replay(store, root, draft, exact, gits, conflicts);
-  for (const PathChange& change : wanted) BELAY_OK(replay.Decide(change));
+  for (const PathChange& change : wanted) {
+    if (options.stop && options.stop()) return Error(Errc::kRefused, "stopped");
+    BELAY_OK(replay.Decide(change));
+  }
   BELAY_OK(replay.EmptyDirectories(wanted));
   BELAY_OK(replay.KeepRootIfNeeded());
   BELAY_OK(replay.BringParents());
@@ -219,15 +226,13 @@ Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
               [](const Conflict& a, const Conflict& b) { return a.path < b.path; });
     return plan;
   }
-  Status there = CheckContent(store, options.skip_damaged, plan);
-  if (!there.ok()) {
-    // Nothing is undone in part: the rest is had from a checkpoint.
-    Error error = std::move(there).error();
-    if (error.code == Errc::kCorrupt)
-      error.hint =
-          "nothing was changed; `belay rollback REF --skip-damaged` to the "
-          "checkpoint from before it (belay log) brings back the rest";
-    return error;
+  BELAY_OK(CheckContent(store, options, plan));
+  for (KeptPath& kept : plan.kept) {
+    if (kept.why != "damaged" || BELAY_MUTANT("undo-skips-in-silence")) continue;
+    kept.wanted = true;
+    Looker looker(store.fs(), root);
+    auto there = looker.Stat(kept.path);
+    kept.missing = there.ok() && !*there;
   }
   BELAY_OK(CheckGround(store.fs(), root, options, plan));
   return plan;

@@ -38,11 +38,13 @@ std::vector<std::string> OutsideAmong(const std::vector<PathChange>& changes,
     const auto& [_, before, after] = changes[i];
     const bool dir = (before && before->kind == EntryKind::kDirectory) ||
                      (after && after->kind == EntryKind::kDirectory);
-    const std::string below = path + "/";
-    if (dir && std::any_of(changes.begin(), changes.end(), [&](const PathChange& c) {
-          return c.path.starts_with(below);
-        }))
-      continue;
+    if (dir) {
+      const std::string below = path + "/";
+      auto next = std::lower_bound(
+          changes.begin(), changes.end(), below,
+          [](const PathChange& c, const std::string& p) { return c.path < p; });
+      if (next != changes.end() && next->path.starts_with(below)) continue;
+    }
     out.push_back(path);
   }
   return out;
@@ -87,6 +89,7 @@ Operation RollbackTo(const Checkpoint& target, const RollbackRequest& request) {
   operation.target = target.id;
   operation.label = LabelOf(target);
   operation.paths_only = !request.plan.select.empty();
+  operation.keeps_times = request.preserve_times;
   return operation;
 }
 
@@ -213,7 +216,9 @@ Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& 
     plan.warnings.push_back(
         "some of git's files belonged to another user or group; they will belong to "
         "you");
-  BELAY_OK(CheckRoomForGit(store, input.root, plan));
+  PlanOptions how = request.plan;
+  how.dry = input.dry;
+  BELAY_OK(RefuseOrShow(how, CheckRoomForGit(store, input.root, plan), plan));
   if (writer == nullptr || git.after.repositories.empty()) return Ok();
   BELAY_TRY(
       plan.git_before,
@@ -319,6 +324,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
   scan.progress = request.progress;
   PlanOptions options = request.plan;
   options.partial = target.partial;
+  options.dry = true;
   HashSink sink;
   auto dir = OpenRootDir(store, request.root);
   if (!dir.ok() && dir.error().code != Errc::kNotFound) return std::move(dir).error();
@@ -395,6 +401,9 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "rollback"));
   BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   Outcome out;
+  if (!lock.waited_for().empty())
+    out.warnings.push_back(lock.waited_for() +
+                           " was at work here; this began when it was done");
   if (recovered) out.warnings.push_back(recovered->text);
   BELAY_TRY(StateView view, LoadTarget(store, target));
   BELAY_TRY(const std::optional<GitRecord> wanted,
@@ -405,6 +414,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                            "); nothing was deleted");
   PlanOptions options = request.plan;
   options.partial = target.partial;
+  options.stop = request.stop;
   const std::shared_ptr<const RuleConfig> rules = RulesFrom(*request.settings);
   BELAY_TRY(AbsPath root_path, AbsPath::Parse(request.root.path));
   BELAY_TRY(Heads heads, Heads::Read(store));

@@ -39,7 +39,10 @@ struct RollbackRequest {
   bool force = false;
   std::function<void(const ScanProgress&)> progress = {};
   std::function<bool()> stop = {};  // somebody pressed Ctrl-C
-  GitChoice git_choice = {};        // of a rollback
+  // Somebody else is at work on the root, "belay rollback (process 12)", and is waited
+  // for already longer than a moment.
+  std::function<void(const std::string&)> waiting = {};
+  GitChoice git_choice = {};  // of a rollback
   // Of a rollback: what becomes of changes that others made since a target that belongs
   // to a session. kAsk: kRefused when there are any, with the first of them; a preview
   // names them (Plan::outside).

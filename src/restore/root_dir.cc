@@ -31,18 +31,29 @@ Result<Fd> MakeRoot(Store& store, const Root& root, const PathState& wanted) {
 
 Result<RootLock> RootLock::Take(Store& store, const RollbackRequest& request,
                                 const std::string& what) {
-  auto lock = store.locks().AcquireRoot(request.root.id, request.lock_wait_ms);
+  constexpr int64_t kMomentMs = 500;
+  auto somebody = [&] {
+    auto who = WhoIsAtWork(store, request.root.id);
+    return who ? "belay " + EscapeForDisplay(who->what) + " (process " +
+                     std::to_string(who->pid) + ")"
+               : std::string("another belay command");
+  };
+  const int64_t first = std::min(request.lock_wait_ms, kMomentMs);
+  std::string waited_for;
+  auto lock = store.locks().AcquireRoot(request.root.id, first);
+  if (!lock.ok() && lock.error().code == Errc::kBusy && first < request.lock_wait_ms) {
+    waited_for = somebody();
+    if (request.waiting && !BELAY_MUTANT("wait-in-silence"))
+      request.waiting(waited_for);
+    lock = store.locks().AcquireRoot(request.root.id, request.lock_wait_ms - first);
+  }
   if (!lock.ok()) {
     if (lock.error().code != Errc::kBusy) return std::move(lock).error();
-    auto who = WhoIsAtWork(store, request.root.id);
-    return Error(Errc::kBusy,
-                 who ? "belay " + EscapeForDisplay(who->what) + " (process " +
-                           std::to_string(who->pid) + ") is at work on this directory"
-                     : "another belay command is at work on this directory")
+    return Error(Errc::kBusy, somebody() + " is at work on this directory")
         .WithHint("try again when it is done");
   }
   NoteAtWork(store, request.root.id, {what, request.pid});
-  return RootLock(store, request.root.id, std::move(*lock));
+  return RootLock(store, request.root.id, std::move(*lock), std::move(waited_for));
 }
 
 Result<Fd> OpenRootDir(Store& store, const Root& root) {

@@ -20,20 +20,30 @@ class RootLock {
   static Result<RootLock> Take(Store& store, const RollbackRequest& request,
                                const std::string& what);
   RootLock(RootLock&& other) noexcept
-      : store_(other.store_), root_(other.root_), lock_(std::move(other.lock_)) {
+      : store_(other.store_),
+        root_(other.root_),
+        lock_(std::move(other.lock_)),
+        waited_for_(std::move(other.waited_for_)) {
     other.store_ = nullptr;
   }
   RootLock& operator=(RootLock&&) = delete;
   ~RootLock() {
     if (store_ != nullptr) ForgetAtWork(*store_, root_);
   }
+  // Who had it before us, "belay rollback (process 12)"; empty when nobody had for
+  // long.
+  const std::string& waited_for() const { return waited_for_; }
 
  private:
-  RootLock(Store& store, const RootId& root, HeldLock lock)
-      : store_(&store), root_(root), lock_(std::move(lock)) {}
+  RootLock(Store& store, const RootId& root, HeldLock lock, std::string waited_for)
+      : store_(&store),
+        root_(root),
+        lock_(std::move(lock)),
+        waited_for_(std::move(waited_for)) {}
   Store* store_;
   RootId root_;
   HeldLock lock_;
+  std::string waited_for_;
 };
 
 Result<Fd> OpenRootDir(Store& store, const Root& root);

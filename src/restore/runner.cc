@@ -1,12 +1,13 @@
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <unordered_set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "restore/git_objects.h"
 #include "restore/naming_internal.h"
 #include "restore/overlay.h"
+#include "restore/paths_internal.h"
 #include "restore/runner_internal.h"
 
 namespace belay {
@@ -52,20 +53,15 @@ Error Interrupted(const Error& why, const Error& back) {
 }
 
 std::optional<std::string> MountedOver(Fs& fs, const Fd& root, const Journal& journal) {
-  std::unordered_set<std::string> seen;
+  DirChain chain(fs, root);
   for (const PathChange& change : journal.changes) {
-    const std::string& path = change.path;
-    for (size_t end = 0; end != path.size();) {
-      end = std::min(path.size(), path.find('/', end + 1));
-      std::string at = path.substr(0, end);
-      if (!seen.insert(at).second) continue;
-      auto parsed = RelPath::Parse(at);
-      if (!parsed.ok()) break;
-      auto handle = fs.OpenBeneath(root, *parsed, {.access = OpenMode::Access::kPath});
-      if (!handle.ok()) break;  // not there, or the move will say what is wrong
-      auto stat = fs.Stat(*handle);
-      if (stat.ok() && stat->mount_root) return at;
-    }
+    if (change.path.empty()) continue;
+    auto dir = chain.At(ParentOf(change.path));
+    if (!dir.ok() && dir.error().sys == EXDEV) return chain.mounted();
+    if (!dir.ok()) continue;  // not there, or the move will say what is wrong
+    const std::string name = change.path.substr(change.path.rfind('/') + 1);
+    auto stat = fs.StatAt(**dir, NameRef::Known(name));
+    if (stat.ok() && stat->mount_root) return change.path;
   }
   return std::nullopt;
 }
@@ -101,7 +97,7 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   if (moved.ok()) moved = VerifyGit(Way::kForward, out);
   if (moved.ok()) moved = VerifyExternal(Way::kForward, out);
   if (moved.ok()) {
-    auto verified = mover_.FlushAndVerify(Way::kForward);
+    auto verified = mover_.FlushAndVerify(Way::kForward, stop);
     if (verified.ok()) {
       out.changed_by_others.insert(out.changed_by_others.begin(),
                                    verified->changed.begin(), verified->changed.end());

@@ -14,7 +14,15 @@ namespace belay {
 namespace {
 
 Result<std::vector<PathChange>> ChangesOf(Store& store, const Operation& operation) {
-  BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.changes}));
+  auto read = store.Get({ObjectType::kNode, operation.changes});
+  if (!read.ok()) {
+    Error error = AsDamage(std::move(read).error());
+    if (error.code == Errc::kCorrupt && operation.safety)
+      error.hint = "nothing was changed; to go back to before it: belay rollback " +
+                   operation.safety->text().substr(0, 7);
+    return error;
+  }
+  const Bytes bytes = std::move(*read);
   BELAY_TRY(Node node, DecodeNode(bytes));
   return DecodeChanges(node);
 }
@@ -54,7 +62,8 @@ struct GitWay {
 Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
                                Operation operation, std::vector<PathChange> changes,
                                std::vector<PathChange> external, bool exact,
-                               uint64_t seq, const GitWay& git) {
+                               uint64_t seq, const GitWay& git,
+                               std::optional<int64_t> times) {
   Outcome out;
   BELAY_TRY(Heads heads, Heads::Read(store));
   BELAY_TRY(const Purged purged, PurgedSince(store, heads, request.root, seq));
@@ -84,8 +93,10 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
   }
   auto make = [&](const Fd& root, Draft& draft) -> Result<Plan> {
     conflicts.clear();
-    BELAY_TRY(Plan plan, PlanReplay(store, root, draft, changes, request.plan, exact,
-                                    gits, conflicts));
+    PlanOptions options = request.plan;
+    options.stop = request.stop;
+    BELAY_TRY(Plan plan,
+              PlanReplay(store, root, draft, changes, options, exact, gits, conflicts));
     Looker looker(store.fs(), root);
     for (KeptPath& one : kept) {
       auto there = looker.Stat(one.path);
@@ -129,8 +140,7 @@ Result<Outcome> PerformChanges(Store& store, const RollbackRequest& request,
     if (conflicts.empty() && was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     return plan;
   };
-  auto done =
-      Perform(store, request, operation, what, std::nullopt, make, std::move(out));
+  auto done = Perform(store, request, operation, what, times, make, std::move(out));
   if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
   if (!done.ok()) return done;
   done->conflicts = std::move(conflicts);
@@ -181,6 +191,15 @@ Result<Turn> FindRedo(const UndoStacks& stacks) {
   return turn;
 }
 
+// What files that come back by a redo are stamped with: as by the rollback itself.
+std::optional<int64_t> TimesOf(Catalog& catalog, const Operation& about) {
+  if (!about.keeps_times || !about.target || BELAY_MUTANT("redo-forgets-times"))
+    return std::nullopt;
+  auto target = catalog.FindById(about.root, about.target->text());
+  if (!target.ok()) return std::nullopt;  // gone since
+  return target->checkpoint.made_ms * 1'000'000;
+}
+
 Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& request,
                    OperationKind kind, const std::optional<RecordId>& which,
                    bool exact) {
@@ -206,15 +225,20 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   turn.operation.of = turn.about.id;
   turn.operation.label = turn.about.label;
   turn.operation.paths_only = turn.about.paths_only;
+  turn.operation.keeps_times = turn.about.keeps_times;
   BELAY_TRY(Outcome out,
             PerformChanges(store, request, std::move(turn.operation),
                            back ? Reversed(std::move(changes)) : std::move(changes),
                            back ? Reversed(std::move(external)) : std::move(external),
                            exact, turn.about.seq,
                            back ? GitWay{turn.about.git_after, turn.about.git_before}
-                                : GitWay{turn.about.git_before, turn.about.git_after}));
+                                : GitWay{turn.about.git_before, turn.about.git_after},
+                           back ? std::nullopt : TimesOf(catalog, turn.about)));
   out.undone = Naming(turn.about);
   if (recovered) out.warnings.push_back(recovered->text);
+  if (!lock.waited_for().empty())
+    out.warnings.push_back(lock.waited_for() +
+                           " was at work here; this began when it was done");
   return out;
 }
 

@@ -57,6 +57,7 @@ BELAY_HOME=$real/store run status; expect_rc 0
 mkdir "$scratch/tmp"
 TMPDIR=$scratch/tmp run demo; expect_rc 0; expect_in_out "at the end: $scratch/tmp/belay-demo-"
 [ -z "$(ls -A "$scratch/tmp")" ] || fail "the demo left something behind"
+[ -z "$(grep -E '^.{81}' <<<"${out//"$scratch"/}")" ] || fail "a line of more than 80: $out"
 TMPDIR= run demo; expect_rc 0; expect_in_out ": /tmp/belay-demo-"
 TMPDIR=$scratch/absent run demo; expect_rc 1; expect_in_err "$scratch/absent"
 

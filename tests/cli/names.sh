@@ -82,5 +82,19 @@ assert [path_of(p["path"]) for p in why] == list(held)
 assert all(p["covered"] for p in why), [p for p in why if not p["covered"]][:3]
 again = json.loads(run("checkpoint", "--json"))
 assert again["tree"] == made["tree"] and again["state"] == made["state"]
+
+# There and back: all of it comes, goes and comes again.
+def tree():
+    return json.loads(run("checkpoint", "--json"))["tree"]
+
+run("checkpoint", "-m", "full")
+subprocess.run(["rm", "-rf", b"deep", b"many", b"special"], check=True)
+without = tree()
+assert json.loads(run("rollback", "full", "--yes", "--json"))["verified"]
+assert tree() == made["tree"]
+run("undo")
+assert tree() == without
+run("redo")
+assert tree() == made["tree"]
 PY
 finish

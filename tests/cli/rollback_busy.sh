@@ -26,6 +26,7 @@ holder=$!
 : <"$scratch/ready"
 run rollback start --yes --json; expect_rc 4  # after ten seconds of waiting
 expect_py "'rollback (process $holder)' in d['error']['message']"
+expect_in_err "waiting for belay rollback (process $holder)"
 [ "$(cat a)" = two ] || fail "a refused rollback changed something"
 # Who only looks does not wait (ten seconds), and hears of it.
 : >"$BELAY_HOME/journal/$root"
@@ -33,10 +34,18 @@ for command in list status "log -- a"; do
   out=$(timeout 8 "$BELAY_BIN" $command 2>"$scratch/err") || [ "$command" = status ] || fail "$command: $?"
   err=$(cat "$scratch/err")
   [[ $out$err == *"rollback (process $holder)"* ]] || fail "$command: $out$err"
+  # Nothing is wrong, and nothing is called so.
+  [ "$command" != status ] || [[ $out == *"Note ("* && $out != *Problem* ]] || fail "status: $out"
 done
 rm "$BELAY_HOME/journal/$root"
-: >"$scratch/go"
+# Whoever waits says for whom, and goes on when they are done.
+"$BELAY_BIN" rollback start --yes 2>&1 >"$scratch/out" | while read -r line; do
+  echo "$line" >>"$scratch/said"
+  [[ $line != *"waiting for"* ]] || : >"$scratch/go"
+done
+rc=${PIPESTATUS[0]}; expect_rc 0
+grep -q "waiting for belay rollback (process $holder)" "$scratch/said" || fail "silence: $(cat "$scratch/said")"
+grep -q "belay rollback (process $holder) was at work here" "$scratch/said" || fail "not told: $(cat "$scratch/said")"
 wait $holder
-run rollback start --yes; expect_rc 0
 [ "$(cat a)" = one ] || fail "it was not done afterwards"
 finish

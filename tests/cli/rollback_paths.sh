@@ -67,8 +67,11 @@ run rollback w --dry-run; expect_rc 0; expect_in_out ": 4 files and 3 directorie
 for group in "create  3 files" "mkdir   2 directories" "delete  1 file" "rmdir   1 directory"; do
   expect_in_out "$group"
 done
+expect_in_out "needs   "; expect_in_out "of room and 5 inodes"
+run rollback w --dry-run --json; expect_rc 0; expect_py "d['inodes_needed'] == 5 and d['bytes_needed'] > 0 and d['refused'] is None"
 run rollback w --yes; expect_rc 0; expect_in_out "rolled back 4 files and 3 directories"
-run undo; expect_rc 0; expect_in_out "4 files and 3 directories"
+run undo; expect_rc 0; expect_in_out "4 files and 3 directories (5 paths)"
+run log; expect_in_out "5 paths"
 
 run rollback --help; expect_rc 0; expect_in_out "also crosses"
 

@@ -36,10 +36,10 @@ rm "$BELAY_HOME/journal/$root"
 run run -- sh -c 'exit 3'; expect_rc 3
 [[ $err == *"going on without"* ]] && fail "nobody was at work: $err"
 
-# Signals. TERM and HUP are passed on; Ctrl-C comes to both from the terminal, and what
-# the program makes of it counts.
-for signal in TERM HUP; do
-  "$BELAY_BIN" run -- sh -c 'trap "echo got >got; exit 42" TERM HUP; : >"$0"; while read -r _; do :; done; exit 9' "$scratch/ready" <"$scratch/go" >/dev/null 2>&1 &
+# Signals. What somebody sends is passed on; Ctrl-C comes to both from the terminal, and
+# what the program makes of it counts.
+for signal in TERM HUP INT QUIT; do
+  "$BELAY_BIN" run -- sh -c 'trap "echo got >got; exit 42" TERM HUP INT QUIT; : >"$0"; while read -r _; do :; done; exit 9' "$scratch/ready" <"$scratch/go" >/dev/null 2>&1 &
   pid=$!
   exec 9>"$scratch/go"; : <"$scratch/ready"
   kill -$signal $pid
@@ -76,4 +76,36 @@ for signal in INT TERM; do
   wait $pid; rc=$?; expect_rc 1
   [ -z "$(ls -A "$scratch/tmp")" ] || fail "$signal left $(ls -A "$scratch/tmp")"
 done
+# Of the terminal it comes once, not once more from us.
+python3 - "$BELAY_BIN" <<'PY' || fail "Ctrl-C twice: exit $?"
+import os, pty, signal, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "run", "--", sys.executable, "-c", """
+import signal, sys
+count = 0
+def heard(*_):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, heard)
+print("on", flush=True)
+sys.stdin.readline()
+sys.exit(40 + count)
+"""])
+said = b""
+while b"on" not in said:
+    said += os.read(terminal, 4096)
+os.write(terminal, b"\x03")
+while b"^C" not in said:
+    said += os.read(terminal, 4096)
+os.write(terminal, b"\n")
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError:
+    pass
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+sys.exit(0 if code == 41 else code or 1)
+PY
+
 finish

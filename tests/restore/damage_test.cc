@@ -270,11 +270,27 @@ TEST_F(DamagedTargetTest, AnUndoThatCannotGiveBackIsRefused) {
   auto undo = world.Undo();
   ASSERT_FALSE(undo.ok());
   EXPECT_EQ(undo.error().code, Errc::kCorrupt);
-  // What is advised can be done: undo itself has no --skip-damaged.
-  EXPECT_NE(undo.error().hint.find("belay rollback REF --skip-damaged"),
-            std::string::npos)
+  EXPECT_NE(undo.error().hint.find("--skip-damaged"), std::string::npos)
       << undo.error().hint;
   EXPECT_EQ(Tree(), after);
+}
+
+TEST_F(DamagedTargetTest, AnUndoSkipsWhatIsDamagedAndSaysSo) {
+  Put("bad", Noise(9, 3000));
+  world.plan.select = {"bad", "good"};
+  Must(world.Rollback("start"));
+  Damage(Noise(9, 3000));
+  EXPECT_FALSE(world.Undo().ok());
+  world.plan.skip_damaged = true;
+  Outcome undo = Must(world.Undo());
+  EXPECT_EQ(Steps(undo.plan), "write good");
+  EXPECT_EQ(Kept(undo.plan), "bad damaged");
+  EXPECT_TRUE(IsWanted(undo.plan, "bad"));
+  EXPECT_EQ(Read("good"), "2");
+  EXPECT_EQ(Read("bad"), Noise(7, 3000)) << "it stays as it is";
+  // It counts as taken back: what came before it can be, too.
+  Must(world.Redo());
+  EXPECT_EQ(Read("good"), "1");
 }
 
 // --- what the store only seems to have -----------------------------------------------

@@ -433,5 +433,39 @@ TEST_F(PlanTest, APartialCheckpointTakesNoDirectoryForAFile) {
   EXPECT_EQ(Tree(), now);
 }
 
+TEST_F(PlanTest, WhatWouldBeRefusedIsShownWithTheReason) {
+  Put("big", std::string(900'000, 'b'));
+  Put("d/small", "1");
+  Must(world.Capture("start"));
+  Remove("big");
+  Remove("d");
+  disk.SetCapacity(disk.used_bytes() + 300'000);
+  Outcome shown = Must(world.Preview("start"));
+  EXPECT_EQ(Steps(shown.plan), "create big, mkdir d, create d/small");
+  EXPECT_GT(shown.plan.bytes_needed, 900'000u);
+  EXPECT_EQ(shown.plan.inodes_needed, 3u);
+  ASSERT_TRUE(shown.plan.refused);
+  EXPECT_EQ(shown.plan.refused->code, Errc::kNoSpace);
+  disk.SetCapacity(UINT64_MAX);
+  EXPECT_FALSE(Must(world.Preview("start")).plan.refused);
+}
+
+TEST_F(PlanTest, AnOwnerThatAnUndoCannotGiveBackIsSaid) {
+  world.plan.uid = 1000;
+  world.plan.groups = {1000};
+  Put("mine", "1");
+  Put("theirs", "1");
+  for (const char* path : {"mine", "theirs"}) Chown(path, 1000, 1000);
+  Must(world.Capture("start"));
+  Put("mine", "2");
+  Chown("mine", 1000, 1000);
+  EXPECT_FALSE(
+      Mentions(Must(world.Preview("start")).plan.warnings, "another user now"));
+  Put("theirs", "2");
+  Chown("theirs", 0, 0);
+  EXPECT_TRUE(Mentions(Must(world.Preview("start")).plan.warnings,
+                       "theirs belongs to another user now"));
+}
+
 }  // namespace
 }  // namespace belay::test

@@ -313,10 +313,11 @@ TEST_F(RollbackTest, SetuidComesBackOnlyWhereItIsNow) {
 TEST_F(RollbackTest, AnImmutableFileIsReportedBeforeAnythingMoves) {
   MakeMess();
   Must(disk.SetImmutable(root, N("in-place"), true));
-  auto preview = world.Preview("start");
-  ASSERT_FALSE(preview.ok());
-  EXPECT_EQ(preview.error().code, Errc::kRefused);
-  EXPECT_NE(preview.error().what.find("in-place is immutable"), std::string::npos);
+  const Outcome preview = Must(world.Preview("start"));
+  ASSERT_TRUE(preview.plan.refused);
+  EXPECT_EQ(preview.plan.refused->code, Errc::kRefused);
+  EXPECT_NE(preview.plan.refused->what.find("in-place is immutable"),
+            std::string::npos);
   auto done = world.Rollback("start");
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(Tree(), now);
@@ -549,6 +550,52 @@ TEST_F(RollbackTest, TheLockIsReleasedAfterAFailure) {
   world.lock_wait_ms = 0;
   Must(world.Rollback("start"));
   EXPECT_EQ(disk.open_handles(), 1u) << "only the test's own";
+}
+
+TEST_F(RollbackTest, WhoWaitsIsToldForWhom) {
+  MakeMess();
+  auto first = Must(world.Open());
+  HeldLock lock = Must(first.store->locks().AcquireRoot(first.root.id, 0));
+  NoteAtWork(*first.store, first.root.id, {"rollback", 4711});
+  std::vector<std::string> told;
+  world.waiting = [&](const std::string& who) { told.push_back(who); };
+  world.lock_wait_ms = 400;  // no longer than a moment
+  EXPECT_FALSE(world.Rollback("start").ok());
+  EXPECT_TRUE(told.empty());
+  world.lock_wait_ms = 2000;
+  EXPECT_FALSE(world.Rollback("start").ok());
+  EXPECT_EQ(told, std::vector<std::string>{"belay rollback (process 4711)"});
+  // It is done meanwhile: told of afterwards, too.
+  told.clear();
+  world.waiting = [&](const std::string& who) { told.push_back(who), lock.Release(); };
+  Outcome done = Must(world.Rollback("start"));
+  EXPECT_EQ(told.size(), 1u);
+  EXPECT_TRUE(
+      Mentions(done.warnings, "belay rollback (process 4711) was at work here"));
+  EXPECT_EQ(Tree(), start);
+  EXPECT_TRUE(Must(world.Undo()).warnings.empty());
+}
+
+TEST_F(RollbackTest, PreservedTimesAreOfDirectoriesAndOfARedoToo) {
+  Put("d/e/a", "then");
+  Put("b", "then");
+  Must(world.Capture("start"));
+  auto opened = Must(world.Open());
+  const int64_t made_ns = Must(world.Named(opened, "start")).made_ms * 1'000'000;
+  Remove("d");
+  Put("b", "now");
+  world.preserve_times = true;
+  Must(world.Rollback("start"));
+  world.preserve_times = false;
+  for (const bool again : {false, true}) {
+    SCOPED_TRACE(again);
+    for (const char* path : {"d", "d/e", "d/e/a", "b"})
+      EXPECT_EQ(Stat(path).mtime_ns, made_ns) << path;
+    if (again) break;
+    Must(world.Undo());
+    EXPECT_NE(Stat("b").mtime_ns, made_ns);
+    Must(world.Redo());
+  }
 }
 
 }  // namespace

@@ -452,6 +452,17 @@ Status RestoreScene::Operate(Fs& fs, const AbsPath& top, Acks& acks) const {
   return Ok();
 }
 
+// From the journal on, paths are touched.
+static bool HasJournal(Fs& fs, const AbsPath& top) {
+  auto dir = fs.OpenDir(top.Join(P("store/journal")));
+  if (!dir.ok()) return false;
+  auto names = fs.List(*dir);
+  return names.ok() && std::ranges::any_of(*names, [](const DirEntry& entry) {
+           return entry.name.find('.') ==
+                  std::string::npos;  // no hint, not half written
+         });
+}
+
 Status RestoreScene::Learn(Fs& fs, const AbsPath& top) {
   BELAY_OK(UpToOperation(fs, top));
   const AbsPath project = top.Join(P("project"));
@@ -459,10 +470,8 @@ Status RestoreScene::Learn(Fs& fs, const AbsPath& top) {
   BELAY_TRY(outside_, WholeTreeText(fs, top.Join(P("other"))));
   FaultFs counted(fs);
   RestoreWorld world = WorldAt(counted, top, 4);
-  bool twice = false;
   world.stop = [&] {
-    if (twice && calls_before_ == 0) calls_before_ = counted.calls();
-    twice = true;
+    if (calls_before_ == 0 && HasJournal(fs, top)) calls_before_ = counted.calls();
     return false;
   };
   Result<Outcome> done = options_.op == "undo"   ? world.Undo()
@@ -471,6 +480,7 @@ Status RestoreScene::Learn(Fs& fs, const AbsPath& top) {
   if (!done.ok()) return std::move(done).error();
   if (!done->verified || !done->conflicts.empty())
     return Wrong("the unharmed run was not verified");
+  if (calls_before_ == 0) return Wrong("nobody could have stopped the moves");
   calls_ = counted.calls();
   log_ = counted.log();
   BELAY_TRY(new_, WholeTreeText(fs, project));

@@ -65,6 +65,7 @@ class RestoreWorld {
     request.force = force;
     request.lock_wait_ms = lock_wait_ms;
     request.stop = stop;
+    request.waiting = waiting;
     return request;
   }
 
@@ -124,6 +125,7 @@ class RestoreWorld {
   bool force = false;
   int64_t lock_wait_ms = 200;
   std::function<bool()> stop = {};
+  std::function<void(const std::string&)> waiting = {};
 };
 
 }  // namespace belay::test
