@@ -21,16 +21,21 @@ Result<AbsPath> Sibling(const AbsPath& path, std::string_view name) {
   return path.parent().Join(below);
 }
 
+// As much of a prompt as the log may keep of it, without the blanks around it.
+std::string_view Words(std::string_view text) {
+  constexpr size_t kKept = 4000;
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  text = text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+  return CutText(text, kKept);
+}
+
 // Of prompts with the same words the one that is as far from the last of them as the
 // turn is from the last such turn: what is missing is missing at the beginning.
 const TranscriptPrompt* FindByWords(const Transcript& transcript,
                                     const ConversationPoint& point) {
   const TurnRecord& wanted = *point.turn;
-  const auto words = [](std::string_view text) {
-    std::string_view cut = CutText(text, kMaxPrompt);
-    const size_t end = cut.find_last_not_of(" \t\r\n");
-    return end == std::string_view::npos ? std::string_view() : cut.substr(0, end + 1);
-  };
+  const auto words = Words;
   uint64_t later = 0;
   for (const TurnRecord& turn : point.turns)
     later += turn.turn > wanted.turn && words(turn.prompt) == words(wanted.prompt);
@@ -57,14 +62,33 @@ Result<CutPoint> FindTurn(const Transcript& transcript, const ConversationPoint&
                  "the conversation has no turn " + std::to_string(wanted.turn) +
                      " any more: " + EscapeForDisplay(Excerpt(wanted.prompt)));
   fork.prompt = found->text;
+  fork.first_taken = found->anchor;
+  fork.turn = wanted.turn;
+  fork.inherited = wanted.turn - 1;
   return Before(*found);
 }
 
-Result<CutPoint> FindMessage(const Transcript& transcript, const std::string& id,
-                             ConversationFork& fork) {
+// The turn that a prompt began, as far as it was recorded.
+std::optional<uint64_t> TurnOfPrompt(const TranscriptPrompt& prompt,
+                                     const std::vector<TurnRecord>& turns) {
+  for (const TurnRecord& turn : turns)
+    if (turn.anchor && (*turn.anchor == prompt.anchor || *turn.anchor == prompt.record))
+      return turn.turn;
+  std::optional<uint64_t> found;
+  for (const TurnRecord& turn : turns)
+    if (Words(turn.prompt) == Words(prompt.text)) found = turn.turn;
+  return found;
+}
+
+Result<CutPoint> FindMessage(const Transcript& transcript,
+                             const ConversationPoint& point, ConversationFork& fork) {
+  const std::string& id = *point.message;
+  fork.first_taken = id;
   for (const TranscriptPrompt& prompt : transcript.prompts)
     if (prompt.anchor == id || prompt.record == id) {
       fork.prompt = prompt.text;
+      fork.turn = TurnOfPrompt(prompt, point.turns);
+      if (fork.turn) fork.inherited = *fork.turn - 1;
       return Before(prompt);
     }
   const TranscriptMessage* found = nullptr;
@@ -73,6 +97,13 @@ Result<CutPoint> FindMessage(const Transcript& transcript, const std::string& id
   if (found == nullptr)
     return Error(Errc::kNotFound,
                  "the conversation has no message " + EscapeForDisplay(id));
+  // The turn it belongs to stays in part.
+  for (const TranscriptPrompt& prompt : transcript.prompts)
+    if (found->prompt && prompt.index == *found->prompt)
+      if (const auto turn = TurnOfPrompt(prompt, point.turns)) {
+        fork.inherited = *turn;
+        fork.turn = *turn + 1;
+      }
   return Before(*found);
 }
 
@@ -211,15 +242,17 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
             ReadTranscript(fs, request.agent, request.transcript));
   ConversationFork fork{.agent = request.agent, .parent = request.session};
   fork.session = NewUuid(random);
-  BELAY_TRY(const CutPoint point,
-            request.point.message
-                ? FindMessage(transcript, *request.point.message, fork)
-                : FindTurn(transcript, request.point, fork));
+  BELAY_TRY(const CutPoint point, request.point.message
+                                      ? FindMessage(transcript, request.point, fork)
+                                      : FindTurn(transcript, request.point, fork));
   BELAY_TRY(Fd opened, OpenTranscript(fs, request.transcript));
   const auto file = std::make_shared<const Fd>(std::move(opened));
   BELAY_TRY(const FileStat stat, fs.Stat(*file));
   BELAY_TRY(const TranscriptCut cut,
             PlanCut(fs, request.agent, *file, transcript, point));
+
+  fork.uid = stat.uid;
+  fork.gid = stat.gid;
 
   const std::string old_id =
       transcript.session.empty() ? request.session : transcript.session;

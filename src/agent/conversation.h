@@ -44,6 +44,12 @@ struct ConversationFork {
   std::string prompt = {};                   // what was taken back, to be edited
   uint64_t kept_messages = 0, taken_messages = 0;
   uint64_t kept_turns = 0;  // prompts of the conversation that are still in it
+  // Of the turns that were asked about: the first that is taken back as a whole, and up
+  // to which number they stay, at least a part.
+  std::optional<uint64_t> turn = {};
+  uint64_t inherited = 0;
+  std::string first_taken = {};  // id of the message or prompt that goes first
+  uint32_t uid = 0, gid = 0;     // of the transcript
 };
 
 // Whether the conversation of this agent is a file that can be cut. kUnsupported says

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -49,6 +50,9 @@ class EventWriter {
 
  private:
   void Learn(const LogRecord& record) {
+    if (record.kind == RecordKind::kOperation)
+      if (auto operation = ToOperation(record); operation.ok())
+        operation_ = std::move(*operation);
     if (record.kind != RecordKind::kRoot) return;
     if (auto root = ToRoot(record); root.ok()) paths_[root->id] = root->path;
   }
@@ -69,6 +73,10 @@ class EventWriter {
         return "checkpoint.annotated";
       case RecordKind::kSession: {
         auto session = ToSession(record);
+        if (session.ok() && session->by == SessionRecord::By::kGoesOn)
+          return "session.rewound";
+        if (session.ok() && session->by == SessionRecord::By::kReset)
+          return "session.reset";
         return session.ok() && session->ended ? "session.ended" : "session.known";
       }
       case RecordKind::kTurn:
@@ -86,7 +94,7 @@ class EventWriter {
     }
   }
 
-  static void WriteMore(const LogRecord& record, JsonWriter& json) {
+  void WriteMore(const LogRecord& record, JsonWriter& json) {
     auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
       json.Key(key);
       if (value)
@@ -123,11 +131,14 @@ class EventWriter {
       else
         json.Null();
       json.Key("paths").Uint(o->paths);
+      json.Key("chat");
+      WriteChat(o->chat, false, o->kind == OperationKind::kUndo, json);
     } else if (auto session = ToSession(record); session.ok()) {
       json.Key("session").String(session->session);
       WriteTextOrNull(json, "agent", session->agent);
       WriteTextOrNull(json, "parent", session->parent);
       json.Key("is_subagent").Bool(session->subagent);
+      if (session->by != SessionRecord::By::kNone) WriteRewound(*session, json);
     } else if (auto turn = ToTurn(record); turn.ok()) {
       json.Key("session").String(turn->session);
       json.Key("turn").Uint(turn->turn);
@@ -144,7 +155,54 @@ class EventWriter {
     }
   }
 
+  // Of the operation that this record was written beside: from where on, what was asked
+  // there, and what whoever keeps the conversation has to forget.
+  void WriteRewound(const SessionRecord& session, JsonWriter& json) {
+    if (!operation_ || !operation_->chat) return;
+    const ChatRecord& chat = *operation_->chat;
+    const bool undone = operation_->kind == OperationKind::kUndo;
+    auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
+      json.Key(key);
+      if (value)
+        json.Uint(*value);
+      else
+        json.Null();
+    };
+    json.Key("operation").String(operation_->id.text());
+    json.Key("undone").Bool(undone);
+    json.Key("rewound").PathValue(chat.session);
+    const Resumption on = ResumptionOf(chat, undone);
+    json.Key("goes_on");
+    if (on.anew)
+      json.Null();
+    else
+      json.PathValue(on.session);
+    // Everything before this is kept; of an undo everything is.
+    json.Key("kept");
+    if (undone) {
+      json.Null();
+    } else {
+      json.BeginObject();
+      json.Key("turn").Uint(chat.inherited);
+      WriteTextOrNull(json, "before_message", chat.message);
+      number("before_index", chat.message_index);
+      json.EndObject();
+    }
+    json.Key("prompt");
+    if (chat.prompt.empty())
+      json.Null();
+    else
+      json.PathValue(chat.prompt);
+    number("messages_taken_back", chat.taken);
+    if (session.by != SessionRecord::By::kReset) return;
+    json.Key("reset").BeginArray();
+    json.String("messages").String("queued_prompts").String("running_turn");
+    if (!chat.alone) json.String("files");
+    json.EndArray();
+  }
+
   Terminal& term_;
+  std::optional<Operation> operation_;  // the last one
   std::optional<RootId> root_;
   uint64_t after_;
   std::map<RootId, std::string> paths_;

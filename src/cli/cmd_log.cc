@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/escape.h"
+#include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -63,8 +64,15 @@ std::string Title(const Operation& operation) {
   const std::string label = operation.label.empty()
                                 ? "a checkpoint that was purged"
                                 : StrCat("'", EscapeText(operation.label), "'");
+  if (operation.chat && operation.chat->alone) {
+    const std::string what = StrCat("rewind of ", TakenText(*operation.chat));
+    return operation.kind == OperationKind::kRollback
+               ? what
+               : StrCat(OperationName(operation.kind), " of ", what);
+  }
   if (operation.kind == OperationKind::kRollback)
-    return StrCat("rollback to ", label, operation.paths_only ? " (some paths)" : "");
+    return StrCat("rollback to ", label, operation.paths_only ? " (some paths)" : "",
+                  operation.chat ? ", with the conversation" : "");
   return StrCat(OperationName(operation.kind), " of rollback to ", label);
 }
 
@@ -261,6 +269,8 @@ ExitCode CmdLog(CommandContext& ctx) {
       json.Key("label").PathValue(o.label);
       json.Key("paths").Uint(o.paths);
       json.Key("some_paths").Bool(o.paths_only);
+      json.Key("chat");
+      WriteChat(o.chat, false, o.kind == OperationKind::kUndo, json);
       json.Key("recovered").Bool(o.recovered);
       json.Key("state");
       if (row.state.empty())

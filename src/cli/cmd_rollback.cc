@@ -1,10 +1,12 @@
 #include "base/escape.h"
 #include "cli/anchoring.h"
+#include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/progress.h"
 #include "cli/rollback_view.h"
+#include "cli/take_chat_back.h"
 #include "cli/text.h"
 #include "core/failures.h"
 #include "core/settings_table.h"
@@ -120,6 +122,43 @@ Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
   return done;
 }
 
+// With --both, code that can go back does, where the conversation never can.
+Result<std::optional<RewindPlan>> PlanTalk(CommandContext& ctx, OpenedRoot& root,
+                                           const Settings& settings,
+                                           const Checkpoint& target, bool both) {
+  auto plan = PlanChatOf(ctx, root, settings, target);
+  if (plan.ok() && !*plan && both)
+    ctx.term.Warn("nothing was said since: the conversation stays as it is");
+  if (plan.ok()) return plan;
+  if (both && plan.error().code == Errc::kUnsupported) {
+    ctx.term.Warn(StrCat(plan.error().what, "; the files alone are rolled back"));
+    return std::optional<RewindPlan>();
+  }
+  Error error = std::move(plan).error();
+  if (error.hint.empty()) error.hint = "nothing was changed; the files alone: --code";
+  return error;
+}
+
+ExitCode RollBackChat(CommandContext& ctx, OpenedRoot& root, const Settings& settings,
+                      const Checkpoint& target, std::optional<RewindPlan>& talk) {
+  if (!talk) {
+    ctx.term.Warn("nothing was said since: there is nothing to take back");
+    return ExitCode::kProblem;
+  }
+  if (ctx.args.has("--dry-run") || ctx.args.has("--yes"))
+    return TakeChatBack(ctx, root, settings, target, *talk, ctx.args.has("--dry-run"));
+  (void)TakeChatBack(ctx, root, settings, target, *talk, /*dry=*/true);
+  if (!ctx.term.CanAsk() || ctx.term.json()) {
+    ctx.term.Warn("nothing was changed; to go ahead: --yes");
+    return ExitCode::kProblem;
+  }
+  if (!ctx.term.Confirm("Take the conversation back?")) {
+    ctx.term.Say("Nothing was changed.");
+    return ExitCode::kProblem;
+  }
+  return TakeChatBack(ctx, root, settings, target, *talk, /*dry=*/false);
+}
+
 }  // namespace
 
 ExitCode CmdRollback(CommandContext& ctx) {
@@ -131,6 +170,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
         StrCat("--git takes reset, revert or keep, not ", EscapeForDisplay(*action)));
   if (ctx.args.has("--exact") && ctx.args.has("--keep-outside"))
     return ctx.term.FailUsage("--exact and --keep-outside exclude each other");
+  const bool chat = ctx.args.has("--chat"), both = ctx.args.has("--both");
+  if (chat + both + ctx.args.has("--code") > 1)
+    return ctx.term.FailUsage("--code, --chat and --both exclude each other");
   if (IsNow(ctx.args.positional()[0]))
     return ctx.term.FailUsage("`now` is where you are already",
                               "see the checkpoints with: belay list");
@@ -156,7 +198,16 @@ ExitCode CmdRollback(CommandContext& ctx) {
           "without paths git goes back with the files: see --git in belay help "
           "rollback");
 
+  std::optional<RewindPlan> talk;
+  if (chat || both) {
+    auto planned = PlanTalk(ctx, *root, settings.settings, checkpoint, both);
+    if (!planned.ok()) return ctx.term.Fail(planned.error());
+    talk = std::move(*planned);
+  }
+  if (chat) return RollBackChat(ctx, *root, settings.settings, checkpoint, talk);
+
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
+  if (talk) request.chat = &talk->chat;
   request.plan.settings_unknown = !settings.complete;
   request.plan.select = std::move(*selected);
   const bool of_paths = !request.plan.select.empty();
@@ -197,21 +248,24 @@ ExitCode CmdRollback(CommandContext& ctx) {
     auto preview = PreviewRollback(root->store(), request, checkpoint);
     progress.Done();
     if (!preview.ok()) return ctx.term.Fail(preview.error());
+    if (talk) preview->chat = talk->chat.record;
+    const bool nothing = preview->plan.moves_nothing() && !talk;
     const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
     const std::optional<Error> refused = preview->plan.refused;
     if (ctx.term.json())
       return Show(ctx, *preview, checkpoint,
-                  refused                                ? ExitCodeFor(refused->code)
-                  : dry || preview->plan.moves_nothing() ? CodeFor(preview->plan)
-                                                         : ExitCode::kProblem);
+                  refused          ? ExitCodeFor(refused->code)
+                  : dry || nothing ? CodeFor(preview->plan)
+                                   : ExitCode::kProblem);
     WarnAbout(ctx.term, *preview);
     WarnAboutMissing(ctx.term, *preview, checkpoint);
-    if (preview->plan.moves_nothing())
-      return NothingDone(ctx, *preview, checkpoint, of_paths);
+    if (nothing) return NothingDone(ctx, *preview, checkpoint, of_paths);
     ctx.term.Out(StrCat("To ", TargetText(checkpoint), ": ",
                         AffectedText(preview->plan), "\n",
                         PlanText(preview->plan, ctx.term.verbose())));
     SayOutside(ctx.term, preview->plan);
+    if (talk)
+      ctx.term.Out(StrCat("  the conversation: ", TakenText(talk->chat.record), "\n"));
     if (refused) return ctx.term.Fail(*refused);
     if (dry) return CodeFor(preview->plan);
     if (!ask) {
@@ -229,16 +283,20 @@ ExitCode CmdRollback(CommandContext& ctx) {
         preview = PreviewRollback(root->store(), request, checkpoint);
         progress.Done();
         if (!preview.ok()) return ctx.term.Fail(preview.error());
-        if (preview->plan.moves_nothing())
+        if (preview->plan.moves_nothing() && !talk)
           return NothingDone(ctx, *preview, checkpoint, of_paths);
       }
     }
-    if (!ctx.term.Confirm(StrCat("Roll back ", AffectedText(preview->plan), "?"))) {
+    if (!ctx.term.Confirm(StrCat("Roll back ", AffectedText(preview->plan),
+                                 talk ? " and the conversation?" : "?"))) {
       ctx.term.Say("Nothing was changed.");
       return ExitCode::kProblem;
     }
     agreed = std::move(preview->plan);
   }
+  if (talk)
+    if (Status made = MakeForkFirst(ctx, *root, *talk); !made.ok())
+      return ctx.term.Fail(made.error());
   Result<Outcome> done = Attempt(*root, request, checkpoint, agreed, progress);
   while (done.ok() && !done->unshown.empty()) {
     ctx.term.Say("The directory changed since you were asked. It would also:");
@@ -250,6 +308,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
     if (!ctx.term.Confirm(
             StrCat("Roll back ", AffectedText(done->plan), " all the same?"))) {
       ctx.term.Say("Nothing was changed.");
+      if (talk) ForkIsNotUsed(ctx, *root, *talk);
       return ExitCode::kProblem;
     }
     agreed = std::move(done->plan);
@@ -257,8 +316,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
   }
   if (!done.ok()) {
     NoteFailure(root->store(), root->root.id, "rollback", done.error());
+    if (talk) ForkIsNotUsed(ctx, *root, *talk);
     return ctx.term.Fail(done.error());
   }
+  if (talk) ForkIsUsed(*root, *talk);
   if (done->operation) {
     ctx.term.WorkIsDone();
     StartAnchoring(settings.settings, root->root);
@@ -275,6 +336,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
   if (!agreed) ctx.term.Out(ExternalText(done->plan));
   if (!done->plan.kept.empty() && !ctx.term.quiet())
     ctx.term.Out(KeptText(done->plan, ctx.term.verbose()));
+  if (done->chat) SayChat(ctx, *done->chat, talk->prompt);
   return CodeFor(done->plan);
 }
 

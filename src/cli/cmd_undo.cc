@@ -1,5 +1,6 @@
 #include "base/escape.h"
 #include "cli/anchoring.h"
+#include "cli/chat_view.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/rollback_view.h"
@@ -75,6 +76,14 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
   }
   const bool can_redo =
       done->operation->kind == OperationKind::kUndo && !done->operation->out_of_order;
+  if (done->chat && done->chat->alone) {
+    ctx.term.Say(StrCat(command == "undo" ? "took back " : "did again ", done->undone,
+                        "; ",
+                        can_redo ? "go forward again with `belay redo`"
+                                 : "take it back with `belay undo`"));
+    SayChatAgain(ctx, *done->chat, command == "undo");
+    return code;
+  }
   ctx.term.Say(StrCat(command == "undo" ? "took back " : "did again ", done->undone,
                       ": ",
                       !done->plan.moves_nothing() ? AffectedText(done->plan)
@@ -85,6 +94,7 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
                                : "take it back with `belay undo`"));
   for (const std::string& line : GitPlanText(done->plan.git))
     ctx.term.Say(StrCat("  ", line));
+  if (done->chat) SayChatAgain(ctx, *done->chat, command == "undo");
   ctx.term.Out(ExternalText(done->plan));
   for (const KeptPath& kept : done->plan.kept)
     ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path),

@@ -34,6 +34,8 @@ ExitCode CmdOff(CommandContext& ctx);
 ExitCode CmdOn(CommandContext& ctx);
 ExitCode CmdPin(CommandContext& ctx);
 ExitCode CmdRedo(CommandContext& ctx);
+ExitCode CmdResume(CommandContext& ctx);
+ExitCode CmdRewind(CommandContext& ctx);
 ExitCode CmdRepair(CommandContext& ctx);
 ExitCode CmdRollback(CommandContext& ctx);
 ExitCode CmdRoots(CommandContext& ctx);

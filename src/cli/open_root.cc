@@ -7,6 +7,7 @@
 #include "cli/text.h"
 #include "core/roots.h"
 #include "core/upkeep.h"
+#include "restore/fork_note.h"
 #include "restore/journal.h"
 #include "restore/rollback.h"
 #include "store/heads.h"
@@ -23,7 +24,14 @@ Result<std::optional<Recovered>> RecoverFirst(CommandContext& ctx,
                                               std::unique_ptr<OpenedStore>& opened,
                                               const Root& root, int64_t wait_ms) {
   auto pending = JournalFile::Exists(*opened->store, root.id);
-  if (pending.ok() && !*pending) return std::optional<Recovered>();
+  if (pending.ok() && !*pending) {
+    if (!LoadForkNote(*opened->store, root.id)) return std::optional<Recovered>();
+    BELAY_TRY(opened, OpenStore(ctx, Store::Mode::kWriteExisting));
+    auto said = SettleForkNote(*opened->store, root.id);
+    if (!said) return std::optional<Recovered>();
+    return std::optional(
+        Recovered{.how = Recovered::How::kDropped, .text = std::move(*said)});
+  }
   BELAY_TRY(opened, OpenStore(ctx, Store::Mode::kWriteExisting));
   RollbackRequest request;
   request.root = root;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/escape.h"
+#include "cli/chat_view.h"
 #include "cli/text.h"
 
 namespace belay {
@@ -335,7 +336,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
                                     : std::optional<RecordId>());
   id("safety",
      outcome.safety ? std::optional(outcome.safety->id) : std::optional<RecordId>());
-  json.Key("scope").String("code");
+  json.Key("scope").String(ScopeName(outcome.chat));
   json.Key("steps").BeginArray();
   const std::vector<PathChange> external = ChangesIn(outcome.plan.external);
   std::vector<Step> steps = StepsOf(outcome.plan.changes);
@@ -376,7 +377,9 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   for (const std::string& path : outcome.plan.outside) json.PathValue(path);
   json.EndArray();
   WriteGit(outcome.plan.git, json);
-  json.Key("chat").Null();
+  json.Key("chat");
+  WriteChat(outcome.chat, outcome.dry_run,
+            outcome.operation && outcome.operation->kind == OperationKind::kUndo, json);
   json.Key("conflicts").BeginArray();
   for (const Conflict& conflict : outcome.conflicts) {
     json.BeginObject();

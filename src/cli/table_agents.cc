@@ -30,9 +30,11 @@ constexpr Example kSessionsExamples[] = {
     {"belay sessions delete 7c3e9a52-0b1d-4f6e-9d2a-5e8b1c4f7a60",
      "delete one with its checkpoints"}};
 
-constexpr std::string_view kRewindUsage[] = {"rewind SESSION --to MESSAGE|turn:N"};
+constexpr std::string_view kRewindUsage[] = {
+    "rewind SESSION --to MESSAGE|turn:N [--dry-run]"};
 constexpr FlagSpec kRewindFlags[] = {
-    {.name = "--to", .value = "MESSAGE", .help = "a message id, or turn:N"}};
+    {.name = "--to", .value = "MESSAGE", .help = "a message id, or turn:N"},
+    {.name = "--dry-run", .help = "say what would be taken back, and do nothing"}};
 constexpr Example kRewindExamples[] = {
     {"belay rewind 4f1c --to turn:3", "the conversation as it was before prompt 3"}};
 
@@ -49,9 +51,12 @@ constexpr FlagSpec kSummarizeFlags[] = {
 constexpr Example kSummarizeExamples[] = {
     {"belay summarize 4f1c --to turn:9", "shorten the beginning of a conversation"}};
 
-constexpr std::string_view kResumeUsage[] = {"resume SESSION"};
+constexpr std::string_view kResumeUsage[] = {"resume SESSION [--dry-run] [-- ARG...]"};
+constexpr FlagSpec kResumeFlags[] = {
+    {.name = "--dry-run", .help = "print the command, and do not run it"}};
 constexpr Example kResumeExamples[] = {
-    {"belay resume 4f1c", "go on with a conversation in its own agent"}};
+    {"belay resume 4f1c", "go on with a conversation in its own agent"},
+    {"belay resume 4f1c -- -p 'go on'", "with arguments of the agent's"}};
 
 constexpr CommandSpec kConversations[] = {
     {.name = "sessions",
@@ -78,11 +83,16 @@ constexpr CommandSpec kConversations[] = {
      .summary = "take a conversation back",
      .usage = kRewindUsage,
      .about =
-         "Makes a copy of the conversation that ends at the message given; the agent "
-         "resumes from it. The original stays.",
+         "The conversation goes on from before the prompt or message given, in a copy "
+         "under an id of its own that the agent resumes; the original stays as it is. "
+         "The files stay, too: for both, belay rollback --both. belay undo makes the "
+         "original the one that goes on again.\n\nSESSION may be the beginning of an "
+         "id. A session that is open in a terminal does not notice: leave it, and go "
+         "on with belay resume. What works with which agent: docs/conversation.md.",
      .flags = kRewindFlags,
      .args = kSession,
-     .examples = kRewindExamples},
+     .examples = kRewindExamples,
+     .run = CmdRewind},
     {.name = "fork",
      .summary = "a checkpoint as a new directory",
      .usage = kForkUsage,
@@ -100,9 +110,16 @@ constexpr CommandSpec kConversations[] = {
     {.name = "resume",
      .summary = "go on with a conversation",
      .usage = kResumeUsage,
-     .about = "Starts the session's own agent with that conversation.",
+     .about =
+         "Starts the session's own agent with that conversation, in the directory "
+         "where it worked. Of one that was taken back (rewind, rollback --chat or "
+         "--both) that is the copy that goes on; after belay undo the original again. "
+         "With --json it says so, and starts nothing.",
+     .flags = kResumeFlags,
      .args = kSession,
-     .examples = kResumeExamples},
+     .rest = "ARG",
+     .examples = kResumeExamples,
+     .run = CmdResume},
 };
 
 // --- find out

@@ -319,8 +319,8 @@ constexpr std::string_view kRollbackUsage[] = {
 constexpr FlagSpec kRollbackFlags[] = {
     kSessionOfRef,
     {.name = "--code", .help = "the files (the default)"},
-    {.name = "--chat", .help = "the conversation", .available = false},
-    {.name = "--both", .help = "files and conversation", .available = false},
+    {.name = "--chat", .help = "the conversation"},
+    {.name = "--both", .help = "files and conversation, or neither"},
     {.name = "--dry-run", .help = "show the plan, change nothing"},
     {.name = "--yes", .help = "do not ask"},
     {.name = "--exact", .help = "take back changes made by others too"},
@@ -341,6 +341,7 @@ constexpr FlagSpec kRollbackFlags[] = {
 constexpr Example kRollbackExamples[] = {
     {"belay rollback 1 --dry-run", "what would happen?"},
     {"belay rollback turn:3 --yes", "back to before prompt 3"},
+    {"belay rollback turn:3 --both", "files and conversation as they were then"},
     {"belay rollback latest -- src/app.ts", "one file only"},
     {"belay rollback latest -- 'src/*.ts'", "every .ts file below src"},
 };

@@ -9,7 +9,12 @@ namespace {
 
 constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
                    kFlags = 6, kPaths = 7, kLabel = 8, kTookUs = 9, kGitBefore = 13,
-                   kGitAfter = 14, kExternal = 15;
+                   kGitAfter = 14, kExternal = 15, kChat = 16;
+constexpr uint64_t kChatAgent = 1, kChatSession = 2, kChatForked = 3, kChatTurn = 4,
+                   kChatMessage = 5, kChatIndex = 6, kChatTaken = 7, kChatKept = 8,
+                   kChatInherited = 9, kChatPrompt = 10, kChatPath = 11, kChatCwd = 12,
+                   kChatFlags = 13;
+constexpr uint64_t kChatHosted = 1, kChatAlone = 2;
 constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4, kKeepsTimes = 8;
 
 Error Bad(std::string_view what) {
@@ -20,6 +25,55 @@ std::optional<RecordId> IdAt(const Fields& fields, uint64_t tag) {
   auto values = fields.All(tag);
   if (values.size() != 1 || values[0].size() != 16) return std::nullopt;
   return RecordId(Id128::FromSpan(values[0]));
+}
+
+Fields EncodeChat(const ChatRecord& chat) {
+  Fields f;
+  auto text = [&](uint64_t tag, const std::string& value) {
+    if (!value.empty()) f.Add(tag, value);
+  };
+  auto number = [&](uint64_t tag, const std::optional<uint64_t>& value) {
+    if (value) f.AddNumber(tag, *value);
+  };
+  f.Add(kChatAgent, chat.agent);
+  f.Add(kChatSession, chat.session);
+  text(kChatForked, chat.forked);
+  number(kChatTurn, chat.turn);
+  text(kChatMessage, chat.message.value_or(""));
+  number(kChatIndex, chat.message_index);
+  number(kChatTaken, chat.taken);
+  number(kChatKept, chat.kept);
+  if (chat.inherited > 0) f.AddNumber(kChatInherited, chat.inherited);
+  text(kChatPrompt, chat.prompt);
+  text(kChatPath, chat.path);
+  text(kChatCwd, chat.cwd);
+  const uint64_t flags =
+      (chat.hosted ? kChatHosted : 0) | (chat.alone ? kChatAlone : 0);
+  if (flags != 0) f.AddNumber(kChatFlags, flags);
+  return f;
+}
+
+std::optional<ChatRecord> ChatAt(const Fields& fields) {
+  auto values = fields.All(kChat);
+  if (values.size() != 1) return std::nullopt;
+  ByteReader in(values[0]);
+  auto f = Fields::Decode(in);
+  if (!f.ok() || !f->Text(kChatSession)) return std::nullopt;
+  const uint64_t flags = f->Number(kChatFlags).value_or(0);
+  return ChatRecord{.agent = f->Text(kChatAgent).value_or(""),
+                    .session = *f->Text(kChatSession),
+                    .forked = f->Text(kChatForked).value_or(""),
+                    .hosted = (flags & kChatHosted) != 0,
+                    .turn = f->Number(kChatTurn),
+                    .message = f->Text(kChatMessage),
+                    .message_index = f->Number(kChatIndex),
+                    .taken = f->Number(kChatTaken),
+                    .kept = f->Number(kChatKept),
+                    .inherited = f->Number(kChatInherited).value_or(0),
+                    .prompt = f->Text(kChatPrompt).value_or(""),
+                    .path = f->Text(kChatPath).value_or(""),
+                    .cwd = f->Text(kChatCwd).value_or(""),
+                    .alone = (flags & kChatAlone) != 0};
 }
 
 }  // namespace
@@ -67,6 +121,7 @@ LogRecord ToRecord(const Operation& operation) {
     f.Add(kExternal, operation.external.span());
     record.refs.push_back({ObjectType::kNode, operation.external});
   }
+  if (operation.chat) f.AddNested(kChat, EncodeChat(*operation.chat));
   return record;
 }
 
@@ -105,6 +160,7 @@ Result<Operation> ToOperation(const LogRecord& record) {
         std::pair(kExternal, &out.external)})
     if (auto ids = record.fields.All(tag); ids.size() == 1 && ids[0].size() == 32)
       *into = ObjectId::FromSpan(ids[0]);
+  out.chat = ChatAt(record.fields);
   return out;
 }
 
@@ -129,7 +185,10 @@ Result<std::vector<Operation>> ListOperations(Catalog& catalog, const RootId& ro
   return out;
 }
 
-UndoStacks StacksOf(const std::vector<Operation>& oldest_first) {
+namespace {
+
+// Those beyond the horizon, too.
+UndoStacks WholeStacksOf(const std::vector<Operation>& oldest_first) {
   UndoStacks stacks;
   // By the undo out of order that took them: what and from which place. They come back
   // when that one is undone, and go again when it is redone.
@@ -174,10 +233,25 @@ UndoStacks StacksOf(const std::vector<Operation>& oldest_first) {
       stacks.redo.clear();
     }
   }
+  return stacks;
+}
+
+}  // namespace
+
+UndoStacks StacksOf(const std::vector<Operation>& oldest_first) {
+  UndoStacks stacks = WholeStacksOf(oldest_first);
   // What they kept is let go. They are the oldest, so nothing above them needs them.
   std::erase_if(stacks.undo, [](const Operation& o) { return o.released; });
   std::erase_if(stacks.redo, [](const Operation& o) { return o.released; });
   return stacks;
+}
+
+std::vector<Operation> InEffect(const std::vector<Operation>& oldest_first) {
+  std::vector<Operation> out = WholeStacksOf(oldest_first).undo;
+  // An undo that was not of the newest took another away, and that is all it did.
+  std::erase_if(out,
+                [](const Operation& o) { return o.kind != OperationKind::kRollback; });
+  return out;
 }
 
 size_t History::Find(uint64_t seq) const {
@@ -193,6 +267,14 @@ std::optional<RecordId> History::TakenBackBy(uint64_t seq) const {
   if (at == kNone || by[at].is_zero()) return std::nullopt;
   return by[at];
 }
+
+namespace {
+
+bool MovesTree(const Operation& operation) {
+  return !operation.paths_only && !(operation.chat && operation.chat->alone);
+}
+
+}  // namespace
 
 History TraceHistory(std::vector<HistoryPoint> given,
                      const std::vector<Operation>& oldest_first) {
@@ -236,11 +318,11 @@ History TraceHistory(std::vector<HistoryPoint> given,
       const Operation& operation = oldest_first[next];
       known[operation.id] = &operation;
       if (operation.kind == OperationKind::kRollback) {
-        if (!operation.paths_only) move(operation.target, operation);
+        if (MovesTree(operation)) move(operation.target, operation);
         continue;
       }
       auto of = operation.of ? known.find(*operation.of) : known.end();
-      if (of == known.end() || of->second->paths_only) continue;
+      if (of == known.end() || !MovesTree(*of->second)) continue;
       move(operation.kind == OperationKind::kUndo ? of->second->safety
                                                   : of->second->target,
            operation);

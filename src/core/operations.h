@@ -19,6 +19,25 @@ namespace belay {
 enum class OperationKind : uint8_t { kRollback, kUndo, kRedo };
 std::string_view OperationName(OperationKind kind);  // "rollback"
 
+// A conversation that an operation took back, too (core/chat.h).
+struct ChatRecord {
+  std::string agent;                  // as checkpoints name it: "claude"
+  std::string session;                // whose conversation it is
+  std::string forked = {};            // the session that goes on; empty: see GoesOn()
+  bool hosted = false;                // a host keeps it: the session itself goes on
+  std::optional<uint64_t> turn = {};  // taken back: this one, and all after it
+  // The first message that was taken back: the agent's own id, and its place.
+  std::optional<std::string> message = {};
+  std::optional<uint64_t> message_index = {};
+  std::optional<uint64_t> taken = {}, kept = {};  // messages, where they were counted
+  uint64_t inherited = 0;                         // turns that the fork has, too
+  std::string prompt = {};                        // that was taken back
+  std::string path = {};  // of the file that goes on; empty: the agent's program has it
+  std::string cwd = {};   // where the agent worked
+  bool alone = false;     // no file was to be moved
+  bool operator==(const ChatRecord&) const = default;
+};
+
 struct Operation {
   RecordId id;
   uint64_t seq = 0;
@@ -42,6 +61,7 @@ struct Operation {
   std::string label = {};  // of the target, for people
   uint64_t took_us = 0;
   bool released = false;  // beyond the horizon: it can no longer be undone
+  std::optional<ChatRecord> chat = {};  // of an undo or redo: what it is about
   bool operator==(const Operation&) const = default;
 };
 LogRecord ToRecord(const Operation& operation);
@@ -58,6 +78,8 @@ struct UndoStacks {
   std::vector<Operation> redo;
 };
 UndoStacks StacksOf(const std::vector<Operation>& oldest_first);
+// Those that were not taken back, oldest first; also beyond the horizon.
+std::vector<Operation> InEffect(const std::vector<Operation>& oldest_first);
 
 // Where a checkpoint stands in the order of things. One that was deleted still has a
 // place when an operation went there.

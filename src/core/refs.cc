@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "core/lineage.h"
 #include "core/moments.h"
 
@@ -122,6 +123,21 @@ Result<CatalogEntry> FindNumber(Catalog& catalog, const RefContext& context,
                 std::to_string(count));
 }
 
+// Who asks under a session gets what that session's own records, or those that it
+// inherited, name as its, and nothing else, whatever it is called by.
+Status CheckScope(Catalog& catalog, const std::string& session, const Checkpoint& found,
+                  std::string_view ref) {
+  if (BELAY_MUTANT("any-session-finds-it")) return Ok();
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
+  if (lineage.Has(found.session, found.turn, found.seq)) return Ok();
+  if (found.session) {
+    BELAY_TRY(const auto own, WithSubagents(catalog, session));
+    if (std::ranges::find(own, *found.session) != own.end()) return Ok();
+  }
+  return NoSuch("session " + EscapeText(session) + " has no checkpoint " +
+                EscapeForDisplay(ref.substr(0, 200)));
+}
+
 }  // namespace
 
 Status CheckName(std::string_view name) {
@@ -184,7 +200,8 @@ Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
   auto found = [&]() -> Result<CatalogEntry> {
     if (ref.empty()) return Error(Errc::kInvalid, "an empty REF names no checkpoint");
     if (ref == "latest")
-      return First(catalog, {.root = context.root}, "there is no checkpoint yet");
+      return First(catalog, {.root = context.root, .session = context.session},
+                   "there is no checkpoint yet");
     if (ref == "last-good") return LastGood(catalog, context.root);
     if (IsNow(ref))
       return Error(Errc::kInvalid,
@@ -221,6 +238,8 @@ Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
   }();
   if (!found.ok()) return std::move(found).error();
   out.entry = std::move(*found);
+  if (context.session && !ref.starts_with("turn:") && !ref.starts_with("tool:"))
+    BELAY_OK(CheckScope(catalog, *context.session, out.entry.checkpoint, ref));
   BELAY_TRY(out.number, catalog.NumberOf(context.root, out.entry.checkpoint.seq));
   return out;
 }

@@ -95,7 +95,12 @@ Status Purger::PlanSession() {
     if (auto operation = ToOperation(record);
         operation.ok() &&
         ((operation->target && checkpoints.contains(*operation->target)) ||
-         (operation->of && dropped_.contains(*operation->of)))) {
+         (operation->of && dropped_.contains(*operation->of)) ||
+         // One that took its conversation back has a prompt of it.
+         (operation->chat &&
+          (IsOfSession(operation->chat->session) ||
+           IsOfSession(operation->chat->forked)) &&
+          !BELAY_MUTANT("purge-leaves-rewinds")))) {
       goes = true;
       ++plan.operations;
     }

@@ -13,8 +13,11 @@ namespace {
 constexpr std::string_view kMagic = "BELAYJN1";
 constexpr std::string_view kMagicGit = "BELAYJN2";       // repositories move along
 constexpr std::string_view kMagicExternal = "BELAYJN3";  // files outside of the root do
+constexpr std::string_view kMagicChat = "BELAYJN4";      // a conversation does
 constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5,
-                   kRootIno = 6, kGit = 7, kExternal = 8;
+                   kRootIno = 6, kGit = 7, kExternal = 8, kPublication = 9;
+constexpr uint64_t kPublicationDir = 1, kPublicationIno = 2, kPublicationName = 3,
+                   kPublicationFolder = 4;
 constexpr uint64_t kExternalDir = 1, kExternalIno = 2, kExternalChanges = 3;
 constexpr uint64_t kGitDir = 1, kGitIno = 2, kGitChanges = 3, kGitIndex = 4,
                    kGitBefore = 5, kGitAfter = 6, kGitLock = 7, kGitObject = 8,
@@ -95,6 +98,27 @@ Result<ExternalMove> DecodeExternalMove(ByteSpan bytes) {
   return out;
 }
 
+Fields EncodePublication(const PublicationPlace& place) {
+  Fields f;
+  f.Add(kPublicationDir, place.dir);
+  f.AddNumber(kPublicationIno, place.ino);
+  f.Add(kPublicationName, place.name);
+  if (place.folder) f.AddNumber(kPublicationFolder, 1);
+  return f;
+}
+
+Result<PublicationPlace> DecodePublication(ByteSpan bytes) {
+  ByteReader in(bytes);
+  BELAY_TRY(Fields f, Fields::Decode(in));
+  PublicationPlace out{.dir = f.Text(kPublicationDir).value_or(""),
+                       .ino = f.Number(kPublicationIno).value_or(0),
+                       .name = f.Text(kPublicationName).value_or(""),
+                       .folder = f.has(kPublicationFolder)};
+  if (!Name::Parse(out.name).ok() || !IsExternalPath(out.dir + "/" + out.name))
+    return Bad("a conversation that cannot be there");
+  return out;
+}
+
 Result<GitMove> DecodeGitMove(ByteSpan bytes) {
   ByteReader in(bytes);
   BELAY_TRY(Fields f, Fields::Decode(in));
@@ -161,11 +185,14 @@ Bytes EncodeJournal(const Journal& journal) {
   for (const GitMove& move : journal.git) f.AddNested(kGit, EncodeGitMove(move));
   for (const ExternalMove& move : journal.external)
     f.AddNested(kExternal, EncodeExternalMove(move));
+  if (journal.publication)
+    f.AddNested(kPublication, EncodePublication(*journal.publication));
   Bytes out;
   ByteWriter w(out);
-  w.Raw(!journal.external.empty() ? kMagicExternal
-        : journal.git.empty()     ? kMagic
-                                  : kMagicGit);
+  w.Raw(journal.publication         ? kMagicChat
+        : !journal.external.empty() ? kMagicExternal
+        : journal.git.empty()       ? kMagic
+                                    : kMagicGit);
   f.Encode(w);
   w.Raw(Sha256::Of(out).span());
   return out;
@@ -177,7 +204,8 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
   if (Sha256::Of(body) != Hash256::FromSpan(bytes.subspan(body.size())))
     return Bad("torn or damaged");
   if (const std::string_view magic = AsText(body.first(kMagic.size()));
-      magic != kMagic && magic != kMagicGit && magic != kMagicExternal)
+      magic != kMagic && magic != kMagicGit && magic != kMagicExternal &&
+      magic != kMagicChat)
     return Error(Errc::kUnsupported, "the journal was written by a newer Belay");
   ByteReader in(body.subspan(kMagic.size()));
   BELAY_TRY(Fields f, Fields::Decode(in));
@@ -210,6 +238,9 @@ Result<Journal> DecodeJournal(ByteSpan bytes) {
   for (ByteSpan one : f.All(kExternal)) {
     BELAY_TRY(ExternalMove move, DecodeExternalMove(one));
     out.external.push_back(std::move(move));
+  }
+  if (const auto places = f.All(kPublication); places.size() == 1) {
+    BELAY_TRY(out.publication, DecodePublication(places[0]));
   }
   out.root_ino = f.Number(kRootIno).value_or(0);
   if (auto times = f.Number(kTimes)) out.times_ns = static_cast<int64_t>(*times);

@@ -20,6 +20,7 @@
 
 #include "core/operations.h"
 #include "restore/plan.h"
+#include "restore/publication.h"
 #include "store/store.h"
 
 namespace belay {
@@ -32,6 +33,8 @@ struct Journal {
   std::optional<int64_t> times_ns = {};  // what files that come back are stamped with
   std::vector<GitMove> git = {};         // repositories that move along
   std::vector<ExternalMove> external = {};  // files outside of the root that do
+  // New files outside of the root: what a conversation goes on with.
+  std::optional<PublicationPlace> publication = {};
   // Of one of them, as Mover gets it: nothing is written in place, since git may be
   // reading it, and the index keeps its time.
   const GitMove* is_git = nullptr;

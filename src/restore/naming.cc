@@ -14,6 +14,11 @@ namespace {
 
 std::string NameOf(const Operation& operation, const std::string& quoted) {
   std::string text(OperationName(operation.kind));
+  if (operation.chat && operation.chat->alone) {
+    const std::string what =
+        "rewind of session " + operation.chat->session.substr(0, 8);
+    return operation.kind == OperationKind::kRollback ? what : text + " of the " + what;
+  }
   if (operation.label.empty()) return text;
   text += operation.kind == OperationKind::kRollback ? " to " : " of the rollback to ";
   return text + quoted;

@@ -2,6 +2,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/chat.h"
 #include "restore/displaced.h"
 #include "restore/external.h"
 #include "restore/overlay.h"
@@ -72,6 +73,34 @@ std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
     if (std::ranges::find(git_shown, line) == git_shown.end() &&
         line.find("kept under") == std::string::npos)
       out.push_back(line);
+  return out;
+}
+
+// The journal, and what follows from it.
+Result<Outcome> Run(Store& store, const RollbackRequest& request, const Fd& root,
+                    Journal journal, Outcome out) {
+  if (request.chat != nullptr && !request.chat->files.empty() &&
+      journal.operation.chat) {
+    BELAY_TRY(const AbsPath path, AbsPath::Parse(request.root.path));
+    BELAY_TRY(journal.publication, PlaceOf(store.fs(), path, *request.chat));
+  }
+  if (request.stop && request.stop())
+    return Error(Errc::kRefused, "stopped")
+        .WithHint(NothingChanged(journal.operation.safety));
+  // 1. The journal is durable before the first byte of the tree moves.
+  if (Status written = JournalFile::Write(store, journal); !written.ok()) {
+    // It may be there all the same, and would be obeyed.
+    Status gone = JournalFile::Remove(store, request.root.id);
+    if (!gone.ok()) return Interrupted(written.error(), gone.error());
+    Error error = std::move(written).error();
+    if (error.hint.empty()) error.hint = NothingChanged(journal.operation.safety);
+    return error;
+  }
+  // 2. From here on a crash is finished or taken back by Recover().
+  Runner runner(store, root, request.root.path, std::move(journal),
+                std::move(out.plan.contents));
+  runner.Bring(request.chat, request.plan.uid);
+  BELAY_OK(runner.Forward(request.stop, out));
   return out;
 }
 
@@ -159,23 +188,45 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
   journal.times_ns = times_ns;
   BELAY_TRY(FileStat root_stat, store.fs().Stat(root));
   journal.root_ino = root_stat.ino;
-  if (request.stop && request.stop())
-    return Error(Errc::kRefused, "stopped")
-        .WithHint(NothingChanged(journal.operation.safety));
-  // 1. The journal is durable before the first byte of the tree moves.
-  if (Status written = JournalFile::Write(store, journal); !written.ok()) {
-    // It may be there all the same, and would be obeyed.
-    Status gone = JournalFile::Remove(store, request.root.id);
-    if (!gone.ok()) return Interrupted(written.error(), gone.error());
-    Error error = std::move(written).error();
-    if (error.hint.empty()) error.hint = NothingChanged(journal.operation.safety);
-    return error;
-  }
-  // 2. From here on a crash is finished or taken back by Recover().
-  Runner runner(store, root, request.root.path, std::move(journal),
-                std::move(out.plan.contents));
-  BELAY_OK(runner.Forward(request.stop, out));
-  return out;
+  return Run(store, request, root, std::move(journal), std::move(out));
+}
+
+// The files are so already, and the step counts all the same: or it would be in the way
+// of all that came before it, for ever.
+Status RecordAlone(Store& store, const RollbackRequest& request, Operation operation,
+                   Outcome& out) {
+  BELAY_TRY(auto writer, store.Begin());
+  if (operation.id.is_zero()) operation.id = RecordId(store.random().NewId());
+  operation.root = request.root.id;
+  operation.made_ms = store.clock().WallMillis();
+  BELAY_TRY(operation.changes,
+            writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges({}))));
+  writer->Add(ToRecord(operation));
+  BELAY_TRY(auto beside, RecordsBeside(store, operation));
+  for (LogRecord& record : beside) writer->Add(std::move(record));
+  BELAY_TRY(auto published, writer->Commit());
+  operation.seq = published.first_seq;
+  out.operation = std::move(operation);
+  out.verified = true;
+  return Ok();
+}
+
+Status PerformAlone(Store& store, const RollbackRequest& request, Operation operation,
+                    Outcome& out) {
+  if (request.chat == nullptr || request.chat->files.empty())
+    return RecordAlone(store, request, std::move(operation), out);
+  BELAY_TRY(Fd root, OpenRootDir(store, request.root));
+  Journal journal;
+  journal.operation = std::move(operation);
+  if (journal.operation.id.is_zero())
+    journal.operation.id = RecordId(store.random().NewId());
+  journal.operation.root = request.root.id;
+  journal.operation.made_ms = store.clock().WallMillis();
+  journal.stage = StageName(journal.operation.id);
+  BELAY_TRY(FileStat stat, store.fs().Stat(root));
+  journal.root_ino = stat.ino;
+  BELAY_TRY(out, Run(store, request, root, std::move(journal), std::move(out)));
+  return Ok();
 }
 
 }  // namespace belay

@@ -22,6 +22,14 @@ Result<Outcome> Perform(Store& store, const RollbackRequest& request,
                         std::optional<int64_t> times_ns, const PlanMaker& make,
                         Outcome out);
 
+// An operation that moves no file of the root: recorded, with what its conversation
+// goes on with (request.chat) in its place. Under the root's lock.
+Status PerformAlone(Store& store, const RollbackRequest& request, Operation operation,
+                    Outcome& out);
+// The same, where nothing at all is to be moved.
+Status RecordAlone(Store& store, const RollbackRequest& request, Operation operation,
+                   Outcome& out);
+
 // What becomes of the repositories, put into `plan`; records for the operation go to
 // `writer`, if there is one.
 Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& input,

@@ -12,6 +12,7 @@
 #include "restore/ground.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
+#include "restore/publication.h"
 #include "restore/recover_internal.h"
 #include "restore/root_dir_internal.h"
 #include "store/batch_writer.h"
@@ -90,6 +91,7 @@ Operation RollbackTo(const Checkpoint& target, const RollbackRequest& request) {
   operation.label = LabelOf(target);
   operation.paths_only = !request.plan.select.empty();
   operation.keeps_times = request.preserve_times;
+  if (request.chat != nullptr) operation.chat = request.chat->record;
   return operation;
 }
 
@@ -396,8 +398,41 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
   return out;
 }
 
+namespace {
+
+// Where the conversation cannot go on, nothing is done.
+Status CheckPlace(Fs& fs, const RollbackRequest& request) {
+  if (request.chat == nullptr || request.chat->files.empty()) return Ok();
+  BELAY_TRY(const AbsPath root, AbsPath::Parse(request.root.path));
+  BELAY_TRY([[maybe_unused]] auto place, PlaceOf(fs, root, *request.chat));
+  return Ok();
+}
+
+}  // namespace
+
+Result<Outcome> Rewind(Store& store, const RollbackRequest& request,
+                       const std::optional<Checkpoint>& target) {
+  BELAY_OK(CheckPlace(store.fs(), request));
+  BELAY_TRY(RootLock lock, RootLock::Take(store, request, "rewind"));
+  BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
+  Outcome out;
+  if (recovered) out.warnings.push_back(recovered->text);
+  Operation operation;
+  operation.kind = OperationKind::kRollback;
+  operation.id = request.operation;
+  if (target) operation.target = target->id;
+  if (target) operation.label = LabelOf(*target);
+  operation.paths_only = true;
+  operation.chat = request.chat->record;
+  operation.chat->alone = true;
+  BELAY_OK(PerformAlone(store, request, std::move(operation), out));
+  if (out.operation) out.chat = out.operation->chat;
+  return out;
+}
+
 Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                          const Checkpoint& target) {
+  BELAY_OK(CheckPlace(store.fs(), request));
   BELAY_TRY(RootLock lock, RootLock::Take(store, request, "rollback"));
   BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   Outcome out;
@@ -465,6 +500,14 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
   if (request.preserve_times) times = target.made_ms * 1'000'000;
   auto done = Perform(store, request, operation, "before " + InADescription(operation),
                       times, make, std::move(out));
+  // The files are so already; what was said is not.
+  if (done.ok() && !done->operation && done->unshown.empty() &&
+      request.chat != nullptr) {
+    Outcome alone = std::move(*done);
+    BELAY_OK(PerformAlone(store, request, operation, alone));
+    done = std::move(alone);
+  }
+  if (done.ok() && done->operation) done->chat = done->operation->chat;
   if (was_gone && (!done.ok() || !done->operation)) TakeRootAway(store, request.root);
   if (done.ok()) WarnOfRunning(store, request, *done);
   return done;

@@ -19,6 +19,7 @@
 
 #include "core/capture.h"
 #include "core/operations.h"
+#include "restore/chat_plan.h"
 #include "restore/plan.h"
 #include "restore/replay.h"
 #include "restore/running.h"
@@ -57,6 +58,8 @@ struct RollbackRequest {
   // Of a rollback: the plan that somebody said yes to. When by now more would be done,
   // nothing is: Outcome::unshown. Must outlive the call.
   const Plan* shown = nullptr;
+  // Of a rollback: a conversation that goes back, too. Must outlive the call.
+  const ChatPlan* chat = nullptr;
 };
 
 struct Outcome {
@@ -73,6 +76,8 @@ struct Outcome {
   std::vector<std::string> warnings = {};
   bool verified = false;
   std::string undone = {};  // of an undo or redo: "the rollback to 'x'"
+  // The conversation that went back, too, or would; of an undo or redo: that is about.
+  std::optional<ChatRecord> chat = {};
 };
 
 // What a rollback to `target` would do now. Writes nothing.
@@ -80,6 +85,11 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                                 const Checkpoint& target);
 Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                          const Checkpoint& target);
+
+// The conversation alone (request.chat); `target`: the checkpoint that was named, if
+// any. The tree is not looked at.
+Result<Outcome> Rewind(Store& store, const RollbackRequest& request,
+                       const std::optional<Checkpoint>& target);
 
 // Takes back `which`, or the newest that was not taken back. What changed since is a
 // conflict (restore/replay.h): nothing is done then. With `exact` it is taken back too,

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/chat.h"
 #include "restore/git_objects.h"
 #include "restore/naming_internal.h"
 #include "restore/overlay.h"
@@ -89,11 +90,14 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   // forward, and none back.
   if (!locked.ok() && journal_.operation.recovered) return locked;
   if (locked.ok()) locked = CheckGitSides();
+  if (locked.ok()) locked = PreparePublication();
   if (!locked.ok()) return TakeBack(std::move(locked).error(), out);
   Status moved = MoveGit(Way::kForward, When::kBeforeFiles);
   if (moved.ok()) moved = mover_.Move(Way::kForward, stop);
   if (moved.ok()) moved = MoveGit(Way::kForward, When::kAfterFiles);
   if (moved.ok()) moved = MoveExternal(Way::kForward);
+  if (moved.ok() && publication_) moved = publication_->Publish();
+  if (moved.ok() && publication_) moved = publication_->Verify();
   if (moved.ok()) moved = VerifyGit(Way::kForward, out);
   if (moved.ok()) moved = VerifyExternal(Way::kForward, out);
   if (moved.ok()) {
@@ -140,6 +144,12 @@ Status Runner::TakeBack(Error why, Outcome& out) {
   if (back.ok() && !BELAY_MUTANT("stay-half-way")) back = mover_.Move(Way::kBack);
   if (back.ok() && git_too) back = MoveGit(Way::kBack, When::kAfterFiles);
   if (back.ok()) back = MoveExternal(Way::kBack);
+  if (back.ok()) {
+    auto published = OpenPublication();
+    back = !published.ok()         ? Status(std::move(published).error())
+           : *published == nullptr ? Ok()
+                                   : (*published)->TakeBack();
+  }
   if (back.ok()) back = VerifyGit(Way::kBack, out);
   if (back.ok()) back = VerifyExternal(Way::kBack, out);
   if (back.ok()) {
@@ -181,7 +191,35 @@ Status Runner::Tidy() {
   BELAY_OK(mover_.RemoveStage());
   BELAY_OK(TidyGit());
   BELAY_OK(TidyExternal());
+  BELAY_TRY(Publication * published, OpenPublication());
+  if (published != nullptr) BELAY_OK(published->Tidy());
   return JournalFile::Remove(store_, journal_.operation.root);
+}
+
+Result<Publication*> Runner::OpenPublication() {
+  Publication* none = nullptr;
+  if (!journal_.publication) return none;
+  if (publication_) return &*publication_;
+  BELAY_TRY(const AbsPath root, AbsPath::Parse(path_));
+  BELAY_TRY(const AbsPath dir, AbsPath::Parse(journal_.publication->dir));
+  if (dir.IsWithin(root)) return none;  // a journal leads to none of the root's own
+  publication_.emplace(store_.fs(), *journal_.publication, journal_.stage);
+  BELAY_TRY(const bool there, publication_->Open());
+  if (there) return &*publication_;
+  publication_.reset();
+  return none;
+}
+
+Status Runner::PreparePublication() {
+  if (!journal_.publication) return Ok();
+  BELAY_TRY(Publication * open, OpenPublication());
+  if (open == nullptr)
+    return Error(Errc::kConflict, EscapeForDisplay(journal_.publication->dir) +
+                                      " is not the directory that it was");
+  if (chat_ != nullptr) return open->Prepare(*chat_, uid_);
+  BELAY_TRY(const bool prepared, open->IsPrepared());
+  if (prepared || BELAY_MUTANT("code-without-chat")) return Ok();
+  return Error(Errc::kConflict, "the conversation was not complete yet");
 }
 
 // --- git -----------------------------------------------------------------------------
@@ -451,6 +489,8 @@ Status Runner::Record(Outcome& out) {
     BELAY_TRY(raced, AddRaced(*writer, sink, found, outside));
   }
   writer->Add(ToRecord(operation));
+  BELAY_TRY(auto beside, RecordsBeside(store_, operation));
+  for (LogRecord& record : beside) writer->Add(std::move(record));
   BELAY_TRY(auto published, writer->Commit());
   if (raced) raced->seq = published.first_seq;
   operation.seq = published.first_seq + (raced ? 1 : 0);

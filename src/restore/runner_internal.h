@@ -14,6 +14,7 @@
 #include "restore/git_locks.h"
 #include "restore/journal.h"
 #include "restore/mover.h"
+#include "restore/publication.h"
 #include "restore/rollback.h"
 
 namespace belay {
@@ -45,6 +46,11 @@ class Runner {
   // An error leaves the tree as it was; kIo "interrupted" when not even that can be
   // done now.
   Status Forward(const std::function<bool()>& stop, Outcome& out);
+  // Of a run that writes what is published; must outlive it. `uid`: who we are.
+  void Bring(const ChatPlan* chat, uint32_t uid) {
+    chat_ = chat;
+    uid_ = uid;
+  }
   // The operation is in the log, or was taken back: what is left is ours to remove.
   Status Tidy();
 
@@ -112,6 +118,10 @@ class Runner {
   Status VerifyExternal(Way way, Outcome& out);
   Result<std::vector<FoundOutside>> SettleExternal(ScanSink& sink, Outcome& out);
   Status TidyExternal();
+  // What is published is complete beside its place before anything moves.
+  Status PreparePublication();
+  // Null: there is none, or its directory is gone.
+  Result<Publication*> OpenPublication();
   // Of the way back: what others have changed, and is left so.
   std::vector<std::string> Theirs() const;
 
@@ -125,6 +135,9 @@ class Runner {
   std::vector<std::unique_ptr<ExternalPart>> external_;
   bool external_open_ = false;
   bool external_right_ = true;
+  std::optional<Publication> publication_;
+  const ChatPlan* chat_ = nullptr;
+  uint32_t uid_ = 0;
   const int64_t began_;
   bool around_mounts_ = false;
   int64_t git_wait_ms_ = 2'000;

@@ -2,6 +2,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/transcripts.h"
 #include "restore/external.h"
 #include "restore/naming_internal.h"
 #include "restore/perform_internal.h"
@@ -33,24 +34,6 @@ Result<std::vector<PathChange>> ExternalOf(Store& store, const Operation& operat
   BELAY_TRY(Bytes bytes, store.Get({ObjectType::kNode, operation.external}));
   BELAY_TRY(Node node, DecodeNode(bytes));
   return DecodeExternalChanges(node);
-}
-
-// The files are so already, and the step counts all the same: or it would be in the way
-// of all that came before it, for ever.
-Status RecordAlone(Store& store, const RollbackRequest& request, Operation operation,
-                   Outcome& out) {
-  BELAY_TRY(auto writer, store.Begin());
-  operation.id = RecordId(store.random().NewId());
-  operation.root = request.root.id;
-  operation.made_ms = store.clock().WallMillis();
-  BELAY_TRY(operation.changes,
-            writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges({}))));
-  writer->Add(ToRecord(operation));
-  BELAY_TRY(auto published, writer->Commit());
-  operation.seq = published.first_seq;
-  out.operation = std::move(operation);
-  out.verified = true;
-  return Ok();
 }
 
 // The repositories that an operation moved, on their way: from what is expected to what
@@ -200,6 +183,17 @@ std::optional<int64_t> TimesOf(Catalog& catalog, const Operation& about) {
   return target->checkpoint.made_ms * 1'000'000;
 }
 
+// What the conversation would go on with again is still there.
+Status CheckFork(Fs& fs, const Operation& about) {
+  if (!about.chat || about.chat->path.empty()) return Ok();
+  BELAY_TRY(const AbsPath path, AbsPath::Parse(about.chat->path));
+  if (OpenTranscript(fs, path).ok()) return Ok();
+  return Error(Errc::kRefused, "the conversation it went on with is gone: " +
+                                   EscapeForDisplay(path.bytes()))
+      .WithHint("take the conversation back anew: belay rewind " +
+                ShellWord(about.chat->session) + " --to ...");
+}
+
 Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& request,
                    OperationKind kind, const std::optional<RecordId>& which,
                    bool exact) {
@@ -210,6 +204,21 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
   const UndoStacks stacks = StacksOf(operations);
   BELAY_TRY(Turn turn, back ? FindUndo(stacks, which) : FindRedo(stacks));
+  turn.operation.kind = kind;
+  turn.operation.of = turn.about.id;
+  turn.operation.label = turn.about.label;
+  turn.operation.paths_only = turn.about.paths_only;
+  turn.operation.keeps_times = turn.about.keeps_times;
+  turn.operation.chat = turn.about.chat;
+  if (!back) BELAY_OK(CheckFork(store.fs(), turn.about));
+  if (turn.about.chat && turn.about.chat->alone) {
+    Outcome out;
+    BELAY_OK(RecordAlone(store, request, std::move(turn.operation), out));
+    out.undone = Naming(turn.about);
+    out.chat = turn.about.chat;
+    if (recovered) out.warnings.push_back(recovered->text);
+    return out;
+  }
   BELAY_TRY(std::vector<PathChange> changes, ChangesOf(store, turn.about));
   BELAY_TRY(std::vector<PathChange> external, ExternalOf(store, turn.about));
   if (back ? !MakesRoot(Reversed(changes)) : !MakesRoot(changes)) {
@@ -221,11 +230,6 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
           .WithHint("bring it back first: belay rollback latest --root " +
                     ShellWord(request.root.path));
   }
-  turn.operation.kind = kind;
-  turn.operation.of = turn.about.id;
-  turn.operation.label = turn.about.label;
-  turn.operation.paths_only = turn.about.paths_only;
-  turn.operation.keeps_times = turn.about.keeps_times;
   BELAY_TRY(Outcome out,
             PerformChanges(store, request, std::move(turn.operation),
                            back ? Reversed(std::move(changes)) : std::move(changes),
@@ -235,6 +239,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
                                 : GitWay{turn.about.git_before, turn.about.git_after},
                            back ? std::nullopt : TimesOf(catalog, turn.about)));
   out.undone = Naming(turn.about);
+  if (out.operation) out.chat = turn.about.chat;
   if (recovered) out.warnings.push_back(recovered->text);
   if (!lock.waited_for().empty())
     out.warnings.push_back(lock.waited_for() +

@@ -53,7 +53,8 @@ constexpr uint64_t kExternalPath = 1, kExternalKind = 2, kExternalMode = 3,
 // Of a session's record, a turn's, and that of a copy of a transcript.
 constexpr uint64_t kSessionId = 1, kSessionAgent = 2, kSessionParent = 3,
                    kSessionInherited = 5, kSessionPath = 6, kSessionEnded = 8,
-                   kSessionCwd = 9, kSessionIsSubagent = 10, kSessionSubagentType = 11;
+                   kSessionCwd = 9, kSessionIsSubagent = 10, kSessionSubagentType = 11,
+                   kSessionBy = 12;
 constexpr uint64_t kTurnSession = 1, kTurnNumber = 2, kTurnPrompt = 3, kTurnAnchor = 4;
 constexpr uint64_t kTranscriptSession = 1, kTranscriptAgent = 2, kTranscriptPath = 3,
                    kTranscriptBytes = 4, kTranscriptSubagent = 5, kTranscriptDev = 6,
@@ -486,6 +487,8 @@ LogRecord ToRecord(const SessionRecord& session, const RecordId& id, const RootI
   if (!session.cwd.empty()) f.Add(kSessionCwd, session.cwd);
   if (session.subagent) f.AddNumber(kSessionIsSubagent, 1);
   AddText(f, kSessionSubagentType, session.subagent_type);
+  if (session.by != SessionRecord::By::kNone)
+    f.AddNumber(kSessionBy, static_cast<uint64_t>(session.by));
   return record;
 }
 
@@ -493,15 +496,18 @@ Result<SessionRecord> ToSession(const LogRecord& record) {
   auto id = record.fields.Text(kSessionId);
   if (record.kind != RecordKind::kSession || !id) return Bad("not a session");
   const Fields& f = record.fields;
-  return SessionRecord{.session = *id,
-                       .agent = f.Text(kSessionAgent),
-                       .parent = f.Text(kSessionParent),
-                       .inherited_turns = f.Number(kSessionInherited).value_or(0),
-                       .transcript_path = f.Text(kSessionPath),
-                       .ended = f.Number(kSessionEnded).value_or(0) != 0,
-                       .cwd = f.Text(kSessionCwd).value_or(""),
-                       .subagent = f.Number(kSessionIsSubagent).value_or(0) != 0,
-                       .subagent_type = f.Text(kSessionSubagentType)};
+  const uint64_t by = f.Number(kSessionBy).value_or(0);
+  return SessionRecord{
+      .session = *id,
+      .agent = f.Text(kSessionAgent),
+      .parent = f.Text(kSessionParent),
+      .inherited_turns = f.Number(kSessionInherited).value_or(0),
+      .transcript_path = f.Text(kSessionPath),
+      .ended = f.Number(kSessionEnded).value_or(0) != 0,
+      .cwd = f.Text(kSessionCwd).value_or(""),
+      .subagent = f.Number(kSessionIsSubagent).value_or(0) != 0,
+      .subagent_type = f.Text(kSessionSubagentType),
+      .by = by > 2 ? SessionRecord::By::kNone : static_cast<SessionRecord::By>(by)};
 }
 
 LogRecord ToRecord(const TurnRecord& turn, const RecordId& id, const RootId& root,

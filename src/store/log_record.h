@@ -155,6 +155,11 @@ struct SessionRecord {
   // It is a subagent's: the parent started it, and it goes on with nothing of that.
   bool subagent = false;
   std::optional<std::string> subagent_type = {};  // "Explore"
+  // Written because an operation took its conversation back, or brought it back: the
+  // session goes on from there (kGoesOn), or no longer does (kReset). Beside the
+  // operation, in one batch.
+  enum class By : uint8_t { kNone = 0, kGoesOn = 1, kReset = 2 };
+  By by = By::kNone;
   bool operator==(const SessionRecord&) const = default;
 };
 LogRecord ToRecord(const SessionRecord& session, const RecordId& id, const RootId& root,

@@ -45,7 +45,7 @@ run undo --exact; expect_rc 0
 [ "$(cat src/f1)" = changed ] || fail "--exact did not bring it back"
 run rollback start --yes -- nowhere/to/be; expect_rc 1
 run rollback start --git nonsense; expect_rc 2
-run rollback start --chat; expect_rc 2
+run rollback start --chat; expect_rc 1; expect_in_err "no conversation"
 
 # The directory itself is gone.
 here=$(pwd -P)

@@ -1,0 +1,319 @@
+#include "agent/rewind.h"
+
+#include <algorithm>
+
+#include "agent/dialect_internal.h"
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "base/subprocess.h"
+#include "core/chat.h"
+#include "core/lineage.h"
+
+namespace belay {
+
+namespace {
+
+// Longest that is kept of a prompt with the operation.
+constexpr size_t kMaxKept = 4096;
+
+struct About {
+  std::string agent;
+  AgentKind kind = AgentKind::kGeneric;
+  std::string cwd;
+};
+
+Result<About> LookUp(Catalog& catalog, const std::string& session) {
+  About out;
+  BELAY_TRY(auto record, LatestSession(catalog, session));
+  if (record) {
+    out.agent = record->agent.value_or("");
+    out.cwd = record->cwd;
+  }
+  if (out.agent.empty()) {
+    BELAY_TRY(auto newest, catalog.ListCheckpoints({.session = session, .limit = 1}));
+    if (!newest.empty()) out.agent = newest[0].checkpoint.agent.value_or("");
+  }
+  if (!record && out.agent.empty())
+    return Error(Errc::kNotFound, "there is no session " + EscapeText(session))
+        .WithHint(
+            "see them with: belay sessions; of all directories: belay sessions --all");
+  out.kind = AgentNamed(out.agent).value_or(AgentKind::kGeneric);
+  return out;
+}
+
+Error NoTurn(const std::string& session, uint64_t turn) {
+  return Error(Errc::kNotFound, "session " + EscapeText(session) + " has no turn " +
+                                    std::to_string(turn))
+      .WithHint("see what there is with: belay list --session " + ShellWord(session));
+}
+
+const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number) {
+  for (const TurnOf& one : turns)
+    if (one.turn.turn == number) return &one;
+  return nullptr;
+}
+
+const TurnOf* TurnBefore(const std::vector<TurnOf>& turns, uint64_t number) {
+  const TurnOf* found = nullptr;
+  for (const TurnOf& one : turns)
+    if (one.turn.turn < number) found = &one;
+  return found;
+}
+
+// The files of a fork, as restore/ takes them.
+Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
+  // The agent's place may be a link to where it really is.
+  AbsPath dir = fork.files.back().path.parent();
+  if (fork.agent == AgentKind::kCopilot) {
+    chat.folder = dir.bytes().substr(dir.bytes().rfind('/') + 1);
+    dir = dir.parent();
+  }
+  auto real = fs.RealPath(dir);
+  if (!real.ok() && real.error().code == Errc::kNotFound)
+    return Error(Errc::kNotFound, "the directory of the conversation is gone: " +
+                                      EscapeForDisplay(dir.bytes()))
+        .WithHint(
+            "make it again, so that the agent finds there what goes on: "
+            "mkdir -p " +
+            ShellWord(dir.bytes()));
+  if (!real.ok()) return std::move(real).error();
+  chat.dir = std::move(*real);
+  chat.uid = fork.uid;
+  chat.gid = fork.gid;
+  for (const ConversationFile& file : fork.files)
+    chat.files.push_back(
+        {.name = file.path.bytes().substr(file.path.bytes().rfind('/') + 1),
+         .mode = BELAY_MUTANT("fork-readable-by-all") ? 0644 : file.mode,
+         .content = file.content});
+  chat.record.path = fork.files.back().path.bytes();
+  return Ok();
+}
+
+class Planner {
+ public:
+  Planner(Store& store, Catalog& catalog, const RewindRequest& request)
+      : store_(store), catalog_(catalog), request_(request) {}
+
+  Result<RewindPlan> Run() {
+    BELAY_TRY(const About about, LookUp(catalog_, request_.session));
+    BELAY_TRY(turns_, TurnsOf(catalog_, request_.session));
+    out_.agent = about.kind;
+    ChatRecord& record = out_.chat.record;
+    record.agent = about.agent;
+    record.session = request_.session;
+    record.cwd = about.cwd.empty() ? request_.root.bytes() : about.cwd;
+    record.message = request_.message;
+    if (request_.turn && FindTurn(turns_, *request_.turn) == nullptr)
+      return NoTurn(request_.session, *request_.turn);
+    const bool known = AgentNamed(about.agent).has_value();
+    if (!known || about.kind == AgentKind::kGeneric) {
+      BELAY_OK(OfHost());
+    } else if (about.kind == AgentKind::kOpencode) {
+      BELAY_OK(OfOpencode());
+    } else {
+      BELAY_OK(OfFile());
+    }
+    record.prompt = CutText(out_.prompt, kMaxKept);
+    if (request_.settings->transcripts == Transcripts::kOff) record.prompt.clear();
+    return std::move(out_);
+  }
+
+ private:
+  // By a message that began a turn, too.
+  const TurnOf* Named() {
+    if (request_.turn) return FindTurn(turns_, *request_.turn);
+    for (const TurnOf& one : turns_)
+      if (one.turn.anchor == request_.message) return &one;
+    return nullptr;
+  }
+
+  void OfTurn(const TurnOf& turn) {
+    ChatRecord& record = out_.chat.record;
+    record.turn = turn.turn.turn;
+    record.inherited = turn.turn.turn - 1;
+    if (turn.turn.anchor) record.message = turn.turn.anchor;
+    out_.prompt = turn.turn.prompt;
+  }
+
+  Status OfHost() {
+    ChatRecord& record = out_.chat.record;
+    record.hosted = true;
+    BELAY_TRY(auto all, catalog_.ListCheckpoints(
+                            {.session = request_.session, .oldest_first = true}));
+    if (const TurnOf* turn = Named()) {
+      OfTurn(*turn);
+      for (const CatalogEntry& entry : all)
+        if (entry.checkpoint.turn == record.turn) {
+          record.message_index = entry.checkpoint.message_index;
+          break;
+        }
+      return Ok();
+    }
+    // A message that a checkpoint was made of.
+    for (const CatalogEntry& entry : all) {
+      const Checkpoint& c = entry.checkpoint;
+      if (c.message_id != request_.message) continue;
+      record.message_index = c.message_index;
+      record.inherited = c.turn.value_or(0);
+      if (c.turn) record.turn = *c.turn + 1;
+      return Ok();
+    }
+    return Error(Errc::kNotFound, "nothing is known of a message " +
+                                      EscapeForDisplay(request_.message.value_or("")) +
+                                      " of session " + EscapeText(request_.session));
+  }
+
+  Status OfOpencode() {
+    const TurnOf* turn = Named();
+    if (turn != nullptr) {
+      OfTurn(*turn);
+      // Nothing is left of it: the agent begins anew.
+      if (TurnBefore(turns_, turn->turn.turn) == nullptr) return Ok();
+      if (!turn->turn.anchor)
+        return Error(Errc::kNotFound, "which message began turn " +
+                                          std::to_string(turn->turn.turn) +
+                                          " was not recorded")
+            .WithHint("name the message: belay rewind " + ShellWord(request_.session) +
+                      " --to msg_...");
+    }
+    out_.native = RewindPlan::Native{.message = turn != nullptr ? *turn->turn.anchor
+                                                                : *request_.message};
+    return Ok();
+  }
+
+  Status OfFile() {
+    BELAY_OK(CheckConversation(out_.agent));
+    BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
+    ForkRequest wanted{.agent = out_.agent,
+                       .session = request_.session,
+                       .transcript = out_.place->file()};
+    if (out_.place->copy) wanted.place = out_.place->path;
+    for (const TurnOf& one : turns_) wanted.point.turns.push_back(one.turn);
+    if (request_.turn)
+      wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
+    else
+      wanted.point.message = request_.message;
+    BELAY_TRY(const ConversationFork fork,
+              PlanConversationFork(store_.fs(), store_.random(), wanted));
+    ChatRecord& record = out_.chat.record;
+    record.turn = fork.turn;
+    record.inherited = fork.inherited;
+    record.message = fork.first_taken;
+    record.taken = fork.taken_messages;
+    record.kept = fork.kept_messages;
+    out_.prompt = fork.prompt;
+    if (fork.kept_messages == 0) return Ok();  // the agent begins anew
+    record.forked = fork.session;
+    if (out_.agent == AgentKind::kCodex && fork.turn)
+      if (const TurnOf* last = TurnBefore(turns_, *fork.turn);
+          last && last->turn.anchor)
+        out_.native = RewindPlan::Native{.last_turn = *last->turn.anchor};
+    return TakeFiles(store_.fs(), fork, out_.chat);
+  }
+
+  Store& store_;
+  Catalog& catalog_;
+  const RewindRequest& request_;
+  std::vector<TurnOf> turns_;
+  RewindPlan out_;
+};
+
+// As a shell would find it.
+std::optional<AbsPath> FindProgram(const std::string& name, const std::string& path) {
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.size(), path.find(':', begin));
+    const std::string candidate = path.substr(begin, end - begin) + "/" + name;
+    begin = end + 1;
+    auto parsed = AbsPath::Parse(candidate);
+    if (parsed.ok() && CheckProgram(candidate, path).ok()) return std::move(*parsed);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<RewindPlan> PlanRewind(Store& store, Catalog& catalog,
+                              const RewindRequest& request) {
+  return Planner(store, catalog, request).Run();
+}
+
+Result<std::optional<uint64_t>> TurnToTakeBack(Catalog& catalog,
+                                               const std::string& session,
+                                               const Checkpoint& target) {
+  if (target.turn && target.kind == CheckpointKind::kAuto) {
+    if (target.tool_name) return target.turn;
+    BELAY_TRY(auto first, FindTurnOf(catalog, target.root, session, *target.turn));
+    if (first && first->checkpoint.id == target.id) return target.turn;
+  }
+  BELAY_TRY(const auto turns, TurnsOf(catalog, session));
+  for (const TurnOf& one : turns)
+    if (one.seq > target.seq && one.turn.turn > target.turn.value_or(0))
+      return std::optional(one.turn.turn);
+  return std::optional<uint64_t>();
+}
+
+Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
+                                                  RewindPlan& plan) {
+  std::optional<std::string> said;
+  if (!plan.native) return said;
+  ChatRecord& record = plan.chat.record;
+  const std::string name(AgentName(plan.agent));
+  auto forked = [&]() -> Result<std::string> {
+    const auto program = FindProgram(name, programs.exec_path);
+    if (!program) return Error(Errc::kNotFound, name + " is not in PATH");
+    BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));
+    const NativeForkRequest request{.program = *program,
+                                    .environment = programs.environment,
+                                    .directory = cwd,
+                                    .session = record.session};
+    return plan.agent == AgentKind::kOpencode
+               ? ForkByOpencode(request, plan.native->message)
+               : ForkByCodex(request, plan.native->last_turn);
+  }();
+  if (forked.ok()) {
+    record.forked = *forked;
+    record.path.clear();
+    plan.chat.files.clear();
+    plan.chat.dir.reset();
+    return said;
+  }
+  if (plan.chat.files.empty())
+    return Error(forked.error().code, forked.error().what)
+        .WithHint("nothing was changed; the code alone: --code");
+  return std::optional(forked.error().what);
+}
+
+Resumption ResumptionOf(const ChatRecord& chat, bool undone) {
+  Resumption out{.session = chat.session, .cwd = chat.cwd};
+  out.agent = AgentNamed(chat.agent).value_or(AgentKind::kGeneric);
+  if (!undone && !chat.hosted) {
+    out.anew = chat.forked.empty();
+    if (!out.anew) out.session = chat.forked;
+  }
+  out.command = ResumeCommand(out.agent, out.session);
+  if (out.anew && !out.command.empty()) out.command.resize(1);
+  return out;
+}
+
+Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {
+  BELAY_TRY(const Chats chats, Chats::Read(catalog));
+  const Chats::GoesOn on = chats.Follow(session);
+  BELAY_TRY(const About about, LookUp(catalog, on.session));
+  Resumption out{.session = on.session,
+                 .anew = on.anew,
+                 .agent = about.kind,
+                 .command = ResumeCommand(about.kind, on.session),
+                 .cwd = about.cwd};
+  if (on.by != nullptr && out.cwd.empty()) out.cwd = on.by->chat->cwd;
+  if (out.anew && !out.command.empty()) out.command.resize(1);
+  if (out.command.empty())
+    return Error(
+        Errc::kUnsupported,
+        about.agent.empty()
+            ? "which agent session " + EscapeText(session) + " is of was not recorded"
+            : "session " + EscapeText(session) + " is of " + EscapeText(about.agent) +
+                  ", and how that goes on with one is not known");
+  return out;
+}
+
+}  // namespace belay

@@ -1,0 +1,82 @@
+#pragma once
+
+// Taking a conversation back: what a session's agent needs for it, found in the log and
+// made ready, for restore/ to do together with the files or alone.
+//
+// Guarantees
+//   * Nothing is written, and the agent's own file only read. (MakeNativeFork alone
+//     makes something, by the agent's program, and says what.)
+//   * Of agents whose conversation cannot be taken back from outside: kUnsupported,
+//     with what to do.
+//   * A host that keeps the conversation itself is told by the event log what to take
+//     back (docs/conversation.md).
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/aftermath.h"
+#include "agent/conversation.h"
+#include "agent/native_fork.h"
+#include "restore/chat_plan.h"
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+// What programs of agents are found by, and started with.
+struct AgentPrograms {
+  std::string exec_path;
+  std::vector<std::string> environment;  // "NAME=value"
+};
+
+struct RewindRequest {
+  std::string session;
+  std::optional<uint64_t> turn = {};        // before this prompt ...
+  std::optional<std::string> message = {};  // ... or this message
+  const Settings* settings = nullptr;
+  AbsPath root;  // where the agent is taken to have worked when nobody said
+};
+
+struct RewindPlan {
+  AgentKind agent = AgentKind::kGeneric;
+  ChatPlan chat;
+  std::string prompt;  // that was taken back, all that is known of it
+  // The agent's own program makes the fork: opencode before `message`, Codex after
+  // `last_turn`. Codex also has files in `chat`, for where its program cannot.
+  struct Native {
+    std::string message = {}, last_turn = {};
+  };
+  std::optional<Native> native = {};
+  std::optional<ConversationPlace> place = {};  // holds what is read of it
+};
+// kNotFound when there is no such turn or message.
+Result<RewindPlan> PlanRewind(Store& store, Catalog& catalog,
+                              const RewindRequest& request);
+
+// The turn whose prompt, and all after it, a rollback to `target` takes back; nothing
+// when nothing was said since. Of a checkpoint that a prompt or one of its calls made:
+// that prompt; of any other: the first one after it.
+Result<std::optional<uint64_t>> TurnToTakeBack(Catalog& catalog,
+                                               const std::string& session,
+                                               const Checkpoint& target);
+
+// Makes the fork where the agent's own program does. What that says, when Codex could
+// not and its files are used instead.
+Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
+                                                  RewindPlan& plan);
+
+// How `session` is gone on with: program and arguments, and where.
+struct Resumption {
+  std::string session;  // that goes on: a fork, where the conversation was taken back
+  bool anew = false;    // of what was said nothing is left: the agent begins anew
+  AgentKind agent = AgentKind::kGeneric;
+  std::vector<std::string> command = {};
+  std::string cwd = {};
+};
+// kUnsupported where a host keeps it, or the agent cannot resume.
+Result<Resumption> PlanResume(Catalog& catalog, const std::string& session);
+// Of one that was just taken back (or, with `undone`, brought back).
+Resumption ResumptionOf(const ChatRecord& chat, bool undone);
+
+}  // namespace belay

@@ -1,0 +1,138 @@
+#include "cli/chat_view.h"
+
+#include "base/escape.h"
+#include "cli/open_store.h"
+#include "cli/text.h"
+
+namespace belay {
+
+namespace {
+
+std::string Words(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command)
+    text += StrCat(text.empty() ? "" : " ", ShellWord(word));
+  return text;
+}
+
+// Lines stay lines: it is there to be copied and edited.
+std::string ShownPrompt(const std::string& prompt) {
+  std::string text;
+  size_t begin = 0;
+  while (begin <= prompt.size()) {
+    const size_t end = std::min(prompt.size(), prompt.find('\n', begin));
+    text += StrCat(EscapeText(prompt.substr(begin, end - begin)), "\n");
+    begin = end + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+AgentPrograms ProgramsOf(const Environment& env) {
+  return {.exec_path = env.exec_path, .environment = env.all};
+}
+
+std::string_view ScopeName(const std::optional<ChatRecord>& chat) {
+  return !chat ? "code" : chat->alone ? "chat" : "both";
+}
+
+void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
+               JsonWriter& json) {
+  if (!chat) {
+    json.Null();
+    return;
+  }
+  auto text = [&](std::string_view key, const std::string& value) {
+    json.Key(key);
+    if (value.empty())
+      json.Null();
+    else
+      json.PathValue(value);
+  };
+  auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
+    json.Key(key);
+    if (value)
+      json.Uint(*value);
+    else
+      json.Null();
+  };
+  // What a fork would be called is not known before it is made.
+  const Resumption resumption = ResumptionOf(*chat, undone);
+  json.BeginObject();
+  json.Key("agent").PathValue(chat->agent);
+  json.Key("session").PathValue(chat->session);
+  text("forked", dry_run ? "" : chat->forked);
+  text("goes_on",
+       resumption.anew || (dry_run && !chat->hosted) ? "" : resumption.session);
+  text("resume", dry_run ? "" : Words(resumption.command));
+  text("cwd", chat->cwd);
+  text("prompt", chat->prompt);
+  number("messages_taken_back", chat->taken);
+  number("messages_kept", chat->kept);
+  number("turn", chat->turn);
+  text("message", chat->message.value_or(""));
+  number("message_index", chat->message_index);
+  text("transcript", dry_run ? "" : chat->path);
+  json.Key("undone").Bool(undone);
+  json.EndObject();
+}
+
+std::string ResumeText(const Resumption& resumption,
+                       const std::optional<AbsPath>& cwd) {
+  if (resumption.command.empty()) return {};
+  const std::string words = Words(resumption.command);
+  if (resumption.cwd.empty() || (cwd && cwd->bytes() == resumption.cwd)) return words;
+  return StrCat("cd ", ShellWord(resumption.cwd), " && ", words);
+}
+
+std::string TakenText(const ChatRecord& chat) {
+  std::string text =
+      chat.taken ? StrCat(CountText(*chat.taken, "message"), " of ") : std::string();
+  text += StrCat("session ", EscapeText(chat.session));
+  if (chat.turn)
+    text += StrCat(", from turn ", std::to_string(*chat.turn), " on");
+  else if (chat.message)
+    text += StrCat(", from message ", EscapeText(*chat.message), " on");
+  return text;
+}
+
+void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& prompt) {
+  Terminal& term = ctx.term;
+  const Resumption resumption = ResumptionOf(chat, false);
+  term.Say(StrCat("took back ", TakenText(chat), "; they are kept, and `belay undo` ",
+                  "makes them count again"));
+  if (chat.hosted) {
+    term.Say(StrCat("  ", EscapeText(chat.agent),
+                    " keeps the conversation itself; it is told by `belay events`"));
+  } else {
+    term.Say(resumption.anew
+                 ? std::string("  nothing is left of it: the agent begins anew")
+                 : StrCat("  it goes on as session ", EscapeText(chat.forked)));
+    term.Say(StrCat("  go on with: ", ResumeText(resumption, ctx.env.cwd)));
+    term.Say(StrCat("         or: belay resume ", ShellWord(chat.session)));
+    term.Say(
+        "  a session that is still open in a terminal does not read its file again: "
+        "leave it first");
+  }
+  if (prompt.empty()) return;
+  term.Say("  the prompt that was taken back, to be edited:");
+  term.Out(ShownPrompt(prompt));
+}
+
+void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone) {
+  const Resumption resumption = ResumptionOf(chat, undone);
+  if (chat.hosted) {
+    ctx.term.Say(StrCat("  the conversation of session ", EscapeText(chat.session),
+                        undone ? " counts again, all of it" : " was taken back again",
+                        "; its host is told by `belay events`"));
+    return;
+  }
+  ctx.term.Say(StrCat("  the conversation goes on ",
+                      resumption.anew
+                          ? std::string("anew")
+                          : StrCat("as session ", EscapeText(resumption.session)),
+                      ": ", ResumeText(resumption, ctx.env.cwd)));
+}
+
+}  // namespace belay

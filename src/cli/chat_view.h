@@ -1,0 +1,36 @@
+#pragma once
+
+// What rollback, rewind, undo, redo and resume say of conversations.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/rewind.h"
+#include "cli/context.h"
+#include "restore/rollback.h"
+
+namespace belay {
+
+// "chat" of the command-line contract, the value alone: null where there is none.
+// `undone`: by an undo the session itself goes on again.
+void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
+               JsonWriter& json);
+// "code", "chat" or "both".
+std::string_view ScopeName(const std::optional<ChatRecord>& chat);
+
+// "claude --resume 7c3e...", as a shell takes it; from elsewhere "cd DIR && ..." before
+// it. Empty: nobody but a host goes on with it.
+std::string ResumeText(const Resumption& resumption, const std::optional<AbsPath>& cwd);
+
+// "5 messages of session 7c3e..., from turn 2 on"
+std::string TakenText(const ChatRecord& chat);
+// What was done, how to go on, and the prompt that was taken back.
+void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& prompt);
+// The same of an undo, or (not `undone`) a redo.
+void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone);
+
+// Programs as this process would find and start them.
+AgentPrograms ProgramsOf(const Environment& env);
+
+}  // namespace belay

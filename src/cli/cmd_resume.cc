@@ -1,0 +1,90 @@
+#include <unistd.h>
+
+#include "agent/rewind.h"
+#include "base/escape.h"
+#include "base/subprocess.h"
+#include "cli/chat_view.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/text.h"
+#include "core/chat.h"
+
+namespace belay {
+
+ExitCode CmdResume(CommandContext& ctx) {
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok()) {
+    if (opened.error().code != Errc::kNotFound) return FailOnStore(ctx, opened.error());
+    return ctx.term.Fail(Error(Errc::kRefused, "nothing was ever protected here")
+                             .WithHint("protect a directory with: belay on"));
+  }
+  auto catalog = Catalog::Open(*(*opened)->store);
+  if (!catalog.ok()) return FailOnStore(ctx, catalog.error());
+  // A rollback that was interrupted decides which session it is.
+  if (auto roots = (*catalog)->Roots(); roots.ok()) {
+    const Store* before = (*opened)->store.get();
+    for (const RootEntry& root : *roots) {
+      auto recovered = RecoverFirst(ctx, *opened, root.root, 0);
+      if (recovered.ok() && *recovered) ctx.term.Warn((*recovered)->text);
+    }
+    if ((*opened)->store.get() != before) {
+      catalog = Catalog::Open(*(*opened)->store);
+      if (!catalog.ok()) return FailOnStore(ctx, catalog.error());
+    }
+  }
+  auto session = FindSession(**catalog, ctx.args.positional()[0]);
+  if (!session.ok()) return ctx.term.Fail(session.error());
+  auto plan = PlanResume(**catalog, *session);
+  if (!plan.ok()) return ctx.term.Fail(plan.error());
+  std::vector<std::string> words = plan->command;
+  for (std::string_view word : ctx.args.rest()) words.emplace_back(word);
+  if (ctx.term.json()) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("session").PathValue(*session);
+    json.Key("goes_on");
+    if (plan->anew)
+      json.Null();
+    else
+      json.PathValue(plan->session);
+    json.Key("agent").String(AgentName(plan->agent));
+    json.Key("command").BeginArray();
+    for (const std::string& word : words) json.PathValue(word);
+    json.EndArray();
+    json.Key("cwd");
+    if (plan->cwd.empty())
+      json.Null();
+    else
+      json.PathValue(plan->cwd);
+    json.EndObject();
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  Resumption shown = *plan;
+  shown.command = words;
+  const std::string text = ResumeText(shown, ctx.env.cwd);
+  if (ctx.args.has("--dry-run")) {
+    ctx.term.Out(text + "\n");
+    return ExitCode::kOk;
+  }
+  if (plan->session != *session && !plan->anew)
+    ctx.term.Note(StrCat("session ", EscapeText(*session), " goes on as ",
+                         EscapeText(plan->session)));
+  // The store is let go before somebody works for hours.
+  catalog->reset();
+  opened->reset();
+  if (!plan->cwd.empty() && chdir(plan->cwd.c_str()) != 0)
+    return ctx.term.Fail(
+        Error(Errc::kRefused, StrCat("the directory it worked in cannot be entered: ",
+                                     EscapeForDisplay(plan->cwd)))
+            .WithHint(StrCat("elsewhere: ", text)));
+  auto code = RunAttached(words, false);
+  if (!code.ok()) {
+    Error error = std::move(code).error();
+    if (error.hint.empty()) error.hint = StrCat("it would be run as: ", text);
+    return ctx.term.Fail(error);
+  }
+  return static_cast<ExitCode>(*code);
+}
+
+}  // namespace belay

@@ -1,0 +1,63 @@
+#include <charconv>
+
+#include "base/escape.h"
+#include "cli/chat_view.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/rollback_view.h"
+#include "cli/take_chat_back.h"
+#include "cli/text.h"
+#include "core/chat.h"
+#include "core/failures.h"
+#include "core/sessions.h"
+
+namespace belay {
+
+namespace {
+
+Result<RewindRequest> Wanted(const std::string& session, std::string_view to) {
+  RewindRequest out{.session = session, .root = AbsPath::Literal("/")};
+  constexpr std::string_view kTurn = "turn:";
+  if (!to.starts_with(kTurn)) {
+    if (to.empty()) return Error(Errc::kInvalid, "--to names no message");
+    out.message = std::string(to);
+    return out;
+  }
+  uint64_t turn = 0;
+  const std::string_view digits = to.substr(kTurn.size());
+  auto [end, problem] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), turn);
+  if (problem != std::errc() || end != digits.data() + digits.size() || turn == 0)
+    return Error(Errc::kInvalid,
+                 StrCat(EscapeForDisplay(to), ": turns are counted ", "from 1"))
+        .WithHint("for instance turn:3");
+  out.turn = turn;
+  return out;
+}
+
+}  // namespace
+
+ExitCode CmdRewind(CommandContext& ctx) {
+  const auto to = ctx.args.value("--to");
+  if (!to)
+    return ctx.term.FailUsage("to where is it to be taken back?",
+                              "belay rewind SESSION --to turn:3");
+  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  auto session = FindSession(*root->catalog, ctx.args.positional()[0]);
+  if (!session.ok()) return ctx.term.Fail(session.error());
+  // What is another directory's is asked for there.
+  if (Status here = CheckSession(*root->catalog, root->root.id, *session); !here.ok())
+    return ctx.term.Fail(here.error());
+  auto wanted = Wanted(*session, *to);
+  if (!wanted.ok()) return ctx.term.FailUsage(wanted.error().what, wanted.error().hint);
+  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  wanted->settings = &settings.settings;
+  wanted->root = root->path;
+  auto plan = PlanRewind(root->store(), *root->catalog, *wanted);
+  if (!plan.ok()) return ctx.term.Fail(plan.error());
+  return TakeChatBack(ctx, *root, settings.settings, std::nullopt, *plan,
+                      ctx.args.has("--dry-run"));
+}
+
+}  // namespace belay

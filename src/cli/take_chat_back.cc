@@ -1,0 +1,118 @@
+#include "cli/take_chat_back.h"
+
+#include <unistd.h>
+
+#include "base/escape.h"
+#include "cli/chat_view.h"
+#include "cli/rollback_view.h"
+#include "cli/text.h"
+#include "core/failures.h"
+#include "core/lineage.h"
+#include "restore/fork_note.h"
+
+namespace belay {
+
+namespace {
+
+Result<std::string> WhoseChat(CommandContext& ctx, OpenedRoot& root,
+                              const Checkpoint& target) {
+  if (auto named = ctx.args.value("--session")) return std::string(*named);
+  BELAY_TRY(auto active, ActiveSession(*root.catalog, root.root.id));
+  if (active) {
+    BELAY_TRY(const Lineage lineage, Lineage::Of(*root.catalog, *active));
+    if (lineage.Has(target.session, target.turn, target.seq)) return *active;
+  }
+  if (target.session) return WhoseSubagent(*root.catalog, *target.session);
+  return Error(Errc::kRefused, "the checkpoint belongs to no conversation")
+      .WithHint(
+          "files alone: --code; a conversation alone: belay rewind SESSION --to "
+          "turn:N");
+}
+
+}  // namespace
+
+Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& root,
+                                             const Settings& settings,
+                                             const Checkpoint& target) {
+  BELAY_TRY(const std::string session, WhoseChat(ctx, root, target));
+  BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, session, target));
+  if (!turn) return std::optional<RewindPlan>();
+  BELAY_TRY(RewindPlan plan, PlanRewind(root.store(), *root.catalog,
+                                        {.session = session,
+                                         .turn = turn,
+                                         .settings = &settings,
+                                         .root = root.path}));
+  return std::optional(std::move(plan));
+}
+
+Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan) {
+  if (!plan.native) return Ok();
+  ForkNote note{.agent = std::string(AgentName(plan.agent)),
+                .session = plan.chat.record.session,
+                .pid = getpid()};
+  BELAY_OK(NoteFork(root.store(), root.root.id, note));
+  auto said = MakeNativeFork(ProgramsOf(ctx.env), plan);
+  note.forked = plan.chat.files.empty() ? plan.chat.record.forked : "";
+  if (!said.ok() || note.forked.empty())
+    ForgetFork(root.store(), root.root.id);
+  else
+    (void)NoteFork(root.store(), root.root.id, note);
+  if (!said.ok()) return std::move(said).error();
+  if (*said) ctx.term.Warn(StrCat(**said, "; a copy of its file is made instead"));
+  return Ok();
+}
+
+void ForkIsUsed(OpenedRoot& root, const RewindPlan& plan) {
+  if (plan.native) ForgetFork(root.store(), root.root.id);
+}
+
+void ForkIsNotUsed(CommandContext& ctx, OpenedRoot& root, const RewindPlan& plan) {
+  if (!plan.native) return;
+  ForgetFork(root.store(), root.root.id);
+  if (plan.chat.files.empty())
+    ctx.term.Warn(StrCat(AgentName(plan.agent), " made a copy of the conversation, ",
+                         EscapeText(plan.chat.record.forked), ", that nothing uses"));
+}
+
+ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& settings,
+                      const std::optional<Checkpoint>& target, RewindPlan& plan,
+                      bool dry) {
+  auto show = [&](const Outcome& outcome) {
+    JsonWriter json;
+    WriteOutcome(outcome, target ? std::optional(target->id) : std::nullopt, json);
+    ctx.term.OutJson(json);
+  };
+  plan.chat.record.alone = true;
+  if (dry) {
+    Outcome outcome;
+    outcome.dry_run = true;
+    outcome.chat = plan.chat.record;
+    if (ctx.term.json())
+      show(outcome);
+    else
+      ctx.term.Out(StrCat("would take back ", TakenText(plan.chat.record), "\n"));
+    return ExitCode::kOk;
+  }
+  if (Status made = MakeForkFirst(ctx, root, plan); !made.ok())
+    return ctx.term.Fail(made.error());
+  RollbackRequest request = RequestFor(ctx, root, settings);
+  request.chat = &plan.chat;
+  StopOnSignal signals;
+  auto done = Rewind(root.store(), request, target);
+  if (!done.ok()) {
+    NoteFailure(root.store(), root.root.id, "rewind", done.error());
+    ForkIsNotUsed(ctx, root, plan);
+    return ctx.term.Fail(done.error());
+  }
+  ForkIsUsed(root, plan);
+  ctx.term.WorkIsDone();
+  if (ctx.term.json()) {
+    show(*done);
+    return ExitCode::kOk;
+  }
+  WarnAbout(ctx.term, *done);
+  SayChat(ctx, *done->chat, plan.prompt);
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,32 @@
+#pragma once
+
+// The conversation part of rollback and rewind.
+
+#include <optional>
+
+#include "agent/rewind.h"
+#include "cli/context.h"
+#include "cli/open_root.h"
+
+namespace belay {
+
+// What a rollback to `target` takes back of a conversation: that of --session, of the
+// session that is at work here when the checkpoint is part of its history, else of the
+// checkpoint's own. Nothing when nothing was said since.
+Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& root,
+                                             const Settings& settings,
+                                             const Checkpoint& target);
+
+// Does it, the conversation alone, and says so.
+ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& settings,
+                      const std::optional<Checkpoint>& target, RewindPlan& plan,
+                      bool dry);
+
+// The fork of those agents that make it themselves, right before it is needed. What has
+// to be said is said.
+Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan);
+// Then one of these: until then a note says that there is one.
+void ForkIsUsed(OpenedRoot& root, const RewindPlan& plan);
+void ForkIsNotUsed(CommandContext& ctx, OpenedRoot& root, const RewindPlan& plan);
+
+}  // namespace belay

@@ -1,0 +1,67 @@
+#pragma once
+
+// Conversations that were taken back: what is in effect of it, which session goes on,
+// and what is recorded beside the operation.
+//
+// A conversation is never changed: one that was cut is another session, a fork, and the
+// original stays. Which of the two goes on follows from the operations alone: the
+// newest that was not undone says so. A host that keeps a conversation itself goes on
+// with the same session; what was taken back of it is told by the events.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/operations.h"
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+class Chats {
+ public:
+  // Of all roots.
+  static Result<Chats> Read(Catalog& catalog);
+
+  // Operations that took a conversation back and were not undone, oldest first.
+  const std::vector<Operation>& in_effect() const { return in_effect_; }
+  // The newest of them that is about this session; null: all of it goes on.
+  const Operation* LastOf(std::string_view session) const;
+  // The session that the conversation of `session` goes on as, fork after fork.
+  struct GoesOn {
+    std::string session;
+    // Nothing of it is left: whoever goes on begins anew.
+    bool anew = false;
+    const Operation* by = nullptr;  // the last one on the way; until this is gone
+  };
+  GoesOn Follow(const std::string& session) const;
+  // Of the turns and messages of a session: whether this turn was taken back, and by
+  // what. They are kept, and can be had with `belay undo`.
+  const Operation* TakenBackBy(std::string_view session, uint64_t turn) const;
+
+ private:
+  std::vector<Operation> in_effect_;
+};
+
+// What the log says last of a session; nothing when it does not know it.
+Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
+                                                   const std::string& session);
+
+// The turns of a conversation, by number: its own, and those it has of the sessions it
+// grew out of.
+struct TurnOf {
+  TurnRecord turn;
+  uint64_t seq = 0;
+};
+Result<std::vector<TurnOf>> TurnsOf(Catalog& catalog, const std::string& session);
+
+// The session with this id, or the only one whose id begins so (at least 4
+// characters). kNotFound or kInvalid with a hint.
+Result<std::string> FindSession(Catalog& catalog, std::string_view text);
+
+// What is recorded in one batch with the operation, behind it: of the session that no
+// longer goes on from its end, then of the one that does.
+Result<std::vector<LogRecord>> RecordsBeside(Store& store, const Operation& operation);
+
+}  // namespace belay

@@ -1,0 +1,210 @@
+#include "restore/publication.h"
+
+#include <algorithm>
+
+#include "base/escape.h"
+#include "base/mutant.h"
+#include "base/sha256.h"
+#include "restore/external.h"
+#include "restore/ground.h"
+#include "restore/paths_internal.h"
+
+namespace belay {
+
+namespace {
+
+Name New() { return Name::Literal("new"); }
+Name Ready() { return Name::Literal("ready"); }
+Name Gone() { return Name::Literal("gone"); }
+
+Error InDir(const PublicationPlace& place, Error error) {
+  error.what =
+      "the conversation, in " + EscapeForDisplay(place.dir) + ": " + error.what;
+  return error;
+}
+
+}  // namespace
+
+Result<PublicationPlace> PlaceOf(Fs& fs, const AbsPath& root, const ChatPlan& plan) {
+  if (!plan.dir || plan.files.empty())
+    return Error(Errc::kInvalid, "nothing is to be published");
+  if (plan.dir->IsWithin(root) && !BELAY_MUTANT("publish-in-the-root"))
+    return Error(Errc::kRefused, "the conversation is kept in the directory itself, " +
+                                     EscapeForDisplay(plan.dir->bytes()) +
+                                     ", and goes back and forth with the files there")
+        .WithHint("the code alone can be rolled back: --code");
+  PublicationPlace out{.dir = plan.dir->bytes(),
+                       .name = plan.folder.empty() ? plan.files[0].name : plan.folder,
+                       .folder = !plan.folder.empty()};
+  if (!IsExternalPath(out.dir + "/" + out.name))
+    return Error(Errc::kRefused, "a conversation cannot be written to " +
+                                     EscapeForDisplay(out.dir + "/" + out.name));
+  BELAY_TRY(Fd dir, OpenRealDir(fs, *plan.dir));
+  BELAY_TRY(const FileStat stat, fs.Stat(dir));
+  out.ino = stat.ino;
+  return out;
+}
+
+Result<bool> Publication::Has(const Fd& dir, const Name& name) {
+  auto stat = fs_.StatAt(dir, name);
+  if (stat.ok()) return true;
+  if (IsAbsence(stat.error())) return false;
+  return std::move(stat).error();
+}
+
+Result<bool> Publication::Open() {
+  if (dir_.is_open()) return true;
+  BELAY_TRY(const AbsPath path, AbsPath::Parse(place_.dir));
+  auto dir = OpenRealDir(fs_, path);
+  if (!dir.ok() && IsAbsence(dir.error())) return false;
+  if (!dir.ok()) return std::move(dir).error();
+  BELAY_TRY(const FileStat stat, fs_.Stat(*dir));
+  if (stat.ino != place_.ino) return false;
+  dir_ = std::move(*dir);
+  auto stage = fs_.Open(dir_, Name::Literal(stage_name_), OpenMode::Directory());
+  if (stage.ok())
+    stage_ = std::move(*stage);
+  else if (!IsAbsence(stage.error()))
+    return std::move(stage).error();
+  return true;
+}
+
+Status Publication::WriteFile(const Fd& dir, const ChatFile& file, const ChatPlan& plan,
+                              uint32_t uid) {
+  // What it was called while it was written is nobody's business but ours; in a new
+  // directory it has its own name at once.
+  BELAY_TRY(const Name name,
+            place_.folder ? Name::Parse(file.name) : Result<Name>(New()));
+  BELAY_TRY(Fd out, fs_.Open(dir, name, OpenMode::CreateNew(0600)));
+  Sha256 hash;
+  uint64_t size = 0;
+  const ChatFile::Sink sink = [&](ByteSpan bytes) -> Status {
+    hash.Update(bytes);
+    const uint64_t at = size;
+    size += bytes.size();
+    return WriteFull(fs_, out, at, bytes);
+  };
+  BELAY_OK(file.content(sink));
+  if (uid == 0) BELAY_OK(fs_.SetOwner(out, plan.uid, plan.gid));
+  BELAY_OK(fs_.SetMode(out, file.mode));
+  if (!BELAY_MUTANT("publish-unflushed")) BELAY_OK(fs_.Sync(out));
+  written_.push_back({file.name, size, hash.Finish()});
+  return out.Close();
+}
+
+Status Publication::Prepare(const ChatPlan& plan, uint32_t uid) {
+  auto done = [&]() -> Status {
+    const Name stage = Name::Literal(stage_name_);
+    if (!stage_.is_open()) {
+      BELAY_OK(fs_.MakeDir(dir_, stage, 0700));
+      BELAY_TRY(stage_, fs_.Open(dir_, stage, OpenMode::Directory()));
+    }
+    if (!place_.folder) {
+      BELAY_OK(WriteFile(stage_, plan.files[0], plan, uid));
+    } else {
+      BELAY_OK(fs_.MakeDir(stage_, New(), 0700));
+      BELAY_TRY(Fd folder, fs_.Open(stage_, New(), OpenMode::Directory()));
+      for (const ChatFile& file : plan.files)
+        BELAY_OK(WriteFile(folder, file, plan, uid));
+      if (uid == 0) BELAY_OK(fs_.SetOwner(folder, plan.uid, plan.gid));
+      BELAY_OK(fs_.SetMode(folder, plan.folder_mode));
+      BELAY_OK(fs_.Sync(folder));
+    }
+    // All of it is durable before it is called ready.
+    BELAY_OK(fs_.Sync(stage_));
+    BELAY_OK(fs_.Rename(stage_, New(), stage_, Ready(), RenameHow::kNoReplace));
+    BELAY_OK(fs_.Sync(stage_));
+    return fs_.Sync(dir_);
+  }();
+  if (!done.ok()) return InDir(place_, std::move(done).error());
+  return done;
+}
+
+Result<bool> Publication::IsPrepared() {
+  if (stage_.is_open()) {
+    BELAY_TRY(const bool ready, Has(stage_, Ready()));
+    if (ready) return true;
+    BELAY_TRY(const bool gone, Has(stage_, Gone()));
+    if (gone) return false;  // it was being taken back
+    BELAY_TRY(const bool half, Has(stage_, New()));
+    if (half && !BELAY_MUTANT("publish-half")) return false;
+  }
+  BELAY_TRY(const Name name, Name::Parse(place_.name));
+  return Has(dir_, name);
+}
+
+Status Publication::Publish() {
+  BELAY_TRY(const Name name, Name::Parse(place_.name));
+  BELAY_TRY(const bool ready, stage_.is_open() ? Has(stage_, Ready()) : false);
+  if (!ready) return Ok();  // a run before this one did
+  Status moved = fs_.Rename(stage_, Ready(), dir_, name, RenameHow::kNoReplace);
+  if (moved.ok()) moved = fs_.Sync(dir_);
+  if (moved.ok()) moved = fs_.Sync(stage_);
+  if (!moved.ok()) return InDir(place_, std::move(moved).error());
+  return moved;
+}
+
+Status Publication::Verify() {
+  if (written_.empty()) return Ok();  // another run wrote it
+  BELAY_TRY(const Name place, Name::Parse(place_.name));
+  Fd folder;
+  if (place_.folder) {
+    BELAY_TRY(folder, fs_.Open(dir_, place, OpenMode::Directory()));
+  }
+  Bytes chunk(256 << 10);
+  for (const Written& one : written_) {
+    BELAY_TRY(const Name name, Name::Parse(one.name));
+    BELAY_TRY(Fd file, fs_.Open(place_.folder ? folder : dir_, name, OpenMode::Read()));
+    Sha256 hash;
+    uint64_t at = 0;
+    for (;;) {
+      BELAY_TRY(const size_t got, ReadFull(fs_, file, at, chunk));
+      hash.Update(ByteSpan(chunk).first(got));
+      at += got;
+      if (got < chunk.size()) break;
+    }
+    if (at != one.size || hash.Finish() != one.hash)
+      return InDir(place_, Error(Errc::kIo, EscapeForDisplay(one.name) +
+                                                " is not what was written"));
+  }
+  return Ok();
+}
+
+Status Publication::TakeBack() {
+  if (BELAY_MUTANT("published-stays-half-way")) return Ok();
+  BELAY_TRY(const bool ready, stage_.is_open() ? Has(stage_, Ready()) : false);
+  BELAY_TRY(const bool half, stage_.is_open() ? Has(stage_, New()) : false);
+  // It never came to its place: what is there is somebody else's.
+  if (ready || half || !stage_.is_open()) return Ok();
+  BELAY_TRY(const Name name, Name::Parse(place_.name));
+  BELAY_TRY(const bool there, Has(dir_, name));
+  if (!there) return Ok();
+  BELAY_OK(fs_.Rename(dir_, name, stage_, Gone(), RenameHow::kNoReplace));
+  BELAY_OK(fs_.Sync(stage_));
+  return fs_.Sync(dir_);
+}
+
+Status Publication::RemoveAll(const Fd& dir, const Name& name) {
+  auto stat = fs_.StatAt(dir, name);
+  if (!stat.ok()) {
+    if (IsAbsence(stat.error())) return Ok();
+    return std::move(stat).error();
+  }
+  if (stat->type != FileType::kDirectory) return fs_.Unlink(dir, name);
+  BELAY_TRY(Fd inner, fs_.Open(dir, name, OpenMode::Directory()));
+  BELAY_TRY(auto entries, fs_.List(inner));
+  for (const DirEntry& entry : entries) {
+    BELAY_TRY(const Name below, Name::Parse(entry.name));
+    BELAY_OK(RemoveAll(inner, below));
+  }
+  return fs_.RemoveDir(dir, name);
+}
+
+Status Publication::Tidy() {
+  if (!dir_.is_open()) return Ok();
+  BELAY_OK(RemoveAll(dir_, Name::Literal(stage_name_)));
+  stage_ = Fd();
+  return Ok();
+}
+
+}  // namespace belay
