@@ -37,6 +37,10 @@ if(BELAY_SANITIZE)
   add_compile_options(-fsanitize=${BELAY_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${BELAY_SANITIZE})
+  add_compile_definitions(BELAY_SANITIZED=1)  # memory and time say nothing there
+  if(BELAY_SANITIZE_NOT)
+    add_compile_options(-fno-sanitize=${BELAY_SANITIZE_NOT})
+  endif()
 else()
   # A start of the program costs half of what it does with shared libstdc++. The
   # sanitizers cannot be combined with this: they intercept calls into it.

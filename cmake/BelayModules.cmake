@@ -41,7 +41,7 @@ target_include_directories(belay_includes INTERFACE ${PROJECT_SOURCE_DIR}/src
 # The standard headers that most sources want anyway, parsed once: a fifth off a
 # clean build. Not in the fuzz preset, so that a source which forgets one of them is
 # noticed there.
-if(NOT BELAY_FUZZ)
+if(NOT BELAY_FUZZ OR BELAY_TESTS)
   file(GENERATE OUTPUT generated/pch.cc CONTENT "// Carries the precompiled header.\n")
   add_library(belay_pch OBJECT "${PROJECT_BINARY_DIR}/generated/pch.cc")
   target_link_libraries(belay_pch PRIVATE Threads::Threads)

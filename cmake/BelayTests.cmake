@@ -3,7 +3,7 @@
 
 # The modules whose tests also run under the address sanitizer in ./test: they
 # parse bytes from disk or carry the user's data. The rest has `ctest --preset asan`.
-set(BELAY_SLICE ignore git)
+set(BELAY_SLICE store ignore git restore)
 
 # Every test sees these; a test binary run by hand sets what is missing itself.
 set(test_environment
@@ -14,7 +14,7 @@ set(test_environment
 # Test code itself is compiled more often than it is run.
 set(test_options $<$<CONFIG:Release>:-O1>)
 
-add_custom_target(slice_tests)  # what ./test builds of the asan preset
+add_custom_target(slice_tests)  # what ./test builds of the slice preset
 
 function(belay_gtest name library label)
   add_executable(${name}_test ${ARGN})

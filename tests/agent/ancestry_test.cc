@@ -87,7 +87,8 @@ TEST(Ancestry, WithoutAnchorsAllThatWasAskedMustBeTheSame) {
   EXPECT_EQ(Match(Asked({{"2", "now the tests"}}), known), "")
       << "not from the first on";
   // What everybody says tells nothing.
-  known.turns.push_back({.session = "b", .turn = 1, .prompt = "go on"});
+  known.sessions.push_back({.session = "d", .agent = "gemini"});
+  known.turns.push_back({.session = "d", .turn = 1, .prompt = "go on"});
   EXPECT_EQ(Match(Asked({{"1", "go on"}}), known), "");
   // Two that fit: nobody is guessed.
   known.sessions.push_back({.session = "c", .agent = "gemini"});

@@ -85,7 +85,7 @@ TEST(HostileBundle, EveryRowIsRefusedForItsReason) {
 
 // What claims much is refused by what it claims: no row may take memory or time.
 TEST(HostileBundle, NoRowTakesMuchMemoryOrTime) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(BELAY_SANITIZED)
   GTEST_SKIP() << "the sanitizer's own memory counts";
 #endif
   for (const Row& row : AllRows()) {
@@ -106,7 +106,7 @@ TEST(HostileBundle, NoRowTakesMuchMemoryOrTime) {
 // The most that one record can make of a few bytes: as many entries as a tree may have,
 // as small as they can be.
 TEST(HostileBundle, TheLargestTreeTakesBoundedMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(BELAY_SANITIZED)
   GTEST_SKIP() << "the sanitizer's own memory counts";
 #endif
   Bytes bytes;

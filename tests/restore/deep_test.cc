@@ -9,7 +9,7 @@ namespace {
 
 class DeepTest : public RollbackTest {
  protected:
-  static constexpr uint64_t kLevels = 600;
+  static constexpr uint64_t kLevels = 300;
   // Per directory, all in all: the scan, the plan, the move, the flush, the check.
   static constexpr uint64_t kCalls = 80 * kLevels;
 

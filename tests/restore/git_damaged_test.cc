@@ -86,8 +86,9 @@ TEST_F(GitDamagedTest, ABranchThatNamesNothingLeavesNothing) {
   Take("start");
   const std::string start = Look();
   for (const char* ref : {"main", "other"}) {
-    Do(std::string("git rev-parse HEAD:b | tr 0-9a-f 1-9a-f0 >.git/refs/heads/") + ref +
-       "; echo agent >>b");
+    Do(std::string("nothing=$(git rev-parse HEAD:b | tr 0-9a-f 1-9a-f0)\n"
+                   "echo $nothing >.git/refs/heads/") +
+       ref + "; echo agent >>b");
     const std::string before = Files();
     const Outcome done = MustBack("start");
     EXPECT_EQ(Look(), start) << ref;

@@ -19,7 +19,7 @@
 
 namespace belay::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(BELAY_SANITIZED)
 constexpr uint64_t kSlow = 23;  // one position of so many
 #else
 constexpr uint64_t kSlow = 1;

@@ -18,7 +18,7 @@
 namespace belay::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(BELAY_SANITIZED)
 constexpr uint64_t kSlow = 19;
 #else
 constexpr uint64_t kSlow = 1;

@@ -47,16 +47,22 @@ class RunStages(unittest.TestCase):
         late = run_tests.BUDGET + 1
         self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
                                     ("format", dict(seconds=1, passed=1)),
+                                    ("slice build", broken),
                                     ("asan slice", dict(seconds=1, passed=100)),
-                                    ("mutant slice", dict(seconds=1, passed=100))), (6, 0, 2))
+                                    ("mutant slice", dict(seconds=1, passed=100))), (6, 0, 3))
         self.assertIn("skipped mutant slice", self.said.getvalue())
+
+    def test_without_time_to_build_them_slices_are_skipped(self):
+        late = run_tests.BUILD_BUDGET + 1
+        self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
+                                    ("slice build", broken), ("asan slice", broken)), (5, 0, 2))
 
     def test_a_slice_in_time_is_run(self):
         self.assertEqual(self.total(("release tests", dict(seconds=run_tests.BUDGET, passed=5)),
                                     ("mutant slice", dict(seconds=99, passed=1))), (6, 0, 0))
 
     def test_each_slice_is_the_first_in_turn(self):
-        orders = [[name for name, _ in run_tests.stages(False, number)][3:]
+        orders = [[name for name, _ in run_tests.stages(False, number)][4:]
                   for number in range(3)]
         self.assertEqual({order[0] for order in orders},
                          {"asan slice", "fuzz slice", "mutant slice"})
@@ -67,6 +73,7 @@ class RunStages(unittest.TestCase):
         self.assertEqual(self.total(("release build", broken), ("release tests", broken)),
                          (0, 1, 0))
         self.assertEqual(self.total(("asan slice", broken)), (0, 1, 0))
+        self.assertEqual(self.total(("slice build", broken), ("asan slice", broken)), (0, 1, 0))
 
 
 if __name__ == "__main__":
