@@ -38,7 +38,7 @@ Status MeetSubagent(Store& store, const Root& root, const Settings& settings,
 }
 
 // That it is over, once; of one that nobody recorded there is nothing to end.
-Status EndSession(Store& store, const Root& root, const HookEvent& event) {
+Result<bool> EndSession(Store& store, const Root& root, const HookEvent& event) {
   const std::string session = SessionOf(event);
   BELAY_TRY(auto catalog, Catalog::Open(store));
   std::optional<SessionRecord> known;
@@ -55,13 +55,13 @@ Status EndSession(Store& store, const Root& root, const HookEvent& event) {
   for (const LogRecord& record : turns)
     if (auto one = ToTurn(record); one.ok() && one->session == session)
       last = std::max(last, record.seq);
-  if (!known || (ended > last && !BELAY_MUTANT("sessions-end-twice"))) return Ok();
+  if (!known || (ended > last && !BELAY_MUTANT("sessions-end-twice"))) return false;
   known->ended = true;
   BELAY_TRY(auto writer, store.Begin());
   writer->Add(ToRecord(*known, RecordId(store.random().NewId()), root.id,
                        store.clock().WallMillis()));
   BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
-  return Ok();
+  return true;
 }
 
 }  // namespace
@@ -81,9 +81,13 @@ Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
       *event.subagent != session)
     if (Status met = MeetSubagent(store, root, settings, event); !met.ok())
       out.failed.push_back(met.error());
-  if (event.kind == EventKind::kSessionEnd && !event.subagent)
-    if (Status ended = EndSession(store, root, event); !ended.ok())
+  if (event.kind == EventKind::kSessionEnd && !event.subagent) {
+    auto ended = EndSession(store, root, event);
+    if (ended.ok())
+      out.session_ended = *ended;
+    else
       out.failed.push_back(ended.error());
+  }
   if (settings.transcripts != Transcripts::kKeep) return out;
   auto keep = [&](const std::optional<std::string>& path,
                   const std::optional<std::string>& subagent) {

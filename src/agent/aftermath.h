@@ -25,8 +25,9 @@ bool HasAftermath(const HookEvent& event, const Settings& settings);
 // What nobody has to wait for: a subagent that nothing was recorded of yet, and copies.
 // A transcript that is not there is no failure.
 struct Aftermath {
-  uint64_t copies = 0;        // that are new
-  std::vector<Error> failed;  // each said in words
+  uint64_t copies = 0;         // that are new
+  bool session_ended = false;  // for the first time since it was last at work
+  std::vector<Error> failed;   // each said in words
 };
 Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
                      const HookEvent& event);

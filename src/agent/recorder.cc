@@ -4,6 +4,7 @@
 
 #include "agent/ancestry.h"
 #include "agent/dialects.h"
+#include "agent/notice.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/refs.h"
@@ -54,7 +55,8 @@ class EventStep final : public LiveStep {
         root_(request.root),
         session_(SessionOf(event)),
         traits_(TraitsOf(event.agent)),
-        released_ns_(request.released_ns) {}
+        released_ns_(request.released_ns),
+        notice_(request.notice) {}
 
   Result<bool> Begin(Live& live, CaptureRequest& request) override {
     now_ms_ = store_.clock().WallMillis();
@@ -119,6 +121,7 @@ class EventStep final : public LiveStep {
         session.anchor = event_.anchor;
         session.prompt = prompt_;
         session.in_turn = true;
+        TellNotice(session);
         // Nobody looks at single calls: all of the turn is one.
         if (settings_.granularity != Granularity::kTool)
           (void)live.Begin(
@@ -240,6 +243,7 @@ class EventStep final : public LiveStep {
       if (!BELAY_MUTANT("turn-counted-twice")) return false;
     }
     begun_ = always_ = true;
+    LookForNotice(session);
     // Counted on: what was inherited keeps its numbers.
     turn_ = std::max(session.turn, session.inherited) + 1;
     prompt_ = KeptPrompt();
@@ -258,6 +262,24 @@ class EventStep final : public LiveStep {
     records_.push_back(
         ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
     return true;
+  }
+
+  // A prompt waits for it: what cannot be found out is not told.
+  void LookForNotice(const LiveSession& session) {
+    told_ = {};
+    if (notice_ == nullptr || !settings_.notice || event_.subagent ||
+        !TakesNotice(event_.agent))
+      return;
+    if (auto found = FindNotice(store_, root_.id, session); found.ok())
+      told_ = std::move(*found);
+  }
+  // When nobody waits any more it is told next time.
+  void TellNotice(LiveSession& session) {
+    if (told_.operation == 0) return;
+    if (!told_.text.empty() && released_ns_ != nullptr && released_ns_->load() != 0)
+      return;
+    if (!BELAY_MUTANT("notice-every-time")) session.knows_operation = told_.operation;
+    *notice_ = told_.text;
   }
 
   Result<bool> BeginCall(Live& live, const LiveSession& session,
@@ -388,6 +410,8 @@ class EventStep final : public LiveStep {
   LiveCall call_;
   std::vector<AbsPath> outside_;  // what it names that is not in the root
   const std::atomic<int64_t>* released_ns_;
+  std::string* const notice_;
+  Notice told_;
   std::vector<LogRecord> records_;
   std::optional<LogRecord> subagent_;
 };

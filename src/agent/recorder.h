@@ -30,6 +30,8 @@ struct RecordRequest {
   int64_t lock_wait_ms = 10'000;
   // As CaptureRequest::released_ns: when the agent went on without us.
   const std::atomic<int64_t>* released_ns = nullptr;
+  // Of a prompt, with `notice = true`: what the model is to be told (agent/notice.h).
+  std::string* notice = nullptr;
 };
 
 // Whether the event is of any interest: reading tools, and calls that the settings

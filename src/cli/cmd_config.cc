@@ -30,10 +30,6 @@ std::string ValueText(const Settings& settings, const Row& row) {
   return row.tool ? "true" : "false";
 }
 
-Effect EffectOf(const Row& row) {
-  return row.info != nullptr ? row.info->effect : Effect::kNow;
-}
-
 std::vector<Row> AllRows(const Settings& settings) {
   std::vector<Row> rows;
   for (const SettingInfo& info : SettingTable()) rows.push_back(RowOf(settings, info));
@@ -82,8 +78,7 @@ void ShowList(Terminal& term, const Settings& settings, const std::vector<Row>& 
     Style style = row.source == SettingSource::kDefault ? Style::kDim : Style::kPlain;
     term.Out(StrCat(term.Paint(style, line), "\n"));
     if (term.verbose() && row.info != nullptr)
-      term.Out(StrCat("    ", row.info->help,
-                      EffectOf(row) == Effect::kNow ? "" : " (no effect yet)", "\n"));
+      term.Out(StrCat("    ", row.info->help, "\n"));
   }
 }
 
@@ -106,7 +101,6 @@ ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   auto row = FindRow(*settings, key);
   if (!row.ok()) return ctx.term.Fail(row.error());
-  if (EffectOf(*row) != Effect::kNow) ctx.term.Warn(NoEffectYet(row->key));
   if (ctx.term.json()) {
     ShowJson(ctx.term, *settings, {*row});
     return ExitCode::kOk;

@@ -4,9 +4,11 @@
 #include "cli/commands.h"
 #include "cli/diff_view.h"
 #include "cli/open_root.h"
+#include "cli/open_store.h"
 #include "cli/pager.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "core/roots.h"
 #include "diff/diff_json.h"
 
 namespace belay {
@@ -24,16 +26,22 @@ struct Side {
 
 class Diff {
  public:
-  Diff(CommandContext& ctx, OpenedRoot& root, const Settings& settings)
-      : ctx_(ctx), term_(ctx.term), root_(root), settings_(settings) {
+  // `against`: the root of the second side.
+  Diff(CommandContext& ctx, OpenedRoot& root, OpenedRoot& against,
+       const Settings& settings)
+      : ctx_(ctx),
+        term_(ctx.term),
+        root_(root),
+        against_(against),
+        settings_(settings) {
     lists_.secret_patterns = settings.secret_patterns;
   }
 
   Result<ExitCode> Run() {
     const auto& words = ctx_.args.positional();
     BELAY_TRY(hold_, root_.store().HoldForReading());
-    BELAY_OK(Open(words[0], from_));
-    BELAY_OK(Open(words.size() > 1 ? words[1] : "now", to_));
+    BELAY_OK(Open(root_, words[0], from_));
+    BELAY_OK(Open(against_, words.size() > 1 ? words[1] : "now", to_));
     auto selected = SelectedPaths(ctx_, root_.path);
     if (!selected.ok())
       return term_.FailUsage(selected.error().what, selected.error().hint);
@@ -61,34 +69,34 @@ class Diff {
   }
 
  private:
-  Status Open(std::string_view ref, Side& out) {
-    if (IsNow(ref)) return OpenNow(out);
-    BELAY_TRY(FoundRef found, FindCheckpoint(ctx_, root_, ref));
+  Status Open(OpenedRoot& root, std::string_view ref, Side& out) {
+    if (IsNow(ref)) return OpenNow(root, out);
+    BELAY_TRY(FoundRef found, FindCheckpoint(ctx_, root, ref));
     const Checkpoint& checkpoint = found.entry.checkpoint;
-    BELAY_TRY(out.view, LoadState(root_.store(), checkpoint.state));
+    BELAY_TRY(out.view, LoadState(root.store(), checkpoint.state));
     if (!out.view.trouble.empty())
       term_.Warn(StrCat("the rules of checkpoint ", checkpoint.id.text().substr(0, 7),
                         " cannot be read: ", out.view.trouble));
     out.checkpoint = checkpoint.id.text();
-    out.side = SideOfState(root_.store(), out.view, checkpoint.partial, lists_);
+    out.side = SideOfState(root.store(), out.view, checkpoint.partial, lists_);
     return Ok();
   }
 
-  Status OpenNow(Side& out) {
+  Status OpenNow(OpenedRoot& root, Side& out) {
     const GitPlaces git = GitPlacesOf(ctx_.env);
-    BELAY_TRY(ScanRequest request, ScanRequestFor(root_.store(), *root_.catalog,
-                                                  root_.root, settings_, git));
-    Progress progress(term_, root_.opened->clock, "reading");
+    BELAY_TRY(ScanRequest request,
+              ScanRequestFor(root.store(), *root.catalog, root.root, settings_, git));
+    Progress progress(term_, root.opened->clock, "reading");
     request.progress = [&](const ScanProgress& p) {
       if (p.step == ScanProgress::Step::kCapture)
         progress.Update(p.bytes, p.total_bytes);
       else
         progress.Count(p.files, "files");
     };
-    BELAY_TRY(out.now, LookAtNow(root_.store(), request));
+    BELAY_TRY(out.now, LookAtNow(root.store(), request));
     progress.Done();
-    BELAY_TRY(out.root, ctx_.fs.OpenDir(root_.path));
-    out.side = SideOfNow(root_.store(), out.now, out.root, lists_);
+    BELAY_TRY(out.root, ctx_.fs.OpenDir(root.path));
+    out.side = SideOfNow(root.store(), out.now, out.root, lists_);
     return Ok();
   }
 
@@ -164,6 +172,7 @@ class Diff {
     };
     json.BeginObject();
     json.Key("root").PathValue(root_.root.path);
+    if (&against_ != &root_) json.Key("against").PathValue(against_.root.path);
     id("from", from_);
     id("to", to_);
     json.Key("files").BeginArray();
@@ -211,6 +220,7 @@ class Diff {
   CommandContext& ctx_;
   Terminal& term_;
   OpenedRoot& root_;
+  OpenedRoot& against_;
   const Settings& settings_;
   RuleLists lists_;
   HeldLock hold_;
@@ -221,6 +231,25 @@ class Diff {
   uint64_t unknown_ = 0, unshown_ = 0, secrets_ = 0;
   bool is_patch_ = false;
 };
+
+// Another protected directory, by its name.
+Result<OpenedRoot> OpenOther(CommandContext& ctx, std::string_view given) {
+  BELAY_TRY(AbsPath dir, ctx.env.Resolve(given));
+  if (auto real = ctx.fs.RealPath(dir); real.ok()) dir = *real;
+  BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kRead));
+  BELAY_TRY(auto catalog, Catalog::Open(*opened->store));
+  BELAY_TRY(auto found, FindRootFor(*catalog, dir));
+  if (!found)
+    return Error(Errc::kNotFound,
+                 StrCat(EscapeForDisplay(dir.bytes()), " is not protected"))
+        .WithHint("see the directories that are with: belay roots");
+  BELAY_TRY([[maybe_unused]] auto recovered, RecoverFirst(ctx, opened, found->root));
+  // A recovery opens the store anew.
+  BELAY_TRY(catalog, Catalog::Open(*opened->store));
+  BELAY_TRY(AbsPath path, AbsPath::Parse(found->root.path));
+  return OpenedRoot{std::move(opened), std::move(catalog), found->root,
+                    std::move(path)};
+}
 
 }  // namespace
 
@@ -238,7 +267,13 @@ ExitCode CmdDiff(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return ctx.term.Fail(root.error());
   const Settings settings = LoadSettingsToRescue(ctx, root->path).settings;
-  auto code = Diff(ctx, *root, settings).Run();
+  std::optional<OpenedRoot> other;
+  if (auto dir = ctx.args.value("--against")) {
+    auto opened = OpenOther(ctx, *dir);
+    if (!opened.ok()) return ctx.term.Fail(opened.error());
+    other = std::move(*opened);
+  }
+  auto code = Diff(ctx, *root, other ? *other : *root, settings).Run();
   if (!code.ok()) return ctx.term.Fail(code.error());
   return *code;
 }

@@ -128,8 +128,6 @@ class Doctor {
     if (!settings.ok()) return Ok();
     for (const std::string& warning : settings->warnings) f_.notes.push_back(warning);
     if (!settings->enabled) f_.notes.push_back(SwitchedOff(*settings).what);
-    for (std::string& idle : WithoutEffect(*settings, /*guards_only=*/false))
-      f_.notes.push_back(std::move(idle));
     f_.settings = std::move(*settings);
     return Ok();
   }

@@ -8,7 +8,9 @@
 #include "agent/aftermath.h"
 #include "agent/dialects.h"
 #include "agent/event_roots.h"
+#include "agent/notice.h"
 #include "agent/recorder.h"
+#include "agent/user_hooks.h"
 #include "base/escape.h"
 #include "base/forked_work.h"
 #include "base/json.h"
@@ -114,6 +116,7 @@ class HookWork {
     for (size_t i = 0; i < roots.size(); ++i)
       outcome = std::max(outcome, Record(store, roots[i], i == 0));
     RememberAgent(store, event_.agent);
+    if (outcome == kDone && !notice_.empty()) shared_.Say(notice_);
     if (outcome == kDone) GoOnBehind(store, roots[0]);
     return outcome;
   }
@@ -131,17 +134,20 @@ class HookWork {
     if (first && !event_.session.empty() &&
         (event_.kind == EventKind::kSessionStart || event_.kind == EventKind::kPrompt))
       RememberSessionRoot(store, event_.session, root.id);
+    std::string notice;
     RecordRequest request{.root = root,
                           .settings = &*settings,
                           .git = GitPlacesOf(ctx_.env),
                           .pid = getpid(),
                           .lock_wait_ms = kLockMs,
-                          .released_ns = &shared_.released_ns};
+                          .released_ns = &shared_.released_ns,
+                          .notice = &notice};
     auto made = RecordEvent(store, request, event_);
     if (!made.ok()) {
       // A root that is deleted while an agent is at work in it has nothing to record.
       return Fail(&store, root.id, made.error());
     }
+    if (!notice.empty()) notice_ += (notice_.empty() ? "" : "\n") + notice;
     if (!*made) return kDone;
     StartUpkeepIfDue(store, (*made)->checkpoint);
     if ((*made)->git.Find("") != nullptr) StartAnchoring(*settings, root);
@@ -153,8 +159,40 @@ class HookWork {
     if (!settings_ || !HasAftermath(event_, *settings_)) return;
     shared_.WaitOnly(0);
     setpriority(PRIO_PROCESS, 0, 10);
-    for (const Error& error : AfterEvent(store, root, *settings_, event_).failed)
+    const Aftermath after = AfterEvent(store, root, *settings_, event_);
+    for (const Error& error : after.failed)
       CountFailure(store, root.id, "transcript", error);
+    if (after.session_ended) TellOfTheEnd(store, root);
+  }
+
+  // `hooks.on_session_end`, when the conversation is kept already.
+  void TellOfTheEnd(Store& store, const Root& root) {
+    if (settings_->on_session_end.empty()) return;
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("hook").String("on_session_end");
+    json.Key("session").PathValue(SessionOf(event_));
+    json.Key("agent").PathValue(AgentOf(event_));
+    json.Key("root").PathValue(root.path);
+    json.Key("reason").PathValue(event_.reason);
+    json.Key("transcript");
+    if (event_.transcript)
+      json.PathValue(*event_.transcript);
+    else
+      json.Null();
+    json.EndObject();
+    auto directory = AbsPath::Parse(root.path);
+    const UserHookPlace place{
+        .directory = directory.ok() ? *directory : AbsPath::Literal("/"),
+        .environment = ctx_.env.all,
+        .exec_path = ctx_.env.exec_path};
+    for (const UserHookRun& run :
+         RunUserHooks(ctx_.fs, place, "on_session_end", settings_->on_session_end,
+                      json.Take() + "\n", WhenOneFails::kGoOn))
+      if (!run.ok())
+        CountFailure(store, root.id, "hooks.on_session_end",
+                     Error(Errc::kIo, StrCat("hooks.on_session_end: ", run.program, " ",
+                                             run.trouble)));
   }
 
   int Fail(Store* store, const RootId& root, const Error& error) {
@@ -170,6 +208,7 @@ class HookWork {
   const HookEvent& event_;
   ForkedWork::Shared& shared_;
   bool strict_ = false;
+  std::string notice_;                // for the model
   std::optional<Settings> settings_;  // of the first root
 };
 
@@ -245,6 +284,8 @@ ExitCode CmdHook(CommandContext& ctx) {
                  EscapeForDisplay((*ended)->text).c_str());
     return static_cast<ExitCode>(2);
   }
+  if (*ended && (*ended)->code == kDone && !(*ended)->text.empty())
+    ctx.term.Out(NoticeAnswer(*agent, (*ended)->text));
   return ExitCode::kOk;
 }
 

@@ -5,11 +5,11 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/progress.h"
+#include "cli/rollback_hooks.h"
 #include "cli/rollback_view.h"
 #include "cli/take_chat_back.h"
 #include "cli/text.h"
 #include "core/failures.h"
-#include "core/settings_table.h"
 
 namespace belay {
 
@@ -65,9 +65,9 @@ ExitCode NothingDone(CommandContext& ctx, const Outcome& outcome,
 }
 
 ExitCode Show(CommandContext& ctx, const Outcome& outcome, const Checkpoint& target,
-              ExitCode code) {
+              ExitCode code, const std::vector<UserHookRun>& hooks = {}) {
   JsonWriter json;
-  WriteOutcome(outcome, target.id, json);
+  WriteOutcome(outcome, target.id, json, hooks);
   ctx.term.OutJson(json);
   return code;
 }
@@ -110,6 +110,26 @@ std::optional<OnOutside> AskOutside(Terminal& term, const Plan& plan) {
   if (term.Confirm("Leave that as it is, and roll back the rest?"))
     return OnOutside::kKeep;
   return std::nullopt;
+}
+
+// The user's own commands, before anything is done: with what somebody agreed to, or
+// with what would be done now. Nothing to do: nobody is asked.
+Status AskHooks(OpenedRoot& root, const RollbackRequest& request,
+                const Checkpoint& target, const std::optional<Plan>& agreed,
+                RollbackHooks& hooks, Progress& progress) {
+  Outcome plan;
+  plan.dry_run = true;
+  if (agreed) {
+    plan.plan = *agreed;
+  } else if (hooks.wants_before()) {
+    auto preview = PreviewRollback(root.store(), request, target);
+    progress.Done();
+    if (!preview.ok()) return preview.error();
+    if (preview->plan.moves_nothing() && request.chat == nullptr) return Ok();
+    plan = std::move(*preview);
+  }
+  if (request.chat != nullptr) plan.chat = request.chat->record;
+  return hooks.Before(&plan, target.id);
 }
 
 Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
@@ -184,8 +204,6 @@ ExitCode CmdRollback(CommandContext& ctx) {
   // A file of settings that makes no sense does not stand between a user and a rescue;
   // but then nothing is deleted, which such a line may have excluded.
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
-  for (const std::string& idle : WithoutEffect(settings.settings, /*guards_only=*/true))
-    ctx.term.Warn(idle);
   auto selected = SelectedPaths(ctx, root->path);
   if (!selected.ok())
     return ctx.term.FailUsage(selected.error().what, selected.error().hint);
@@ -294,6 +312,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
     }
     agreed = std::move(preview->plan);
   }
+  RollbackHooks hooks(ctx, *root, settings.settings, "rollback");
+  if (Status asked = AskHooks(*root, request, checkpoint, agreed, hooks, progress);
+      !asked.ok())
+    return ctx.term.Fail(asked.error());
   if (talk)
     if (Status made = MakeForkFirst(ctx, *root, *talk); !made.ok())
       return ctx.term.Fail(made.error());
@@ -324,7 +346,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
     ctx.term.WorkIsDone();
     StartAnchoring(settings.settings, root->root);
   }
-  if (ctx.term.json()) return Show(ctx, *done, checkpoint, CodeFor(done->plan));
+  const ExitCode code =
+      hooks.After(*done, checkpoint.id) ? CodeFor(done->plan) : ExitCode::kProblem;
+  if (ctx.term.json()) return Show(ctx, *done, checkpoint, code, hooks.runs());
   WarnAbout(ctx.term, *done);
   WarnAboutMissing(ctx.term, *done, checkpoint);
   if (!done->operation) return NothingDone(ctx, *done, checkpoint, of_paths);
@@ -337,7 +361,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
   if (!done->plan.kept.empty() && !ctx.term.quiet())
     ctx.term.Out(KeptText(done->plan, ctx.term.verbose()));
   if (done->chat) SayChat(ctx, *done->chat, talk->prompt);
-  return CodeFor(done->plan);
+  return code;
 }
 
 }  // namespace belay

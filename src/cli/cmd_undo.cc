@@ -3,6 +3,7 @@
 #include "cli/chat_view.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
+#include "cli/rollback_hooks.h"
 #include "cli/rollback_view.h"
 #include "cli/text.h"
 #include "core/failures.h"
@@ -39,20 +40,21 @@ std::string Again(CommandContext& ctx, std::string_view command) {
 }
 
 ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
-              std::string_view command) {
+              std::string_view command, RollbackHooks& hooks) {
   if (!done.ok()) {
     NoteFailure(root.store(), root.root.id, command, done.error());
     return ctx.term.Fail(done.error());
   }
   if (done->operation) ctx.term.WorkIsDone();
-  const ExitCode code = done->conflicts.empty() && !IsIncomplete(done->plan)
+  const std::optional<RecordId> target =
+      done->operation ? done->operation->target : std::optional<RecordId>();
+  const bool fine = hooks.After(*done, target);
+  const ExitCode code = done->conflicts.empty() && !IsIncomplete(done->plan) && fine
                             ? ExitCode::kOk
                             : ExitCode::kProblem;
   if (ctx.term.json()) {
     JsonWriter json;
-    WriteOutcome(*done,
-                 done->operation ? done->operation->target : std::optional<RecordId>(),
-                 json);
+    WriteOutcome(*done, target, json, hooks.runs());
     ctx.term.OutJson(json);
     return code;
   }
@@ -117,11 +119,14 @@ ExitCode CmdUndo(CommandContext& ctx) {
   }
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
+  RollbackHooks hooks(ctx, *root, settings.settings, "undo");
+  if (Status asked = hooks.Before(nullptr, std::nullopt); !asked.ok())
+    return ctx.term.Fail(asked.error());
   StopOnSignal signals;
   auto done =
       Undo(root->store(), *root->catalog, request, which, ctx.args.has("--exact"));
   if (done.ok() && done->operation) StartAnchoring(settings.settings, root->root);
-  return Tell(ctx, *root, std::move(done), "undo");
+  return Tell(ctx, *root, std::move(done), "undo", hooks);
 }
 
 ExitCode CmdRedo(CommandContext& ctx) {
@@ -130,10 +135,13 @@ ExitCode CmdRedo(CommandContext& ctx) {
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
+  RollbackHooks hooks(ctx, *root, settings.settings, "redo");
+  if (Status asked = hooks.Before(nullptr, std::nullopt); !asked.ok())
+    return ctx.term.Fail(asked.error());
   StopOnSignal signals;
   auto done = Redo(root->store(), *root->catalog, request, ctx.args.has("--exact"));
   if (done.ok() && done->operation) StartAnchoring(settings.settings, root->root);
-  return Tell(ctx, *root, std::move(done), "redo");
+  return Tell(ctx, *root, std::move(done), "redo", hooks);
 }
 
 }  // namespace belay

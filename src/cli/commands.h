@@ -18,6 +18,7 @@ ExitCode CmdDoctor(CommandContext& ctx);
 ExitCode CmdDu(CommandContext& ctx);
 ExitCode CmdEvents(CommandContext& ctx);
 ExitCode CmdExport(CommandContext& ctx);
+ExitCode CmdFork(CommandContext& ctx);
 ExitCode CmdGc(CommandContext& ctx);
 ExitCode CmdPrune(CommandContext& ctx);
 ExitCode CmdPurge(CommandContext& ctx);

@@ -126,9 +126,7 @@ std::string OverviewManPage() {
     out += StrCat(".TP\n\\fB", Roff(info.key), "\\fR", info.user_only ? " *" : "", "\n",
                   Roff(info.help));
     if (!info.choices.empty()) out += StrCat(" (", Roff(info.choices), ")");
-    out += StrCat(". Default: ", Roff(value),
-                  info.effect == Effect::kNow ? "" : ". No effect in this version yet",
-                  "\n");
+    out += StrCat(". Default: ", Roff(value), "\n");
   }
   out +=
       ".TP\n\\fBtools.\\fINAME\\fR\nfalse: no checkpoints for that tool of an agent. "

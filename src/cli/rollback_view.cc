@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "cli/chat_view.h"
+#include "cli/rollback_hooks.h"
 #include "cli/text.h"
 
 namespace belay {
@@ -321,7 +322,7 @@ void WriteGit(const std::vector<GitPlan>& plans, JsonWriter& json) {
 }  // namespace
 
 void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
-                  JsonWriter& json) {
+                  JsonWriter& json, const std::vector<UserHookRun>& hooks) {
   json.BeginObject();
   auto id = [&](std::string_view key, const auto& value) {
     json.Key(key);
@@ -388,7 +389,7 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.EndObject();
   }
   json.EndArray();
-  json.Key("hooks").BeginArray().EndArray();
+  WriteHooks(hooks, json);
   json.Key("warnings").BeginArray();
   for (const std::string& warning : outcome.plan.warnings) json.String(warning);
   for (const std::string& warning : outcome.warnings) json.String(warning);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/user_hooks.h"
 #include "cli/context.h"
 #include "cli/open_root.h"
 #include "restore/rollback.h"
@@ -36,7 +37,7 @@ std::vector<std::string> FirstOf(std::vector<std::string> lines, bool all);
 void WarnAbout(Terminal& term, const Outcome& outcome);
 
 void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
-                  JsonWriter& json);
+                  JsonWriter& json, const std::vector<UserHookRun>& hooks = {});
 
 // Our user and groups.
 PlanOptions WhoWeAre();

@@ -38,7 +38,11 @@ constexpr FlagSpec kRewindFlags[] = {
 constexpr Example kRewindExamples[] = {
     {"belay rewind 4f1c --to turn:3", "the conversation as it was before prompt 3"}};
 
-constexpr std::string_view kForkUsage[] = {"fork REF DIR"};
+constexpr std::string_view kForkUsage[] = {"fork REF DIR [--session ID]"};
+constexpr FlagSpec kForkFlags[] = {
+    {.name = "--session",
+     .value = "ID",
+     .help = "whose turn:N and tool:ID are meant; else those of the latest session"}};
 constexpr PositionalSpec kForkArgs[] = {{.name = "REF"}, {.name = "DIR"}};
 constexpr Example kForkExamples[] = {
     {"belay fork turn:3 ../other-way", "try something else from there"}};
@@ -97,9 +101,19 @@ constexpr CommandSpec kConversations[] = {
      .summary = "a checkpoint as a new directory",
      .usage = kForkUsage,
      .about =
-         "Writes the files of a checkpoint to DIR and leaves this directory alone.",
+         "Makes DIR, which must not be there or be empty, with the files of a "
+         "checkpoint, and protects it: a root of its own whose first checkpoint is "
+         "that "
+         "state. Where the state has a git repository DIR gets one of its own, with "
+         "the objects of this one and HEAD, branches, tags, stash, index and what was "
+         "under way as they were; hooks, nested repositories and submodules are not "
+         "copied. This directory is only read.\n\nAll of it comes at once, or "
+         "nothing; what an interrupted one left is finished or removed by the next "
+         "belay fork.",
+     .flags = kForkFlags,
      .args = kForkArgs,
-     .examples = kForkExamples},
+     .examples = kForkExamples,
+     .run = CmdFork},
     {.name = "summarize",
      .summary = "shorten part of a conversation",
      .usage = kSummarizeUsage,

@@ -162,7 +162,7 @@ constexpr Example kCatExamples[] = {{"belay cat latest src/app.ts > app.ts.befor
 
 constexpr std::string_view kDiffUsage[] = {
     "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] "
-    "[--word-porcelain] [--text] [--no-renames] [--null] [-- PATH...]"};
+    "[--word-porcelain] [--text] [--no-renames] [--null] [--against DIR] [-- PATH...]"};
 constexpr FlagSpec kDiffFlags[] = {
     {.name = "--stat", .help = "only how much changed in each file"},
     {.name = "--name-only", .help = "only the paths"},
@@ -175,12 +175,16 @@ constexpr FlagSpec kDiffFlags[] = {
     {.name = "--text", .letter = 'a', .help = "show binary files as text too"},
     {.name = "--no-renames", .help = "show a renamed file as deleted and new"},
     {.name = "--null", .letter = 'z', .help = "end paths with NUL (with --name-only)"},
+    {.name = "--against",
+     .value = "DIR",
+     .help = "B is of that protected directory: a fork, or any other"},
 };
 constexpr PositionalSpec kDiffArgs[] = {{.name = "A"}, {.name = "B", .optional = true}};
 constexpr Example kDiffExamples[] = {
     {"belay diff turn:3", "what changed since prompt 3"},
     {"belay diff 2 1 -- src", "between two checkpoints, below src"},
     {"belay diff latest --stat", "how much changed in each file"},
+    {"belay diff now --against ../other-way", "this directory and a fork, as they are"},
 };
 
 constexpr std::string_view kLogUsage[] = {"log [-- PATH...]"};

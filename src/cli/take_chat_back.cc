@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "cli/chat_view.h"
+#include "cli/rollback_hooks.h"
 #include "cli/rollback_view.h"
 #include "cli/text.h"
 #include "core/failures.h"
@@ -77,9 +78,11 @@ void ForkIsNotUsed(CommandContext& ctx, OpenedRoot& root, const RewindPlan& plan
 ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& settings,
                       const std::optional<Checkpoint>& target, RewindPlan& plan,
                       bool dry) {
+  RollbackHooks hooks(ctx, root, settings, "rewind");
+  const std::optional<RecordId> to = target ? std::optional(target->id) : std::nullopt;
   auto show = [&](const Outcome& outcome) {
     JsonWriter json;
-    WriteOutcome(outcome, target ? std::optional(target->id) : std::nullopt, json);
+    WriteOutcome(outcome, to, json, hooks.runs());
     ctx.term.OutJson(json);
   };
   plan.chat.record.alone = true;
@@ -93,6 +96,11 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
       ctx.term.Out(StrCat("would take back ", TakenText(plan.chat.record), "\n"));
     return ExitCode::kOk;
   }
+  Outcome shown;
+  shown.dry_run = true;
+  shown.chat = plan.chat.record;
+  if (Status asked = hooks.Before(&shown, to); !asked.ok())
+    return ctx.term.Fail(asked.error());
   if (Status made = MakeForkFirst(ctx, root, plan); !made.ok())
     return ctx.term.Fail(made.error());
   RollbackRequest request = RequestFor(ctx, root, settings);
@@ -106,13 +114,14 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
   }
   ForkIsUsed(root, plan);
   ctx.term.WorkIsDone();
+  const ExitCode code = hooks.After(*done, to) ? ExitCode::kOk : ExitCode::kProblem;
   if (ctx.term.json()) {
     show(*done);
-    return ExitCode::kOk;
+    return code;
   }
   WarnAbout(ctx.term, *done);
   SayChat(ctx, *done->chat, plan.prompt);
-  return ExitCode::kOk;
+  return code;
 }
 
 }  // namespace belay

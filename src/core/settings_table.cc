@@ -111,23 +111,19 @@ constexpr SettingInfo kTable[] = {
      .choices = "keep|anchors|off"},
     {.key = "notice",
      .field = &Settings::notice,
-     .help = "tell the model about a rollback",
-     .effect = Effect::kLater},
+     .help = "tell the model about a rollback"},
     {.key = "hooks.before_rollback",
      .field = &Settings::before_rollback,
      .help = "a command that may stop a rollback; the plan is on its input",
-     .user_only = true,
-     .effect = Effect::kGuardsLater},
+     .user_only = true},
     {.key = "hooks.after_rollback",
      .field = &Settings::after_rollback,
      .help = "a command run after a rollback",
-     .user_only = true,
-     .effect = Effect::kGuardsLater},
+     .user_only = true},
     {.key = "hooks.on_session_end",
      .field = &Settings::on_session_end,
      .help = "a command run when a session ends",
-     .user_only = true,
-     .effect = Effect::kLater},
+     .user_only = true},
 };
 static_assert(std::size(kTable) == kSettingCount);
 
@@ -195,24 +191,6 @@ const SettingInfo* FindSetting(std::string_view key) {
   for (const SettingInfo& info : kTable)
     if (info.key == key) return &info;
   return nullptr;
-}
-
-std::string NoEffectYet(std::string_view key) {
-  return std::string(key) + " has no effect in this version yet";
-}
-
-std::vector<std::string> WithoutEffect(const Settings& settings, bool guards_only) {
-  const Settings untouched;
-  std::vector<std::string> out;
-  for (size_t i = 0; i < kSettingCount; ++i) {
-    const SettingInfo& info = kTable[i];
-    const bool set = settings.sources[i] != SettingSource::kDefault &&
-                     SettingText(settings, info) != SettingText(untouched, info);
-    if (set && (info.effect == Effect::kGuardsLater ||
-                (info.effect == Effect::kLater && !guards_only)))
-      out.push_back(NoEffectYet(info.key));
-  }
-  return out;
 }
 
 std::string_view NearestSetting(std::string_view key) {

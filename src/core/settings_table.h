@@ -19,13 +19,6 @@ using SettingField =
                  GitAction Settings::*, Transcripts Settings::*,
                  std::vector<std::string> Settings::*, std::vector<Argv> Settings::*>;
 
-// What a setting does in this version.
-enum class Effect : uint8_t {
-  kNow,
-  kLater,        // it is accepted and kept, and changes nothing yet
-  kGuardsLater,  // the same, though it is meant to stand between a user and a rollback
-};
-
 struct SettingInfo {
   std::string_view key;
   SettingField field;
@@ -35,14 +28,7 @@ struct SettingInfo {
   int64_t max = INT64_MAX;
   bool percent = false;    // a size that may also be a share
   bool user_only = false;  // not from a project's file
-  Effect effect = Effect::kNow;
 };
-
-// "git.protect has no effect in this version yet", of each that somebody set and that
-// does nothing; with `guards_only` of those alone that are to stand before a rollback.
-std::vector<std::string> WithoutEffect(const Settings& settings, bool guards_only);
-// The same of one key, whatever its value.
-std::string NoEffectYet(std::string_view key);
 
 std::span<const SettingInfo> SettingTable();
 

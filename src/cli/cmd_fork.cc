@@ -1,0 +1,104 @@
+#include <unistd.h>
+
+#include "base/escape.h"
+#include "cli/checkpoint_json.h"
+#include "cli/commands.h"
+#include "cli/open_root.h"
+#include "cli/open_store.h"
+#include "cli/rollback_view.h"
+#include "cli/text.h"
+#include "core/place.h"
+#include "restore/fork.h"
+
+namespace belay {
+
+namespace {
+
+// Where it is to be: its parent is there. Of the words by which somebody named it the
+// last is the name, so that neither `..` nor a symlink there means another place.
+Result<AbsPath> PlaceFor(CommandContext& ctx, std::string_view given) {
+  BELAY_TRY(AbsPath dir, ctx.env.Resolve(given));
+  if (dir.is_root()) return Error(Errc::kRefused, "/ is not empty");
+  auto parent = ctx.fs.RealPath(dir.parent());
+  if (!parent.ok())
+    return Error(parent.error().code,
+                 StrCat(EscapeForDisplay(dir.parent().bytes()), " is not there"));
+  return parent->Join(
+      RelPath::Literal(std::string_view(dir.bytes()).substr(1)).basename());
+}
+
+Status CheckForkPlace(CommandContext& ctx, const AbsPath& dir) {
+  BELAY_TRY(auto prepared, PrepareStore(ctx));
+  auto store_dir = ctx.fs.RealPath(prepared->dir);
+  auto home = ctx.env.HomeDir();
+  // The directory above stands for one that is not there yet.
+  BELAY_TRY(Fd above, ctx.fs.OpenDir(dir.parent()));
+  return CheckPlace(ctx.fs, dir, above, store_dir.ok() ? *store_dir : prepared->dir,
+                    home.ok() ? std::optional(*home) : std::nullopt, false);
+}
+
+void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source,
+               JsonWriter& json) {
+  json.BeginObject();
+  json.Key("root").PathValue(fork.root.path);
+  json.Key("id").String(fork.root.id.text());
+  json.Key("checkpoint").String(fork.checkpoint.id.text());
+  json.Key("source").PathValue(source.path);
+  json.Key("target").String(target.id.text());
+  json.Key("files").Uint(fork.files);
+  json.Key("bytes").Uint(fork.bytes);
+  json.Key("repository").Bool(fork.repository);
+  json.Key("chat").Null();
+  json.Key("warnings").BeginArray();
+  for (const std::string& warning : fork.warnings) json.PathValue(warning);
+  json.EndArray().EndObject();
+}
+
+}  // namespace
+
+ExitCode CmdFork(CommandContext& ctx) {
+  const auto& words = ctx.args.positional();
+  if (IsNow(words[0]))
+    return ctx.term.FailUsage("`now` is no checkpoint",
+                              "make one first: belay checkpoint; then: belay fork "
+                              "latest DIR");
+  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  if (!root.ok()) return ctx.term.Fail(root.error());
+  Store& store = root->store();
+  auto ended = EndForks(store, *root->catalog);
+  if (!ended.ok()) return FailOnStore(ctx, ended.error());
+  for (const std::string& line : *ended) ctx.term.Note(line);
+  auto found = FindCheckpoint(ctx, *root, words[0]);
+  if (!found.ok()) return ctx.term.Fail(found.error());
+  auto dir = PlaceFor(ctx, words[1]);
+  if (!dir.ok()) return ctx.term.Fail(dir.error());
+  if (Status fine = CheckForkPlace(ctx, *dir); !fine.ok())
+    return ctx.term.Fail(fine.error());
+  DirForkRequest request{.source = root->root,
+                         .target = found->entry.checkpoint,
+                         .dir = *dir,
+                         .git = GitPlacesOf(ctx.env),
+                         .uid = geteuid(),
+                         .gid = getegid(),
+                         .stop = StopOnSignal::Asked};
+  StopOnSignal signals;
+  auto fork = ForkDirectory(store, *root->catalog, request);
+  if (!fork.ok()) return FailOnStore(ctx, fork.error());
+  ctx.term.WorkIsDone();
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteFork(*fork, found->entry.checkpoint, root->root, json);
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
+  for (const std::string& warning : fork->warnings) ctx.term.Warn(warning);
+  ctx.term.Out(StrCat("forked ", CountText(fork->files, "file"), " of ",
+                      found->entry.checkpoint.id.text().substr(0, 7), " to ",
+                      EscapeForDisplay(fork->root.path),
+                      fork->repository ? ", with a repository of its own" : "", "\n"));
+  ctx.term.Say(
+      StrCat("Compare with: belay diff latest --against ", ShellWord(fork->root.path)));
+  return ExitCode::kOk;
+}
+
+}  // namespace belay

@@ -1,0 +1,59 @@
+#pragma once
+
+// A fork of a directory: the state of a checkpoint in a new directory, which is a root
+// of its own from then on, with a repository of its own where the state has one.
+//
+// Guarantees
+//   * The source is only read: neither its files nor its git directory change.
+//   * The directory appears at once, complete, durable and verified, by one rename; it
+//     must not be there before, or be empty. Before that everything is made in a
+//     directory beside it, `.belay-fork-<id>`, which is nobody else's.
+//   * Interrupted anywhere: EndForks() finishes what was complete and removes the rest.
+//     A note in the store, forks/<id>, leads to it and is durable before anything else
+//     is made.
+//   * The root, its first checkpoint (the state that was forked) and what is told of a
+//     conversation that goes along are one batch.
+//
+// Why not a rollback in a new root: a half-made root would be one, and a rollback needs
+// a checkpoint of what was there. Layout of the note: docs/format.md, "forks/".
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/capture.h"
+#include "core/roots.h"
+#include "restore/plan.h"
+
+namespace belay {
+
+struct DirForkRequest {
+  Root source;
+  Checkpoint target;  // of the source
+  AbsPath dir;        // its parent is there, and real
+  GitPlaces git = {};
+  // Nobody but root gives files away; others own what they fork.
+  uint32_t uid = 0, gid = 0;
+  std::function<bool()> stop = {};
+  // More to be recorded with the root, which is told: a conversation that goes along.
+  std::function<std::vector<LogRecord>(const Root&)> records = {};
+};
+
+struct DirFork {
+  Root root;
+  Checkpoint checkpoint;  // its first
+  uint64_t files = 0, bytes = 0;
+  bool repository = false;  // it has one
+  std::vector<std::string> warnings = {};
+};
+// kExists: something is there. kRefused: the place is in a protected directory.
+// Anything else that fails leaves nothing behind, or what EndForks() ends.
+Result<DirFork> ForkDirectory(Store& store, Catalog& catalog,
+                              const DirForkRequest& request);
+
+// Ends forks that were interrupted: "finished the fork in DIR that was interrupted", a
+// line each. Those that somebody is at work on stay. One call when there are none.
+Result<std::vector<std::string>> EndForks(Store& store, Catalog& catalog);
+
+}  // namespace belay

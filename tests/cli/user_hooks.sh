@@ -1,0 +1,101 @@
+# Commands of the user's around rollbacks and at the end of a session.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+mkdir -p "$scratch/project" "$scratch/bin"; cd "$scratch/project" || exit 1
+hook() { printf '#!/bin/sh\n%s\n' "$2" >"$scratch/bin/$1"; chmod +x "$scratch/bin/$1"; }
+settings() { printf '%s\n' "$@" >"$BELAY_CONFIG"; }
+see() { cp "$scratch/seen" "$scratch/out"; }
+hook keep "cat >$scratch/seen; pwd >$scratch/where"
+hook refuse 'echo "the database is busy" >&2; exit 3'
+hook hang 'exec sleep 600'
+hook again "'$BELAY_BIN' rollback one --yes >$scratch/again 2>&1; echo \$? >>$scratch/again"
+
+echo 1 >f
+run on; run checkpoint -m one; expect_rc 0
+one=$("$BELAY_BIN" show one --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["id"])')
+echo 2 >f; echo new >g
+
+# --- before: with the plan, and it may stop it
+settings "[hooks]" "before_rollback = [\"$scratch/bin/keep\"]"
+run rollback one --yes --json; expect_rc 0
+expect_py "d['operation'] and [(h['hook'], h['exit'], h['trouble']) for h in d['hooks']] == [('before_rollback', 0, None)]"
+see; expect_py "d['hook'] == 'before_rollback' and d['command'] == 'rollback' and d['root'] == '$PWD'"
+expect_py "d['plan']['target'] == '$one' and d['plan']['dry_run'] and sorted(s['path'] for s in d['plan']['steps']) == ['f', 'g']"
+[ "$(cat "$scratch/where")" = "$PWD" ] || fail "run in $(cat "$scratch/where")"
+rm "$scratch/seen"
+run rollback one --yes; expect_rc 0; [ ! -e "$scratch/seen" ] || fail "asked though there was nothing to do"
+run undo; expect_rc 0; see; expect_py "d['command'] == 'undo' and d['plan'] is None"
+
+settings "[hooks]" "before_rollback = [[\"$scratch/bin/keep\"], [\"$scratch/bin/refuse\"], [\"$scratch/bin/keep\"]]"
+"$BELAY_BIN" list --all --json >"$scratch/before"; find . -type f -exec sha256sum {} + | sort >"$scratch/tree"
+run rollback one --yes; expect_rc 1
+expect_in_err "hooks.before_rollback stopped it"; expect_in_err "the database is busy"; expect_in_err "exited with 3"
+run undo; expect_rc 1
+run rollback one --yes --json; expect_rc 1; expect_py "d['error']['code'] == 'refused' and 'busy' in d['error']['message']"
+"$BELAY_BIN" list --all --json | cmp -s - "$scratch/before" || fail "a checkpoint was made"
+find . -type f -exec sha256sum {} + | sort | cmp -s - "$scratch/tree" || fail "files changed"
+"$BELAY_BIN" log --json >"$scratch/out"; expect_py "len([o for o in d['operations'] if o['name'] == 'rollback']) == 1"
+run rollback one --dry-run; expect_rc 0
+
+settings "[hooks]" "before_rollback = [\"$scratch/bin/hang\"]" "timeout_ms = 100"
+run rollback one --yes; expect_rc 1; expect_in_err "hooks.timeout_ms"
+settings "[hooks]" "before_rollback = [\"bin/keep\"]"
+run rollback one --yes; expect_rc 1; expect_in_err "absolute path"
+settings "[hooks]" "before_rollback = [\"$scratch/bin/missing\"]"
+run rollback one --yes; expect_rc 1; expect_in_err "missing"
+# One that rolls back itself is refused, and neither hangs.
+settings "[hooks]" "before_rollback = [\"$scratch/bin/again\"]"
+run rollback one --yes; expect_rc 0
+grep -q "may not roll back" "$scratch/again" && [ "$(tail -1 "$scratch/again")" = 1 ] || fail "$(cat "$scratch/again")"
+run undo; expect_rc 0
+
+# --- after: with what was done; its failure is said, and what was done stays done
+settings "[hooks]" "after_rollback = [\"$scratch/bin/keep\"]"
+run rollback one --yes; expect_rc 0
+see; expect_py "d['hook'] == 'after_rollback' and d['result']['operation'] and d['result']['verified'] and not d['result']['dry_run']"
+settings "[hooks]" "after_rollback = [[\"$scratch/bin/refuse\"], [\"$scratch/bin/keep\"]]"
+rm "$scratch/seen"
+run undo; expect_rc 1; expect_in_err "the undo is done"; expect_in_err "the database is busy"
+[ -e "$scratch/seen" ] || fail "the second had no turn"
+[ "$(cat f)" = 2 ] || fail "not undone"
+
+# --- a project has no say in it
+rm "$BELAY_CONFIG"
+printf '[hooks]\nbefore_rollback = ["%s/bin/keep"]\nafter_rollback = ["%s/bin/keep"]\non_session_end = ["%s/bin/keep"]\n' "$scratch" "$scratch" "$scratch" >.belay.toml
+rm "$scratch/seen"
+run rollback one --yes -- f; expect_rc 0; expect_in_err "only your own settings file may set it"
+[ ! -e "$scratch/seen" ] || fail "a project's command was run"
+rm .belay.toml
+
+# --- at the end of a session, once, behind the reply
+mkfifo "$scratch/ended"
+hook told "cat >$scratch/seen; echo x >>$scratch/count; : >$scratch/ended"
+settings "[hooks]" "on_session_end = [\"$scratch/bin/told\"]"
+event() {
+  printf '%s' "{\"session_id\":\"s1\",\"cwd\":\"$PWD\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
+    "$BELAY_BIN" hook claude >"$scratch/out" || fail "hook: exit $?"
+  [ ! -s "$scratch/out" ] || fail "the hook said something"
+}
+event UserPromptSubmit '"prompt_id":"p1","prompt":"wish"'
+event SessionEnd '"reason":"other"'
+: <"$scratch/ended"
+see; expect_py "d['hook'] == 'on_session_end' and d['session'] == 's1' and d['agent'] == 'claude' and d['reason'] == 'other' and d['root'] == '$PWD'"
+# Told again: nothing. Gone on: once more.
+event SessionEnd '"reason":"other"'
+event UserPromptSubmit '"prompt_id":"p2","prompt":"wish"'
+event SessionEnd '"reason":"other"'
+: <"$scratch/ended"
+[ "$(wc -l <"$scratch/count")" = 2 ] || fail "run $(wc -l <"$scratch/count") times"
+
+# --- the notice: once, in the agent's own words
+settings "notice = true"
+echo 3 >f
+run rollback one --yes --exact; expect_rc 0
+tell() { printf '%s' "{\"session_id\":\"s1\",\"cwd\":\"$PWD\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"$1\",\"prompt\":\"wish\"}" | "$BELAY_BIN" hook claude >"$scratch/out" || fail "hook"; }
+tell p3
+expect_py "d['hookSpecificOutput']['hookEventName'] == 'UserPromptSubmit' and '${one:0:7}' in d['hookSpecificOutput']['additionalContext']"
+event Stop
+tell p4; [ ! -s "$scratch/out" ] || fail "told twice: $(cat "$scratch/out")"
+run status --json; expect_py "d['failures'] == []"
+finish

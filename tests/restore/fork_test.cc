@@ -1,0 +1,220 @@
+// A fork of a directory: all of it or nothing, wherever it is interrupted.
+
+#include "restore/fork.h"
+
+#include <gtest/gtest.h>
+
+#include "base/mem_fs.h"
+#include "support/crash_harness.h"
+#include "support/fs_world.h"
+#include "support/restore_world.h"
+
+namespace belay::test {
+namespace {
+
+const AbsPath kTop = AbsPath::Literal("/top");
+const AbsPath kFork = AbsPath::Literal("/top/fork");
+
+class World {
+ public:
+  explicit World(Fs& disk, uint64_t seed = 1) : fs(disk), world(disk, kTop, seed) {}
+
+  void Put(const std::string& path, const std::string& text) {
+    if (const size_t slash = path.rfind('/'); slash != std::string::npos)
+      Must(MakeDirs(fs, world.project.Join(P(path.substr(0, slash))), 0755));
+    Must(PutFile(fs, Must(fs.OpenDir(world.project)), P(path), text));
+  }
+  Checkpoint Keep(const std::string& name) {
+    return Must(world.Capture(name)).checkpoint;
+  }
+  Result<DirFork> Fork(const AbsPath& dir = kFork) {
+    BELAY_TRY(auto opened, world.Open());
+    BELAY_TRY(auto last,
+              opened.catalog->ListCheckpoints({.root = opened.root.id, .limit = 1}));
+    DirForkRequest request{.source = opened.root,
+                           .target = last[0].checkpoint,
+                           .dir = dir,
+                           .uid = 1000,
+                           .gid = 1000};
+    request.git.user.no_system = true;
+    return ForkDirectory(*opened.store, *opened.catalog, request);
+  }
+  Result<std::vector<std::string>> End() {
+    BELAY_TRY(auto opened, world.Open());
+    return EndForks(*opened.store, *opened.catalog);
+  }
+
+  Fs& fs;
+  RestoreWorld world;
+};
+
+std::string Names(Fs& fs, const AbsPath& dir) {
+  auto opened = fs.OpenDir(dir);
+  if (!opened.ok()) return "-";
+  std::vector<std::string> names;
+  for (const DirEntry& entry : Must(fs.List(*opened))) names.push_back(entry.name);
+  std::ranges::sort(names);
+  std::string out;
+  for (const std::string& name : names) out += name + " ";
+  return out;
+}
+std::string Text(Fs& fs, const std::string& path) {
+  const AbsPath at = AbsPath::Literal(path);
+  auto dir = fs.OpenDir(at.parent());
+  if (!dir.ok()) return "-";
+  auto text = GetFile(fs, *dir, RelPath::Literal(path.substr(path.rfind('/') + 1)));
+  return text.ok() ? *text : "-";
+}
+std::vector<std::string> RootPaths(World& world) {
+  auto opened = Must(world.world.Open());
+  std::vector<std::string> out;
+  for (const RootEntry& entry : Must(opened.catalog->Roots()))
+    out.push_back(entry.root.path);
+  return out;
+}
+
+Status MakeSource(Fs& fs) {
+  World world(fs);
+  BELAY_TRY([[maybe_unused]] Fd made, world.world.Dir());
+  world.Put("a.txt", "one");
+  world.Put("deep/er/b.txt", "two");
+  world.Put("run.sh", "three");
+  world.Keep("one");
+  world.Put("a.txt", "changed since");
+  return Ok();
+}
+
+TEST(Fork, HasTheStateAndIsARootWithItsFirstCheckpoint) {
+  MemFs fs;
+  Must(MakeSource(fs));
+  World world(fs);
+  const DirFork fork = Must(world.Fork());
+  EXPECT_EQ(fork.files, 3u);
+  EXPECT_EQ(Text(fs, "/top/fork/a.txt"), "one");
+  EXPECT_EQ(Text(fs, "/top/fork/deep/er/b.txt"), "two");
+  EXPECT_EQ(Names(fs, kFork), "a.txt deep run.sh ");
+  EXPECT_EQ(Text(fs, world.world.project.bytes() + "/a.txt"), "changed since");
+  auto opened = Must(world.world.Open());
+  auto here = Must(FindRootAt(*opened.catalog, kFork));
+  ASSERT_TRUE(here);
+  auto list = Must(opened.catalog->ListCheckpoints({.root = here->root.id}));
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].checkpoint.id, fork.checkpoint.id);
+  EXPECT_EQ(list[0].checkpoint.meta.at("fork_of").size(), 26u);
+  EXPECT_NE(here->root.id, opened.root.id);
+  EXPECT_EQ(here->root.ino, Must(fs.Stat(Must(fs.OpenDir(kFork)))).ino);
+}
+
+TEST(Fork, SeveralStandSideBySide) {
+  MemFs fs;
+  Must(MakeSource(fs));
+  World world(fs);
+  for (const char* name : {"/top/f1", "/top/f2", "/top/f3"})
+    EXPECT_TRUE(world.Fork(AbsPath::Literal(name)).ok());
+  EXPECT_EQ(RootPaths(world).size(), 4u);
+}
+
+TEST(Fork, AnEmptyDirectoryGivesWayAndNothingElse) {
+  MemFs fs;
+  Must(MakeSource(fs));
+  World world(fs);
+  Must(MakeDirs(fs, kFork, 0755));
+  EXPECT_TRUE(world.Fork().ok());
+  const std::string before = Names(fs, kTop);
+  auto again = world.Fork();
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::kExists);
+  Must(PutFile(fs, Must(fs.OpenDir(kTop)), P("file"), "mine"));
+  EXPECT_EQ(world.Fork(AbsPath::Literal("/top/file")).error().code, Errc::kExists);
+  EXPECT_EQ(Text(fs, "/top/file"), "mine");
+}
+
+TEST(Fork, NotIntoAProtectedDirectory) {
+  MemFs fs;
+  Must(MakeSource(fs));
+  World world(fs);
+  auto fork = world.Fork(world.world.project.Join(P("inner")));
+  ASSERT_FALSE(fork.ok());
+  EXPECT_EQ(fork.error().code, Errc::kRefused);
+}
+
+TEST(Fork, RightsAreNotGiven) {
+  MemFs fs;
+  Must(MakeSource(fs));
+  World world(fs);
+  {
+    Fd dir = Must(fs.OpenDir(world.world.project));
+    Fd file = Must(fs.Open(dir, Name::Literal("run.sh"), OpenMode::Read()));
+    Must(fs.SetMode(file, 04755));
+  }
+  world.Keep("set-id");
+  const DirFork fork = Must(world.Fork());
+  Fd dir = Must(fs.OpenDir(kFork));
+  EXPECT_EQ(Must(fs.StatAt(dir, Name::Literal("run.sh"))).mode & 07777, 0755u);
+  EXPECT_EQ(fork.warnings.size(), 1u);
+}
+
+// --- interrupted
+// -----------------------------------------------------------------------
+
+void Sweep(SweepOptions options) {
+  const SweepResult result = SweepFaults(
+      options, MakeSource,
+      [&](Fs& fs, Acks&) -> Status {
+        World world(fs, 5);
+        BELAY_TRY([[maybe_unused]] DirFork fork, world.Fork());
+        return Ok();
+      },
+      [&](Fs& disk, const SweepRun& run) -> Status {
+        World world(disk, 9);
+        BELAY_TRY([[maybe_unused]] auto ended, world.End());
+        auto bad = [&](const std::string& what) {
+          return Error(Errc::kCorrupt,
+                       what + ": " + Names(disk, kTop) + "/ " + Names(disk, kFork));
+        };
+        const bool there = Text(disk, "/top/fork/a.txt") == "one" &&
+                           Text(disk, "/top/fork/deep/er/b.txt") == "two" &&
+                           Text(disk, "/top/fork/run.sh") == "three" &&
+                           Names(disk, kFork) == "a.txt deep run.sh ";
+        if (!there && Names(disk, kFork) != "-") return bad("half a fork");
+        if (run.done && !there) return bad("said done, and is not");
+        if (Names(disk, kTop).find(".belay-fork") != std::string::npos)
+          return bad("something is left");
+        if (Text(disk, world.world.project.bytes() + "/a.txt") != "changed since")
+          return bad("the source changed");
+        const auto roots = RootPaths(world);
+        const bool known = std::ranges::find(roots, kFork.bytes()) != roots.end();
+        if (known != there) return bad(known ? "a root without files" : "not a root");
+        BELAY_TRY(auto opened, world.world.Open());
+        auto notes = disk.Open(opened.store->dir(), Name::Literal("forks"),
+                               OpenMode::Directory());
+        if (notes.ok())
+          for (const DirEntry& entry : Must(disk.List(*notes)))
+            if (!entry.name.ends_with(".tmp")) return bad("a note is left");
+        // And it can be had.
+        if (!there) {
+          BELAY_TRY([[maybe_unused]] DirFork fork, world.Fork());
+        }
+        return Ok();
+      });
+  std::cout << result.Text();
+  EXPECT_TRUE(result.ok()) << result.Text();
+}
+
+TEST(ForkSweep, EveryPowerCutLeavesAForkOrNone) {
+  SweepOptions options{.name = "power cut, fork"};
+  options.fault.mutating_only = true;
+  options.tears = 1;
+  Sweep(options);
+}
+
+TEST(ForkSweep, EveryFailingCallLeavesAForkOrNone) {
+  for (int sys : {ENOSPC, EIO}) {
+    SweepOptions options{.name = "errno " + std::to_string(sys) + ", fork",
+                         .fault = Fault::Errno(0, sys, false)};
+    Sweep(options);
+  }
+}
+
+}  // namespace
+}  // namespace belay::test
