@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
                    kFlags = 6, kPaths = 7, kLabel = 8, kTookUs = 9, kGitBefore = 13,
-                   kGitAfter = 14, kExternal = 15, kChat = 16;
+                   kGitAfter = 14, kExternal = 15, kChat = 16, kSession = 17;
 constexpr uint64_t kChatAgent = 1, kChatSession = 2, kChatForked = 3, kChatTurn = 4,
                    kChatMessage = 5, kChatIndex = 6, kChatTaken = 7, kChatKept = 8,
                    kChatInherited = 9, kChatPrompt = 10, kChatPath = 11, kChatCwd = 12,
@@ -122,6 +122,7 @@ LogRecord ToRecord(const Operation& operation) {
     record.refs.push_back({ObjectType::kNode, operation.external});
   }
   if (operation.chat) f.AddNested(kChat, EncodeChat(*operation.chat));
+  if (operation.session) f.Add(kSession, *operation.session);
   return record;
 }
 
@@ -161,6 +162,7 @@ Result<Operation> ToOperation(const LogRecord& record) {
     if (auto ids = record.fields.All(tag); ids.size() == 1 && ids[0].size() == 32)
       *into = ObjectId::FromSpan(ids[0]);
   out.chat = ChatAt(record.fields);
+  out.session = record.fields.Text(kSession);
   return out;
 }
 

@@ -59,6 +59,9 @@ struct Operation {
   ObjectId external = {};
   uint64_t paths = 0;      // how many it changed
   std::string label = {};  // of the target, for people
+  // Whose checkpoint the target was: the label may be words of it, and the checkpoint
+  // gone before them.
+  std::optional<std::string> session = {};
   uint64_t took_us = 0;
   bool released = false;  // beyond the horizon: it can no longer be undone
   std::optional<ChatRecord> chat = {};  // of an undo or redo: what it is about

@@ -96,6 +96,9 @@ Status Purger::PlanSession() {
         operation.ok() &&
         ((operation->target && checkpoints.contains(*operation->target)) ||
          (operation->of && dropped_.contains(*operation->of)) ||
+         // The checkpoint may have gone before.
+         (IsOfSession(operation->session) &&
+          !BELAY_MUTANT("purge-leaves-what-was-pruned")) ||
          // One that took its conversation back has a prompt of it.
          (operation->chat &&
           (IsOfSession(operation->chat->session) ||

@@ -89,6 +89,7 @@ Operation RollbackTo(const Checkpoint& target, const RollbackRequest& request) {
   operation.kind = OperationKind::kRollback;
   operation.target = target.id;
   operation.label = LabelOf(target);
+  operation.session = target.session;
   operation.paths_only = !request.plan.select.empty();
   operation.keeps_times = request.preserve_times;
   if (request.chat != nullptr) operation.chat = request.chat->record;
@@ -420,8 +421,11 @@ Result<Outcome> Rewind(Store& store, const RollbackRequest& request,
   Operation operation;
   operation.kind = OperationKind::kRollback;
   operation.id = request.operation;
-  if (target) operation.target = target->id;
-  if (target) operation.label = LabelOf(*target);
+  if (target) {
+    operation.target = target->id;
+    operation.label = LabelOf(*target);
+    operation.session = target->session;
+  }
   operation.paths_only = true;
   operation.chat = request.chat->record;
   operation.chat->alone = true;

@@ -207,6 +207,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   turn.operation.kind = kind;
   turn.operation.of = turn.about.id;
   turn.operation.label = turn.about.label;
+  turn.operation.session = turn.about.session;
   turn.operation.paths_only = turn.about.paths_only;
   turn.operation.keeps_times = turn.about.keeps_times;
   turn.operation.chat = turn.about.chat;

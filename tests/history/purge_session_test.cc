@@ -5,6 +5,7 @@
 #include "core/annotate.h"
 #include "core/live.h"
 #include "core/transcripts.h"
+#include "store/gc.h"
 #include "support/purge_fixture.h"
 
 namespace belay::test {
@@ -127,6 +128,30 @@ TEST_F(PurgeSessionTest, WhatWasPrunedBeforeIsNotQuoted) {
   }
   Must(EraseSession("s1"));
   EXPECT_THAT(Find("words-of-turn-"), IsEmpty());
+}
+
+// Mutant: purge-leaves-what-was-pruned.
+TEST_F(PurgeSessionTest, ARollbackToACheckpointThatWentBeforeIsNotQuoted) {
+  Put("a", "base");
+  Capture("base", "", "");
+  Put("a", "of the session");
+  Capture("words-of-the-session", "s1", "p");
+  const RecordId said = Checkpoints()[0].checkpoint.id;
+  Put("a", "after");
+  Must(world.Rollback("words-of-the-session"));
+  Must(world.Undo());
+  Must(world.Rollback("base"));
+  {
+    auto opened = Must(world.Open());
+    Must(DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, {said}));
+    Must(CollectGarbage(*opened.store, {}));
+  }
+  ASSERT_THAT(Find("words-of-the-session"), Not(IsEmpty()));
+  EXPECT_GE(Must(EraseSession("s1")).plan.operations, 2u);
+  EXPECT_THAT(Find("words-of-the-session"), IsEmpty());
+  ExpectWhole();
+  Must(world.Undo());
+  EXPECT_EQ(Read("a"), "after");
 }
 
 TEST_F(PurgeSessionTest, CheckpointsThatKeepAPartOfALongFileAreNamed) {
