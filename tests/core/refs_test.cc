@@ -171,6 +171,23 @@ TEST_F(RefsTest, TurnsAndToolsAreOfTheActiveSessionAndNameItsBeginning) {
     EXPECT_EQ(Seq(ref), kWrong) << ref;
 }
 
+// Mutant: any-session-finds-it.
+TEST_F(RefsTest, WhoAsksUnderASessionFindsNothingOfAnother) {
+  AddOf("mine", 1);
+  AddOf("theirs", 1);
+  Add();  // nobody's
+  for (uint64_t seq : {2, 3}) {
+    EXPECT_EQ(Seq(IdOf(seq), "mine"), kNone);
+    EXPECT_EQ(Seq(std::to_string(4 - seq), "mine"), kNone);
+    EXPECT_EQ(Seq(IdOf(seq)), static_cast<int64_t>(seq));
+  }
+  EXPECT_EQ(Seq("@{now}", "mine"), kNone);
+  EXPECT_EQ(Seq("session:theirs", "mine"), kNone);
+  EXPECT_EQ(Seq(IdOf(1), "mine"), 1);
+  EXPECT_EQ(Seq("3", "mine"), 1);
+  EXPECT_EQ(Seq("latest", "mine"), 1);
+}
+
 TEST_F(RefsTest, SessionThatOnlyHasATurnYetIsActive) {
   AddOf("old", 1);
   LogRecord turn;

@@ -84,6 +84,40 @@ TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
   ExpectWhole();
 }
 
+// Mutant: purge-leaves-rewinds.
+TEST_F(PurgeSessionTest, WhatWasTakenBackOfItIsErased) {
+  Put("a", "1");
+  Capture("start", "", "");
+  ChatPlan chat;
+  chat.record = {.agent = "claude",
+                 .session = "s1",
+                 .forked = "s2",
+                 .turn = 2,
+                 .prompt = "the words that were taken back",
+                 .alone = true};
+  world.chat = &chat;
+  Must(world.Rewind());
+  Must(world.Undo());
+  chat.record.session = "s9";
+  chat.record.forked = "s10";
+  chat.record.prompt = "words of another";
+  Must(world.Rewind());
+  // As the one that was cut, and as the one that went on.
+  for (const char* session : {"s2", "s1"}) {
+    ASSERT_THAT(Find("the words that were taken back"), Not(IsEmpty()));
+    EXPECT_GE(Must(EraseSession(session)).plan.operations, 2u);
+    EXPECT_THAT(Find("the words that were taken back"), IsEmpty());
+    if (session == std::string_view("s1")) break;
+    chat.record.session = "s1";
+    chat.record.forked = "s2";
+    chat.record.prompt = "the words that were taken back";
+    Must(world.Rewind());
+    Must(world.Undo());
+  }
+  EXPECT_THAT(Find("words of another"), Not(IsEmpty()));
+  ExpectWhole();
+}
+
 // Mutant: live-remembers.
 TEST_F(PurgeSessionTest, NothingOfItGoesOn) {
   Put("a", "1");

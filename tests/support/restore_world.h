@@ -66,6 +66,7 @@ class RestoreWorld {
     request.lock_wait_ms = lock_wait_ms;
     request.stop = stop;
     request.waiting = waiting;
+    request.chat = chat;
     return request;
   }
 
@@ -93,6 +94,11 @@ class RestoreWorld {
     BELAY_TRY(Opened opened, Open());
     BELAY_TRY(Checkpoint target, Named(opened, name));
     return belay::Rollback(*opened.store, RequestFor(opened.root), target);
+  }
+  // Of `chat` alone.
+  Result<Outcome> Rewind() {
+    BELAY_TRY(Opened opened, Open());
+    return belay::Rewind(*opened.store, RequestFor(opened.root), {});
   }
   Result<Outcome> Undo(bool exact = false) {
     BELAY_TRY(Opened opened, Open());
@@ -126,6 +132,7 @@ class RestoreWorld {
   int64_t lock_wait_ms = 200;
   std::function<bool()> stop = {};
   std::function<void(const std::string&)> waiting = {};
+  const ChatPlan* chat = nullptr;  // of a rollback
 };
 
 }  // namespace belay::test

@@ -1,0 +1,237 @@
+// Conversations of real runs taken back: planned by the log, published, gone on with,
+// taken back again.
+
+#include "agent/rewind.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/payloads.h"
+#include "core/chat.h"
+#include "support/agent_world.h"
+#include "support/race_fs.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kOne = "turn 1: create new.txt and edit a.txt";
+constexpr const char* kTwo = "turn 2: clean up with the shell";
+
+class RewindTest : public ::testing::Test {
+ protected:
+  // The recorded run, told by hooks, prompt by prompt, its file at `path`.
+  void Tell(AgentKind agent, const std::string& name, const std::string& path,
+            bool anchors = true) {
+    std::ifstream file(DataDir() + "transcripts/" + name);
+    original = std::string((std::istreambuf_iterator<char>(file)), {});
+    const AbsPath at = AbsPath::Literal(path);
+    const Fd dir = Must(MakeDirs(disk, at.parent(), 0755));
+    const Name base = Name::Literal(path.substr(path.rfind('/') + 1));
+    Must(PutFile(disk, dir, RelPath::Literal(base.bytes()), original));
+    Must(disk.SetMode(Must(disk.Open(dir, base, OpenMode::Read())), 0600));
+    transcript = at;
+    read = Must(ReadTranscript(disk, agent, at));
+    session = read.session;
+    kind = agent;
+    Said(EventKind::kSessionStart, session);
+    for (const TranscriptPrompt& prompt : read.prompts) {
+      HookEvent event = EventOf(EventKind::kPrompt, session);
+      event.prompt = prompt.text;
+      if (anchors) event.anchor = prompt.anchor;
+      world.Tell(event);
+      world.Put("file", prompt.text);
+      Said(EventKind::kTurnEnd, session);
+    }
+  }
+  HookEvent EventOf(EventKind what, const std::string& of) {
+    HookEvent event = world.Event(what, of);
+    event.agent = kind;
+    event.transcript = transcript.bytes();
+    return event;
+  }
+  void Said(EventKind what, const std::string& of) { world.Tell(EventOf(what, of)); }
+
+  Result<RewindPlan> Plan(const std::string& of, uint64_t turn) {
+    opened = Must(world.world.Open());
+    return PlanRewind(*opened.store, *opened.catalog,
+                      {.session = of,
+                       .turn = turn,
+                       .settings = &world.world.settings,
+                       .root = world.world.project});
+  }
+  // The session that goes on.
+  std::string Rewind(const std::string& of, uint64_t turn) {
+    RewindPlan plan = Must(Plan(of, turn));
+    plan.native.reset();  // of Codex: without its program
+    plan.chat.record.alone = true;
+    RollbackRequest request = world.world.RequestFor(opened.root);
+    request.chat = &plan.chat;
+    Must(belay::Rewind(*opened.store, request, {}));
+    last = std::move(plan);
+    return last.chat.record.forked;
+  }
+  std::string GoesOn(const std::string& of) {
+    auto at = Must(world.world.Open());
+    return Must(PlanResume(*at.catalog, of)).session;
+  }
+  std::string PathOf(const std::string& of) {
+    auto at = Must(world.world.Open());
+    return Must(LatestSession(*at.catalog, of))->transcript_path.value_or("");
+  }
+  std::vector<std::string> PromptsOf(const std::string& of) {
+    const Transcript there =
+        Must(ReadTranscript(disk, kind, AbsPath::Literal(PathOf(of))));
+    EXPECT_EQ(there.session, of);
+    EXPECT_EQ(there.broken, 0u);
+    EXPECT_FALSE(there.torn);
+    std::vector<std::string> out;
+    for (const TranscriptPrompt& prompt : there.prompts)
+      out.push_back(prompt.dead ? "(" + prompt.text + ")" : prompt.text);
+    return out;
+  }
+
+  MemFs disk;
+  AgentWorld world{disk};
+  RestoreWorld::Opened opened;
+  AgentKind kind = AgentKind::kClaude;
+  AbsPath transcript = AbsPath::Literal("/none");
+  Transcript read;
+  std::string original, session;
+  RewindPlan last;
+};
+
+struct Recorded {
+  AgentKind agent;
+  const char *name, *path;
+};
+class RecordedRewind : public RewindTest,
+                       public ::testing::WithParamInterface<Recorded> {};
+
+// Mutant: fork-readable-by-all.
+TEST_P(RecordedRewind, GoesOnAsACopyAndIsTakenBackAgain) {
+  Tell(GetParam().agent, GetParam().name, GetParam().path);
+  const std::string tree = world.world.Tree();
+  const std::string second = Rewind(session, 3);
+  EXPECT_EQ(GoesOn(session), second);
+  EXPECT_THAT(PromptsOf(second), ElementsAre(kOne, kTwo));
+  EXPECT_EQ(last.prompt, read.prompts[2].text);
+  const AbsPath copy = AbsPath::Literal(PathOf(second));
+  EXPECT_EQ(
+      Must(disk.StatAt(Must(disk.OpenDir(copy.parent())),
+                       Name::Literal(copy.bytes().substr(copy.bytes().rfind('/') + 1))))
+          .mode,
+      0600u)
+      << "what was said is for whom it was";
+  // Before anybody worked in it, and by a turn that it has of its parent.
+  const std::string third = Rewind(second, 2);
+  EXPECT_EQ(GoesOn(session), third);
+  EXPECT_THAT(PromptsOf(third), ElementsAre(kOne));
+  EXPECT_EQ(last.prompt, kTwo);
+  // The second is as it was, and so are the first, and the files.
+  EXPECT_THAT(PromptsOf(second), ElementsAre(kOne, kTwo));
+  EXPECT_EQ(world.At(GetParam().path), original);
+  EXPECT_EQ(world.world.Tree(), tree);
+  // Back to the first of all: anew.
+  EXPECT_EQ(Rewind(third, 1), "");
+  auto at = Must(world.world.Open());
+  const Resumption anew = Must(PlanResume(*at.catalog, session));
+  EXPECT_TRUE(anew.anew);
+  EXPECT_EQ(anew.command.size(), 1u);
+  for (const std::string& next : {third, second, session}) {
+    Must(world.world.Undo());
+    EXPECT_EQ(GoesOn(session), next);
+  }
+  EXPECT_EQ(world.world.Undo().error().code, Errc::kRefused);
+}
+
+// Hooks of agents, or of other versions, that tell no ids.
+TEST_P(RecordedRewind, IsFoundByItsWords) {
+  Tell(GetParam().agent, GetParam().name, GetParam().path, false);
+  EXPECT_THAT(PromptsOf(Rewind(session, 2)), ElementsAre(kOne));
+}
+
+// The agent goes on writing, before any call of a rewind: half a line, then the rest of
+// what it wrote in truth.
+TEST_P(RecordedRewind, WhatTheAgentWritesMeanwhileIsNotInTheCopyAndStaysInTheOriginal) {
+  Tell(GetParam().agent, GetParam().name, GetParam().path);
+  const AbsPath dir = transcript.parent();
+  const Name name = Name::Literal(transcript.bytes().substr(dir.bytes().size() + 1));
+  // Up to the middle of the third turn; then it grows by the rest.
+  size_t middle = original.find('\n', read.prompts[2].offset) + 1;
+  const size_t torn = middle + (original.size() - middle) / 2;
+  {
+    const Fd file =
+        Must(disk.Open(Must(disk.OpenDir(dir)), name, OpenMode::ReadWrite()));
+    Must(disk.Truncate(file, middle));
+  }
+  std::string expected;
+  uint64_t calls = 0;
+  for (uint64_t at = 0;; ++at) {
+    const std::unique_ptr<MemFs> copy = disk.Clone();
+    uint64_t call = 0;
+    auto append = [&](size_t from, size_t to) {
+      const Fd file =
+          Must(copy->Open(Must(copy->OpenDir(dir)), name, OpenMode::ReadWrite()));
+      Must(WriteFull(*copy, file, from,
+                     AsBytes(std::string_view(original).substr(from, to - from))));
+    };
+    RaceFs fs(*copy, [&] {
+      ++call;
+      if (call == at) append(middle, torn);
+      if (call == at + 9) append(torn, original.size());
+    });
+    std::string forked;
+    {
+      RestoreWorld it(fs, AbsPath::Literal("/top"), 7);
+      auto on = Must(it.Open());
+      RewindPlan plan = Must(PlanRewind(*on.store, *on.catalog,
+                                        {.session = session,
+                                         .turn = 2,
+                                         .settings = &it.settings,
+                                         .root = it.project}));
+      plan.native.reset();
+      plan.chat.record.alone = true;
+      RollbackRequest request = it.RequestFor(on.root);
+      request.chat = &plan.chat;
+      Must(belay::Rewind(*on.store, request, {}));
+      forked = plan.chat.record.path;
+    }
+    const AbsPath made = AbsPath::Literal(forked);
+    const std::string there =
+        Must(GetFile(*copy, Must(copy->OpenDir(made.parent())),
+                     P(forked.substr(made.parent().bytes().size() + 1))));
+    const std::string now =
+        Must(GetFile(*copy, Must(copy->OpenDir(dir)), RelPath::Literal(name.bytes())));
+    if (at == 0) {
+      expected = there;
+      ASSERT_TRUE(expected.ends_with('\n'));
+      calls = call;
+      continue;
+    }
+    if (call < at) break;
+    ASSERT_EQ(there, expected) << "written before call " << at;
+    ASSERT_EQ(now, original.substr(0, call < at + 9 ? torn : original.size()));
+  }
+  EXPECT_GT(calls, 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, RecordedRewind,
+    ::testing::Values(
+        Recorded{AgentKind::kClaude, "claude.jsonl",
+                 "/h/.claude/projects/-p/old.jsonl"},
+        Recorded{AgentKind::kCodex, "codex.jsonl",
+                 "/c/sessions/2026/11/15/"
+                 "rollout-2026-11-15T01-00-00-01a1dcc8-73cd-71b1-bbae-68433bc2b49f."
+                 "jsonl"},
+        Recorded{AgentKind::kGemini, "gemini.jsonl",
+                 "/g/tmp/p/chats/session-2026-11-15T01-43-e66036aa.jsonl"},
+        Recorded{AgentKind::kQwen, "qwen.jsonl", "/q/projects/p/chats/old.jsonl"},
+        Recorded{AgentKind::kCopilot, "copilot.jsonl", "/s/old/events.jsonl"}),
+    [](const auto& row) { return std::string(AgentName(row.param.agent)); });
+
+}  // namespace
+}  // namespace belay::test

@@ -1,0 +1,303 @@
+// Conversations that go back with files, or alone: what is published, and when.
+
+#include <gmock/gmock.h>
+
+#include "base/fault_fs.h"
+#include "restore/fork_note.h"
+#include "restore/publication.h"
+#include "support/chat_plan.h"
+#include "support/restore_fixture.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const AbsPath kTalk = AbsPath::Literal("/m/talk");
+constexpr std::string_view kText = "what was said before\nand answered\n";
+
+std::vector<std::string> NamesIn(Fs& fs, const AbsPath& path) {
+  std::vector<std::string> names;
+  for (const DirEntry& entry : Must(fs.List(Must(fs.OpenDir(path)))))
+    names.push_back(entry.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// One conversation in a directory of its own: a file, or a folder.
+class PublicationTest : public ::testing::TestWithParam<bool> {
+ protected:
+  PublicationTest()
+      : plan(ChatPlanIn(kTalk, std::string(kText), GetParam())),
+        name(GetParam() ? "new" : "new.jsonl") {
+    Must(MakeDirs(disk, kTalk, 0700));
+    Must(PutFile(disk, Talk(), P("old.jsonl"), "the original"));
+    disk.Crash(CrashPolicy::KeepAll());
+    place = Must(PlaceOf(disk, AbsPath::Literal("/m/project"), plan));
+  }
+  Fd Talk() { return Must(disk.OpenDir(kTalk)); }
+  std::string Stage(const char* what) { return std::string(".stage/") + what; }
+  std::string Text(const std::string& path) {
+    auto text = GetFile(disk, Talk(), P(path));
+    return text.ok() ? *text : "-";
+  }
+  std::string Published() { return Text(GetParam() ? "new/events.jsonl" : name); }
+
+  MemFs disk;
+  ChatPlan plan;
+  const std::string name;
+  PublicationPlace place;
+};
+
+// Mutant: publish-unflushed.
+TEST_P(PublicationTest, WhatIsPublishedIsDurableAndHasItsModes) {
+  {
+    Publication it(disk, place, ".stage");
+    ASSERT_TRUE(Must(it.Open()));
+    Must(it.Prepare(plan, 1000));
+    EXPECT_EQ(Published(), "-") << "not before everything is ready";
+    Must(it.Publish());
+  }
+  disk.Crash(CrashPolicy::DropUnsynced());
+  EXPECT_EQ(Published(), kText);
+  EXPECT_EQ(Text("old.jsonl"), "the original");
+  Publication it(disk, place, ".stage");
+  ASSERT_TRUE(Must(it.Open()));
+  Must(it.Publish());  // again, by a recovery
+  Must(it.Tidy());
+  EXPECT_THAT(NamesIn(disk, kTalk), ElementsAre(name, "old.jsonl"));
+  const FileStat there = Must(disk.StatAt(Talk(), N(name)));
+  EXPECT_EQ(there.mode, GetParam() ? 0700u : 0640u);
+  if (!GetParam()) return;
+  const Fd folder = Must(disk.Open(Talk(), N("new"), OpenMode::Directory()));
+  EXPECT_EQ(Must(disk.StatAt(folder, N("events.jsonl"))).mode, 0640u);
+  EXPECT_EQ(Must(disk.StatAt(folder, N("workspace.yaml"))).mode, 0600u);
+  EXPECT_EQ(Text("new/workspace.yaml"), "id: new\n");
+}
+
+// Mutant: published-stays-half-way.
+TEST_P(PublicationTest, TakenBackNothingOfItIsLeft) {
+  Publication it(disk, place, ".stage");
+  ASSERT_TRUE(Must(it.Open()));
+  Must(it.Prepare(plan, 1000));
+  Must(it.Publish());
+  Must(it.Verify());
+  Must(it.TakeBack());
+  EXPECT_FALSE(Must(it.IsPrepared())) << "a recovery goes on taking it back";
+  Must(it.Tidy());
+  EXPECT_THAT(NamesIn(disk, kTalk), ElementsAre("old.jsonl"));
+}
+
+// Mutant: publish-half.
+TEST_P(PublicationTest, WhatSomebodyElsePutInItsPlaceIsNeitherTakenForItNorRemoved) {
+  {
+    Fault flush = Fault::Errno(1, EIO);
+    flush.only = {FsCall::kSync};
+    FaultFs half(disk, flush);
+    Publication it(half, place, ".stage");
+    ASSERT_TRUE(Must(it.Open()));
+    const Status failed = it.Prepare(plan, 1000);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_THAT(failed.error().what, HasSubstr("the conversation, in /m/talk: "));
+  }
+  ASSERT_TRUE(
+      Must(disk.List(Must(disk.Open(Talk(), N(".stage"), OpenMode::Directory()))))
+          .size() == 1u);
+  if (GetParam()) Must(MakeDirs(disk, kTalk.Join(P("new")), 0755));
+  const std::string theirs = GetParam() ? "new/events.jsonl" : name;
+  Must(PutFile(disk, Talk(), P(theirs), "somebody else's"));
+  Publication it(disk, place, ".stage");
+  ASSERT_TRUE(Must(it.Open()));
+  EXPECT_FALSE(Must(it.IsPrepared()));
+  Must(it.TakeBack());
+  Must(it.Tidy());
+  EXPECT_EQ(Published(), "somebody else's");
+  EXPECT_THAT(NamesIn(disk, kTalk), ElementsAre(name, "old.jsonl"));
+}
+
+TEST_P(PublicationTest, NothingThatIsThereIsReplaced) {
+  if (GetParam()) Must(MakeDirs(disk, kTalk.Join(P("new")), 0755));
+  Must(PutFile(disk, Talk(), P(GetParam() ? "new/events.jsonl" : name), "theirs"));
+  Publication it(disk, place, ".stage");
+  ASSERT_TRUE(Must(it.Open()));
+  Must(it.Prepare(plan, 1000));
+  EXPECT_EQ(it.Publish().error().code, Errc::kExists);
+  Must(it.TakeBack());
+  Must(it.Tidy());
+  EXPECT_EQ(Published(), "theirs");
+}
+
+TEST_P(PublicationTest, WhatIsReadBackOtherwiseIsSaid) {
+  Publication it(disk, place, ".stage");
+  ASSERT_TRUE(Must(it.Open()));
+  Must(it.Prepare(plan, 1000));
+  Must(it.Publish());
+  Must(PutFile(disk, Talk(), P(GetParam() ? "new/events.jsonl" : name), "rotten"));
+  EXPECT_THAT(it.Verify().error().what, HasSubstr("is not what was written"));
+}
+
+TEST_P(PublicationTest, ADirectoryThatIsAnotherOneIsNotWrittenTo) {
+  Must(disk.Rename(Must(disk.OpenDir(AbsPath::Literal("/m"))), N("talk"),
+                   Must(disk.OpenDir(AbsPath::Literal("/m"))), N("moved"),
+                   RenameHow::kNoReplace));
+  Must(MakeDirs(disk, kTalk, 0700));
+  Publication it(disk, place, ".stage");
+  EXPECT_FALSE(Must(it.Open()));
+}
+
+// Mutant: publish-in-the-root.
+TEST_P(PublicationTest, InTheProtectedDirectoryItselfIsRefused) {
+  for (const char* root : {"/m/talk", "/m", "/"}) {
+    auto refused = PlaceOf(disk, AbsPath::Literal(root), plan);
+    ASSERT_FALSE(refused.ok()) << root;
+    EXPECT_EQ(refused.error().code, Errc::kRefused);
+    EXPECT_THAT(refused.error().hint, HasSubstr("--code"));
+  }
+  EXPECT_TRUE(PlaceOf(disk, AbsPath::Literal("/m/tal"), plan).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, PublicationTest, ::testing::Bool(),
+                         [](const auto& row) { return row.param ? "Folder" : "File"; });
+
+// --- with a rollback -----------------------------------------------------------------
+
+class ChatTest : public RestoreTest {
+ protected:
+  ChatTest() {
+    Must(MakeDirs(disk, kTalk, 0700));
+    Must(PutFile(disk, Must(disk.OpenDir(kTalk)), P("old.jsonl"), "the original"));
+    Put("a", "before");
+    Must(world.Capture("start"));
+    Put("a", "after");
+    world.chat = &chat;
+  }
+  std::vector<std::string> There() { return NamesIn(disk, kTalk); }
+  std::string FileOf(MemFs& on, const AbsPath& dir, std::string_view name) {
+    auto text = GetFile(on, Must(on.OpenDir(dir)), P(name));
+    return text.ok() ? *text : "-";
+  }
+  ChatPlan chat = ChatPlanIn(kTalk, std::string(kText), false);
+};
+
+TEST_F(ChatTest, FilesAndConversationGoBackAndForthTogether) {
+  const Outcome done = Must(world.Rollback("start"));
+  ASSERT_TRUE(done.operation && done.operation->chat);
+  EXPECT_TRUE(done.verified);
+  EXPECT_EQ(Read("a"), "before");
+  EXPECT_THAT(There(), ElementsAre("new.jsonl", "old.jsonl"));
+  EXPECT_EQ(*Operations().back().chat, chat.record);
+  world.chat = nullptr;
+  const Outcome undone = Must(world.Undo());
+  ASSERT_TRUE(undone.chat);
+  EXPECT_EQ(Read("a"), "after");
+  EXPECT_THAT(There(), ElementsAre("new.jsonl", "old.jsonl")) << "nothing is deleted";
+  Must(world.Redo());
+  EXPECT_EQ(Read("a"), "before");
+}
+
+TEST_F(ChatTest, AloneItMovesNoFile) {
+  const std::string tree = Tree();
+  chat.record.alone = true;
+  const Outcome done = Must(world.Rewind());
+  ASSERT_TRUE(done.operation && done.operation->chat);
+  EXPECT_EQ(Tree(), tree);
+  EXPECT_THAT(There(), ElementsAre("new.jsonl", "old.jsonl"));
+  world.chat = nullptr;
+  Must(world.Undo());
+  EXPECT_EQ(Tree(), tree);
+  EXPECT_THAT(There(), ElementsAre("new.jsonl", "old.jsonl"));
+}
+
+// Mutant: code-without-chat.
+TEST_F(ChatTest, CutAnywhereItIsBothOrNeither) {
+  for (const bool folder : {false, true}) {
+    chat = ChatPlanIn(kTalk, std::string(kText), folder);
+    const AbsPath dir = folder ? kTalk.Join(P("new")) : kTalk;
+    const char* name = folder ? "events.jsonl" : "new.jsonl";
+    int both = 0, neither = 0;
+    for (uint64_t at = 1;; ++at) {
+      std::unique_ptr<MemFs> copy = disk.Clone();
+      copy->Crash(CrashPolicy::KeepAll());  // all of it is durable
+      bool done = false;
+      {
+        Fault cut = Fault::PowerCut(at);
+        cut.mutating_only = true;
+        FaultFs broken(*copy, cut);
+        RestoreWorld it(broken, AbsPath::Literal("/m"), 7);
+        it.chat = &chat;
+        done = it.Rollback("start").ok();
+        if (!broken.fired()) break;
+      }
+      copy->Crash(at % 2 == 0 ? CrashPolicy::KeepAll() : CrashPolicy::DropUnsynced());
+      RestoreWorld it(*copy, AbsPath::Literal("/m"), 8);
+      ASSERT_TRUE(it.Recover().ok()) << "cut at " << at;
+      const bool back = FileOf(*copy, it.project, "a") == "before";
+      const auto names = NamesIn(*copy, kTalk);
+      const std::string there = folder ? "new" : "new.jsonl";
+      if (back) {
+        EXPECT_THAT(names, ElementsAre(there, "old.jsonl")) << "cut at " << at;
+        EXPECT_EQ(FileOf(*copy, dir, name), kText) << "cut at " << at;
+      } else {
+        EXPECT_FALSE(done) << "cut at " << at;
+        EXPECT_THAT(names, ElementsAre("old.jsonl")) << "cut at " << at;
+      }
+      ++(back ? both : neither);
+    }
+    EXPECT_GT(both, 5);
+    EXPECT_GT(neither, 20);
+  }
+}
+
+// --- what an agent's own program made ------------------------------------------------
+
+class ForkNoteTest : public ChatTest {
+ protected:
+  ForkNoteTest() : opened(Must(world.Open())) {}
+  std::optional<std::string> Settle() {
+    return SettleForkNote(*opened.store, opened.root.id);
+  }
+  void Note(const std::string& forked, int64_t pid = 77) {
+    Must(NoteFork(
+        *opened.store, opened.root.id,
+        {.agent = "opencode", .session = "old", .forked = forked, .pid = pid}));
+  }
+  bool IsNoted() { return LoadForkNote(*opened.store, opened.root.id).has_value(); }
+  RestoreWorld::Opened opened;
+};
+
+// Mutant: orphans-are-forgotten.
+TEST_F(ForkNoteTest, OneThatNobodyUsesIsNamedOnce) {
+  EXPECT_FALSE(Settle());
+  Note("ses_9");
+  auto said = Settle();
+  ASSERT_TRUE(said);
+  EXPECT_THAT(*said, HasSubstr("opencode made a copy of the conversation of session "
+                               "old, ses_9"));
+  EXPECT_FALSE(IsNoted());
+  EXPECT_FALSE(Settle());
+  Note("");
+  said = Settle();
+  ASSERT_TRUE(said);
+  EXPECT_THAT(*said, HasSubstr("was about to copy"));
+}
+
+TEST_F(ForkNoteTest, WhoeverIsStillAtItIsLeftAlone) {
+  Note("ses_9");
+  Must(MakeDirs(disk, AbsPath::Literal("/proc/77"), 0755));
+  EXPECT_FALSE(Settle());
+  EXPECT_TRUE(IsNoted());
+}
+
+TEST_F(ForkNoteTest, OneThatTheOperationUsesIsNoOrphan) {
+  chat.files.clear();
+  chat.record.forked = "ses_9";
+  chat.record.path.clear();
+  Must(world.Rollback("start"));
+  Note("ses_9");
+  EXPECT_FALSE(Settle());
+  EXPECT_FALSE(IsNoted());
+}
+
+}  // namespace
+}  // namespace belay::test
