@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/mutant.h"
+#include "git/config.h"
 #include "git/repository.h"
 #include "git/run_git.h"
 #include "git/state_files.h"
@@ -21,8 +23,13 @@ constexpr int kTries = 3;
 class RepositoryMaker {
  public:
   RepositoryMaker(Store& store, const GitRepository& source,
-                  const GitRepoRecord& record, const Fd& git)
-      : store_(store), fs_(store.fs()), source_(source), record_(record), git_(git) {}
+                  const GitRepoRecord& record, const GitUserConfig& user, const Fd& git)
+      : store_(store),
+        fs_(store.fs()),
+        source_(source),
+        record_(record),
+        user_(user),
+        git_(git) {}
 
   Status Run() {
     // Modes as the source has them: who may read that may read this.
@@ -87,14 +94,27 @@ class RepositoryMaker {
   }
 
   // As they are: remotes, names, what the format needs. A linked work tree may belong
-  // to a repository that is bare; the fork is not.
+  // to a repository that is bare; the fork is not. Where settings lead to the work tree
+  // (a submodule's do), git in the fork would work on the source's.
   Status WriteSettings() {
-    BELAY_TRY(auto bytes, Read(source_.common_dir, "config"));
-    std::string text = bytes ? std::string(AsText(*bytes)) : std::string();
-    if (!text.empty() && !text.ends_with('\n')) text += '\n';
-    if (record_.linked) text += "[core]\n\tbare = false\n";
-    BELAY_OK(Put("config", AsBytes(text), file_mode_));
-    return CopyIfThere(source_.git_dir, "config.worktree");
+    const GitConfig all = GitConfig::Read(
+        fs_, user_, {.git_dir = source_.git_dir, .common_dir = source_.common_dir});
+    std::string own;
+    if (record_.linked) own += "\tbare = false\n";
+    if (all.Text("core.worktree") && !BELAY_MUTANT("fork-works-on-the-source"))
+      own += "\tworktree = ..\n";
+    if (!own.empty()) own = "[core]\n" + own;
+    BELAY_TRY(auto shared, Read(source_.common_dir, "config"));
+    BELAY_OK(PutSettings("config", shared ? AsText(*shared) : "", own));
+    BELAY_TRY(auto mine, Read(source_.git_dir, "config.worktree"));
+    return mine ? PutSettings("config.worktree", AsText(*mine), own) : Ok();
+  }
+  // What comes last counts.
+  Status PutSettings(const std::string& name, std::string_view as_they_are,
+                     const std::string& own) {
+    std::string text(as_they_are);
+    if (!own.empty() && !text.empty() && !text.ends_with('\n')) text += '\n';
+    return Put(name, AsBytes(text + own), file_mode_);
   }
 
   Status CopyObjects() {
@@ -192,6 +212,7 @@ class RepositoryMaker {
   Fs& fs_;
   const GitRepository& source_;
   const GitRepoRecord& record_;
+  const GitUserConfig& user_;
   const Fd& git_;
   uint32_t dir_mode_ = 0700, file_mode_ = 0600;
 };
@@ -219,7 +240,7 @@ Result<bool> MakeForkedRepository(Store& store, const AbsPath& source,
   BELAY_OK(fs.MakeDir(work, name, like.mode & 0777));
   {
     BELAY_TRY(Fd git, fs.Open(work, name, OpenMode::Directory()));
-    BELAY_OK(RepositoryMaker(store, **found, record, git).Run());
+    BELAY_OK(RepositoryMaker(store, **found, record, places.user, git).Run());
   }
   if (record.head.empty()) return true;
   // A commit that nothing held any more may be gone.

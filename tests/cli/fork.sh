@@ -41,6 +41,19 @@ run checkpoint --root "$scratch/f1" -m mine; expect_rc 0
 run rollback "$(cd "$scratch/f1" && "$BELAY_BIN" list --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["checkpoints"][-1]["id"])')" --root "$scratch/f1" --yes --git keep; expect_rc 0
 [ ! -e "$scratch/f1/more" ] || fail "the fork is no root that can be rolled back"
 
+# Settings that say where the work tree is lead to the fork's own: of a submodule, of any.
+git config core.worktree "$root"
+run fork one "$scratch/led"; expect_rc 0
+git config --unset core.worktree
+[ "$(git -C "$scratch/led" rev-parse --show-toplevel)" = "$scratch/led" ] || fail "git works in $(git -C "$scratch/led" rev-parse --show-toplevel)"
+[ "$(git -C "$scratch/led" status --porcelain)" = "MM a
+?? untracked" ] || fail "status: $(git -C "$scratch/led" status --porcelain)"
+git init -q "$scratch/super"
+(cd "$scratch/super" && git -c protocol.file.allow=always submodule --quiet add "$root" sub && cd sub && "$BELAY_BIN" on -q && "$BELAY_BIN" checkpoint -q -m sub &&
+  "$BELAY_BIN" fork sub "$scratch/led2" -q) || fail "fork of a submodule"
+[ "$(git -C "$scratch/led2" rev-parse --show-toplevel)" = "$scratch/led2" ] || fail "git works in $(git -C "$scratch/led2" rev-parse --show-toplevel)"
+[ -z "$(git -C "$scratch/led2" status --porcelain)" ] || fail "status: $(git -C "$scratch/led2" status --porcelain)"
+
 # N of them, and what differs.
 run fork one "$scratch/f2" --json; expect_rc 0; expect_py "d['repository'] and d['root'] == '$scratch/f2' and d['target'] == '$one' and d['files'] == 4"
 mkdir "$scratch/f3"; run fork "$one" "$scratch/f3"; expect_rc 0

@@ -114,6 +114,25 @@ TEST(Fork, SeveralStandSideBySide) {
   EXPECT_EQ(RootPaths(world).size(), 4u);
 }
 
+// Mutant: fork-works-on-the-source.
+TEST(Fork, SettingsThatNameTheWorkTreeLeadToItsOwn) {
+  MemFs fs;
+  World world(fs);
+  Must(world.world.Dir());
+  const std::string settings =
+      "[core]\n\tworktree = " + world.world.project.bytes() + "\n[user]\n\tname = me";
+  world.Put(".git/HEAD", "ref: refs/heads/main\n");
+  world.Put(".git/config", settings);
+  world.Put(".git/objects/info/packs", "");
+  world.Put(".git/refs/heads/.keep", "");
+  world.Put("a.txt", "one");
+  world.Keep("one");
+  ASSERT_TRUE(Must(world.Fork()).repository);
+  EXPECT_EQ(Text(fs, "/top/fork/.git/config"),
+            settings + "\n[core]\n\tworktree = ..\n");
+  EXPECT_EQ(Text(fs, world.world.project.bytes() + "/.git/config"), settings);
+}
+
 TEST(Fork, AnEmptyDirectoryGivesWayAndNothingElse) {
   MemFs fs;
   Must(MakeSource(fs));
