@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "agent/conversation_internal.h"
 #include "agent/transcript_internal.h"
 #include "agent/transcript_lines.h"
 #include "base/escape.h"
@@ -33,11 +34,11 @@ std::string_view Words(std::string_view text) {
 // Of prompts with the same words the one that is as far from the last of them as the
 // turn is from the last such turn: what is missing is missing at the beginning.
 const TranscriptPrompt* FindByWords(const Transcript& transcript,
-                                    const ConversationPoint& point) {
-  const TurnRecord& wanted = *point.turn;
+                                    const TurnRecord& wanted,
+                                    const std::vector<TurnRecord>& turns) {
   const auto words = Words;
   uint64_t later = 0;
-  for (const TurnRecord& turn : point.turns)
+  for (const TurnRecord& turn : turns)
     later += turn.turn > wanted.turn && words(turn.prompt) == words(wanted.prompt);
   for (size_t i = transcript.prompts.size(); i > 0; --i) {
     const TranscriptPrompt& prompt = transcript.prompts[i - 1];
@@ -51,33 +52,12 @@ const TranscriptPrompt* FindByWords(const Transcript& transcript,
 Result<CutPoint> FindTurn(const Transcript& transcript, const ConversationPoint& point,
                           ConversationFork& fork) {
   const TurnRecord& wanted = *point.turn;
-  const TranscriptPrompt* found = nullptr;
-  if (wanted.anchor)
-    for (const TranscriptPrompt& prompt : transcript.prompts)
-      if (prompt.anchor == *wanted.anchor && (found == nullptr || found->dead))
-        found = &prompt;
-  if (found == nullptr) found = FindByWords(transcript, point);
-  if (found == nullptr)
-    return Error(Errc::kNotFound,
-                 "the conversation has no turn " + std::to_string(wanted.turn) +
-                     " any more: " + EscapeForDisplay(Excerpt(wanted.prompt)));
+  BELAY_TRY(const TranscriptPrompt* found, FindPrompt(transcript, wanted, point.turns));
   fork.prompt = found->text;
   fork.first_taken = found->anchor;
   fork.turn = wanted.turn;
   fork.inherited = wanted.turn - 1;
   return Before(*found);
-}
-
-// The turn that a prompt began, as far as it was recorded.
-std::optional<uint64_t> TurnOfPrompt(const TranscriptPrompt& prompt,
-                                     const std::vector<TurnRecord>& turns) {
-  for (const TurnRecord& turn : turns)
-    if (turn.anchor && (*turn.anchor == prompt.anchor || *turn.anchor == prompt.record))
-      return turn.turn;
-  std::optional<uint64_t> found;
-  for (const TurnRecord& turn : turns)
-    if (Words(turn.prompt) == Words(prompt.text)) found = turn.turn;
-  return found;
 }
 
 Result<CutPoint> FindMessage(const Transcript& transcript,
@@ -177,6 +157,59 @@ Status AddCompanion(Fs& fs, const ForkRequest& request,
 
 }  // namespace
 
+Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
+                                           const TurnRecord& turn,
+                                           const std::vector<TurnRecord>& turns) {
+  const TranscriptPrompt* found = nullptr;
+  if (turn.anchor)
+    for (const TranscriptPrompt& prompt : transcript.prompts)
+      if (prompt.anchor == *turn.anchor && (found == nullptr || found->dead))
+        found = &prompt;
+  if (found == nullptr) found = FindByWords(transcript, turn, turns);
+  if (found == nullptr)
+    return Error(Errc::kNotFound,
+                 "the conversation has no turn " + std::to_string(turn.turn) +
+                     " any more: " + EscapeForDisplay(Excerpt(turn.prompt)));
+  return found;
+}
+
+std::optional<uint64_t> TurnOfPrompt(const TranscriptPrompt& prompt,
+                                     const std::vector<TurnRecord>& turns) {
+  for (const TurnRecord& turn : turns)
+    if (turn.anchor && (*turn.anchor == prompt.anchor || *turn.anchor == prompt.record))
+      return turn.turn;
+  std::optional<uint64_t> found;
+  for (const TurnRecord& turn : turns)
+    if (Words(turn.prompt) == Words(prompt.text)) found = turn.turn;
+  return found;
+}
+
+std::string OldIdOf(const ForkRequest& request, const Transcript& transcript) {
+  return transcript.session.empty() ? request.session : transcript.session;
+}
+
+std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
+                                     const std::string& old_id,
+                                     const std::string& session) {
+  std::vector<TranscriptSwap> swaps = {{.from = old_id, .to = session}};
+  if (request.session != old_id)
+    swaps.push_back({.from = request.session, .to = session});
+  if (request.moved)
+    swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
+                     .from = request.moved->from.bytes(),
+                     .to = request.moved->to.bytes()});
+  return swaps;
+}
+
+Status AddForkFiles(Fs& fs, const ForkRequest& request, const std::string& old_id,
+                    const std::vector<TranscriptSwap>& swaps,
+                    ConversationFile transcript, ConversationFork& fork) {
+  BELAY_TRY(transcript.path, CopyPath(request, old_id, fork.session));
+  BELAY_OK(AddCompanion(fs, request, swaps, transcript.path, fork));
+  fork.files.push_back(std::move(transcript));
+  return Ok();
+}
+
 std::string NewUuid(Random& random) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::byte bytes[16];
@@ -254,15 +287,8 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   fork.uid = stat.uid;
   fork.gid = stat.gid;
 
-  const std::string old_id =
-      transcript.session.empty() ? request.session : transcript.session;
-  std::vector<TranscriptSwap> swaps = {{.from = old_id, .to = fork.session}};
-  if (request.session != old_id)
-    swaps.push_back({.from = request.session, .to = fork.session});
-  if (request.moved)
-    swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
-                     .from = request.moved->from.bytes(),
-                     .to = request.moved->to.bytes()});
+  const std::string old_id = OldIdOf(request, transcript);
+  const std::vector<TranscriptSwap> swaps = SwapsFor(request, old_id, fork.session);
 
   uint64_t bytes = 0;
   for (const TranscriptCut::Piece& piece : cut.pieces)
@@ -273,14 +299,15 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   for (const TranscriptPrompt& prompt : transcript.prompts)
     if (!prompt.dead && cut.Holds(prompt)) ++fork.kept_turns;
 
-  BELAY_TRY(AbsPath path, CopyPath(request, old_id, fork.session));
-  BELAY_OK(AddCompanion(fs, request, swaps, path, fork));
-  fork.files.push_back({.path = std::move(path),
-                        .mode = stat.mode & 0777,
-                        .size_at_most = bytes + bytes / 8,
-                        .content = [&fs, file, cut, swaps](const TranscriptSink& sink) {
-                          return CopyCut(fs, *file, cut, swaps, sink);
-                        }});
+  BELAY_OK(AddForkFiles(fs, request, old_id, swaps,
+                        {.path = request.transcript,
+                         .mode = stat.mode & 0777,
+                         .size_at_most = bytes + bytes / 8,
+                         .content =
+                             [&fs, file, cut, swaps](const TranscriptSink& sink) {
+                               return CopyCut(fs, *file, cut, swaps, sink);
+                             }},
+                        fork));
   return fork;
 }
 

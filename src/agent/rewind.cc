@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/dialect_internal.h"
+#include "agent/rewind_internal.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "base/subprocess.h"
@@ -11,19 +12,8 @@
 
 namespace belay {
 
-namespace {
-
-// Longest that is kept of a prompt with the operation.
-constexpr size_t kMaxKept = 4096;
-
-struct About {
-  std::string agent;
-  AgentKind kind = AgentKind::kGeneric;
-  std::string cwd;
-};
-
-Result<About> LookUp(Catalog& catalog, const std::string& session) {
-  About out;
+Result<AboutSession> LookUp(Catalog& catalog, const std::string& session) {
+  AboutSession out;
   BELAY_TRY(auto record, LatestSession(catalog, session));
   if (record) {
     out.agent = record->agent.value_or("");
@@ -53,14 +43,6 @@ const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number) {
   return nullptr;
 }
 
-const TurnOf* TurnBefore(const std::vector<TurnOf>& turns, uint64_t number) {
-  const TurnOf* found = nullptr;
-  for (const TurnOf& one : turns)
-    if (one.turn.turn < number) found = &one;
-  return found;
-}
-
-// The files of a fork, as restore/ takes them.
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
   // The agent's place may be a link to where it really is.
   AbsPath dir = fork.files.back().path.parent();
@@ -89,13 +71,25 @@ Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
   return Ok();
 }
 
+namespace {
+
+// Longest that is kept of a prompt with the operation.
+constexpr size_t kMaxKept = 4096;
+
+const TurnOf* TurnBefore(const std::vector<TurnOf>& turns, uint64_t number) {
+  const TurnOf* found = nullptr;
+  for (const TurnOf& one : turns)
+    if (one.turn.turn < number) found = &one;
+  return found;
+}
+
 class Planner {
  public:
   Planner(Store& store, Catalog& catalog, const RewindRequest& request)
       : store_(store), catalog_(catalog), request_(request) {}
 
   Result<RewindPlan> Run() {
-    BELAY_TRY(const About about, LookUp(catalog_, request_.session));
+    BELAY_TRY(const AboutSession about, LookUp(catalog_, request_.session));
     BELAY_TRY(turns_, TurnsOf(catalog_, request_.session));
     out_.agent = about.kind;
     ChatRecord& record = out_.chat.record;
@@ -298,7 +292,7 @@ Resumption ResumptionOf(const ChatRecord& chat, bool undone) {
 Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {
   BELAY_TRY(const Chats chats, Chats::Read(catalog));
   const Chats::GoesOn on = chats.Follow(session);
-  BELAY_TRY(const About about, LookUp(catalog, on.session));
+  BELAY_TRY(const AboutSession about, LookUp(catalog, on.session));
   Resumption out{.session = on.session,
                  .anew = on.anew,
                  .agent = about.kind,

@@ -29,6 +29,10 @@ void AddPiece(std::vector<Piece>& pieces, uint64_t offset, uint64_t end) {
     pieces.push_back({.offset = offset, .end = end});
 }
 
+Error NotInIt() {
+  return {Errc::kNotFound, "the conversation does not hold that prompt any more"};
+}
+
 // Calls that have no answer yet. Where an agent could not go on from such an end, the
 // cut moves to before the message that made them.
 class OpenCalls {
@@ -69,6 +73,7 @@ class TreeCut {
   void Take(const Json& json, uint64_t offset, uint64_t end);
   void TakeUnread(uint64_t offset, uint64_t end) { Add(offset, end, last_); }
   Result<TranscriptCut> Finish();
+  Result<TranscriptCut> FinishRest(const TranscriptPrompt& from);
 
  private:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -157,6 +162,22 @@ Result<TranscriptCut> TreeCut::Finish() {
   return cut;
 }
 
+Result<TranscriptCut> TreeCut::FinishRest(const TranscriptPrompt& from) {
+  std::unordered_set<uint64_t> kept;
+  uint64_t prompt = last_;
+  for (; prompt != kNone && prompt != from.index; prompt = above_[prompt])
+    kept.insert(prompt);
+  if (prompt == kNone) return NotInIt();
+  kept.insert(prompt);
+  TranscriptCut cut;
+  // What the agent writes down just before the prompt belongs to its turn.
+  AddPiece(cut.pieces, from.turn_offset, from.offset);
+  for (const Run& run : runs_)
+    if (run.end > from.offset && kept.contains(run.prompt))
+      AddPiece(cut.pieces, std::max(run.offset, from.offset), run.end);
+  return cut;
+}
+
 // --- Codex, Copilot CLI: one line after the other
 // --------------------------------------
 
@@ -210,6 +231,7 @@ class GeminiCut {
 
   void Take(const Json& json, std::string_view text, uint64_t offset, uint64_t end);
   Result<TranscriptCut> Finish();
+  Result<TranscriptCut> FinishRest();
 
  private:
   struct Message {
@@ -219,7 +241,7 @@ class GeminiCut {
   };
   void TakeMessage(const Json& json, Piece at);
   void Rewind(uint64_t id);
-  size_t Find(uint64_t id) const;
+  void AddMessages(size_t from, TranscriptCut& cut) const;
 
   const uint64_t target_;
   std::optional<Piece> header_;
@@ -297,12 +319,24 @@ Result<TranscriptCut> GeminiCut::Finish() {
   if (open > 0) now_.resize(since);
   TranscriptCut cut;
   if (header_) cut.pieces.push_back(*header_);
+  AddMessages(0, cut);
+  return cut;
+}
+
+void GeminiCut::AddMessages(size_t from, TranscriptCut& cut) const {
   cut.ids.emplace();
-  for (const Message& message : now_) {
-    cut.pieces.push_back(message.at);
-    cut.ids->push_back(message.id);
+  for (size_t i = from; i < now_.size(); ++i) {
+    cut.pieces.push_back(now_[i].at);
+    cut.ids->push_back(now_[i].id);
   }
   std::sort(cut.ids->begin(), cut.ids->end());
+}
+
+Result<TranscriptCut> GeminiCut::FinishRest() {
+  const auto place = places_.find(target_);
+  if (place == places_.end()) return NotInIt();
+  TranscriptCut cut;
+  AddMessages(place->second, cut);
   return cut;
 }
 
@@ -387,6 +421,52 @@ Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
           },
           nothing));
       return cut.Finish();
+    }
+    default:
+      return Error(Errc::kUnsupported, std::string(AgentName(agent)) +
+                                           " keeps no transcript that can be cut");
+  }
+}
+
+Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
+                               const Transcript& transcript,
+                               const TranscriptPrompt& from) {
+  using Line = TranscriptLines::Line;
+  if (from.dead) return NotInIt();
+  const CutPoint end{.offset = UINT64_MAX, .record = UINT64_MAX, .id = from.record};
+  switch (agent) {
+    case AgentKind::kClaude:
+    case AgentKind::kQwen: {
+      TreeCut cut(agent, transcript, end);
+      BELAY_OK(EachLine(
+          fs, file, transcript.size,
+          [&](const Json& json, const Line& line) {
+            cut.Take(json, line.offset, line.end);
+          },
+          [&](const Line& line) { cut.TakeUnread(line.offset, line.end); }));
+      return cut.FinishRest(from);
+    }
+    case AgentKind::kCodex:
+    case AgentKind::kCopilot: {
+      // To the end of the last line that is whole.
+      uint64_t whole = 0;
+      BELAY_OK(EachLine(
+          fs, file, transcript.size,
+          [&](const Json&, const Line& line) { whole = line.end; },
+          [&](const Line& line) { whole = line.end; }));
+      TranscriptCut cut;
+      AddPiece(cut.pieces, from.turn_offset, whole);
+      return cut;
+    }
+    case AgentKind::kGemini: {
+      GeminiCut cut(end);
+      BELAY_OK(EachLine(
+          fs, file, transcript.size,
+          [&](const Json& json, const Line& line) {
+            cut.Take(json, line.text, line.offset, line.end);
+          },
+          [](const Line&) {}));
+      return cut.FinishRest();
     }
     default:
       return Error(Errc::kUnsupported, std::string(AgentName(agent)) +

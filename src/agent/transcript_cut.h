@@ -50,6 +50,13 @@ struct TranscriptCut {
 Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
                               const Transcript& transcript, const CutPoint& point);
 
+// What the conversation holds from a prompt on, to its end as it is now: without what
+// is before it, and without what the agent's own rewind left. kNotFound when the prompt
+// is not part of it any more.
+Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
+                               const Transcript& transcript,
+                               const TranscriptPrompt& from);
+
 // What is written otherwise in the copy.
 struct TranscriptSwap {
   enum class Kind : uint8_t {

@@ -1,5 +1,7 @@
 #include "agent/user_hooks.h"
 
+#include <algorithm>
+
 #include "agent/install.h"
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -9,7 +11,7 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kMostSaid = 64 << 10, kOutputKept = 4096, kErrorShown = 400;
+constexpr size_t kMostSaid = 64 << 10, kErrorShown = 400;
 
 // The beginning, cut at a character, without blanks at its end.
 std::string Beginning(std::string_view text, size_t limit) {
@@ -22,7 +24,7 @@ std::string Beginning(std::string_view text, size_t limit) {
   return std::string(text.substr(0, end == std::string_view::npos ? 0 : end + 1));
 }
 
-std::string TroubleOf(const ProcessResult& result, int64_t timeout_ms) {
+std::string TroubleOf(const ProcessResult& result, int64_t timeout_ms, size_t most) {
   std::string said = Beginning(result.errors, kErrorShown);
   if (!said.empty()) said = ": " + said;
   switch (result.end) {
@@ -36,7 +38,7 @@ std::string TroubleOf(const ProcessResult& result, int64_t timeout_ms) {
     case ProcessResult::End::kTooMuchOutput:
       break;
   }
-  return "said more than " + std::to_string(kMostSaid) + " bytes, and was ended";
+  return "said more than " + std::to_string(most) + " bytes, and was ended";
 }
 
 UserHookRun RunOne(Fs& fs, const UserHookPlace& place, std::string_view hook,
@@ -47,13 +49,14 @@ UserHookRun RunOne(Fs& fs, const UserHookPlace& place, std::string_view hook,
     run.trouble = program.error().what;
     return run;
   }
+  const size_t most = std::max(kMostSaid, place.output_kept);
   ProcessOptions options{.program = *program,
                          .arguments = {command.begin() + 1, command.end()},
                          .environment = place.environment,
                          .directory = place.directory,
                          .input = input,
                          .timeout_ms = place.timeout_ms,
-                         .output_cap = kMostSaid};
+                         .output_cap = most};
   if (!fs.OpenDir(place.directory).ok()) options.directory = AbsPath::Literal("/");
   options.environment.push_back(std::string(kUserHookVariable) + "=" +
                                 std::string(hook));
@@ -64,8 +67,8 @@ UserHookRun RunOne(Fs& fs, const UserHookPlace& place, std::string_view hook,
   }
   if (result->end == ProcessResult::End::kExited) run.exit = result->code;
   run.timed_out = result->end == ProcessResult::End::kTimedOut;
-  run.output = Beginning(result->output, kOutputKept);
-  run.trouble = TroubleOf(*result, place.timeout_ms);
+  run.output = Beginning(result->output, place.output_kept);
+  run.trouble = TroubleOf(*result, place.timeout_ms, most);
   return run;
 }
 

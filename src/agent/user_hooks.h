@@ -26,6 +26,7 @@ struct UserHookPlace {
   std::vector<std::string> environment;  // "NAME=value"
   std::string exec_path;                 // PATH
   int64_t timeout_ms = 60'000;
+  size_t output_kept = 4096;  // of what it says on standard output
 };
 
 struct UserHookRun {

@@ -1,5 +1,8 @@
 #include "cli/chat_view.h"
 
+#include <charconv>
+
+#include "agent/summary.h"
 #include "base/escape.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
@@ -15,19 +18,32 @@ std::string Words(const std::vector<std::string>& command) {
   return text;
 }
 
-// Lines stay lines: it is there to be copied and edited.
-std::string ShownPrompt(const std::string& prompt) {
+}  // namespace
+
+std::string ShownText(const std::string& words) {
   std::string text;
   size_t begin = 0;
-  while (begin <= prompt.size()) {
-    const size_t end = std::min(prompt.size(), prompt.find('\n', begin));
-    text += StrCat(EscapeText(prompt.substr(begin, end - begin)), "\n");
+  while (begin <= words.size()) {
+    const size_t end = std::min(words.size(), words.find('\n', begin));
+    text += StrCat(EscapeText(words.substr(begin, end - begin)), "\n");
     begin = end + 1;
   }
   return text;
 }
 
-}  // namespace
+Result<uint64_t> TurnNumber(std::string_view text) {
+  constexpr std::string_view kTurn = "turn:";
+  const std::string_view digits =
+      text.substr(text.starts_with(kTurn) ? kTurn.size() : text.size());
+  uint64_t turn = 0;
+  const auto [end, problem] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), turn);
+  if (problem != std::errc() || end != digits.data() + digits.size() || turn == 0)
+    return Error(Errc::kInvalid,
+                 StrCat(EscapeForDisplay(text), ": turns are counted from 1"))
+        .WithHint("for instance turn:3");
+  return turn;
+}
 
 AgentPrograms ProgramsOf(const Environment& env) {
   return {.exec_path = env.exec_path, .environment = env.all};
@@ -74,6 +90,15 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
   text("message", chat->message.value_or(""));
   number("message_index", chat->message_index);
   text("transcript", dry_run ? "" : chat->path);
+  json.Key("summarized");
+  if (chat->summary) {
+    json.BeginObject();
+    json.Key("first_turn").Uint(chat->summary->first);
+    json.Key("last_turn").Uint(chat->summary->last);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
   json.Key("undone").Bool(undone);
   json.EndObject();
 }
@@ -84,6 +109,12 @@ std::string ResumeText(const Resumption& resumption,
   const std::string words = Words(resumption.command);
   if (resumption.cwd.empty() || (cwd && cwd->bytes() == resumption.cwd)) return words;
   return StrCat("cd ", ShellWord(resumption.cwd), " && ", words);
+}
+
+std::string ChatTitle(const ChatRecord& chat) {
+  if (!chat.summary) return StrCat("rewind of ", TakenText(chat));
+  return StrCat("summary of ", TurnsText(chat.summary->first, chat.summary->last),
+                " of session ", EscapeText(chat.session));
 }
 
 std::string TakenText(const ChatRecord& chat) {
@@ -117,7 +148,7 @@ void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& pro
   }
   if (prompt.empty()) return;
   term.Say("  the prompt that was taken back, to be edited:");
-  term.Out(ShownPrompt(prompt));
+  term.Out(ShownText(prompt));
 }
 
 void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone) {

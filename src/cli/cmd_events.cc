@@ -194,6 +194,15 @@ class EventWriter {
     else
       json.PathValue(chat.prompt);
     number("messages_taken_back", chat.taken);
+    json.Key("summarized");
+    if (chat.summary) {
+      json.BeginObject();
+      json.Key("first_turn").Uint(chat.summary->first);
+      json.Key("last_turn").Uint(chat.summary->last);
+      json.EndObject();
+    } else {
+      json.Null();
+    }
     if (session.by != SessionRecord::By::kReset) return;
     json.Key("reset").BeginArray();
     json.String("messages").String("queued_prompts").String("running_turn");

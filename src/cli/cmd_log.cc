@@ -65,7 +65,7 @@ std::string Title(const Operation& operation) {
                                 ? "a checkpoint that was purged"
                                 : StrCat("'", EscapeText(operation.label), "'");
   if (operation.chat && operation.chat->alone) {
-    const std::string what = StrCat("rewind of ", TakenText(*operation.chat));
+    const std::string what = ChatTitle(*operation.chat);
     return operation.kind == OperationKind::kRollback
                ? what
                : StrCat(OperationName(operation.kind), " of ", what);

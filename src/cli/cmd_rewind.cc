@@ -1,5 +1,3 @@
-#include <charconv>
-
 #include "base/escape.h"
 #include "cli/chat_view.h"
 #include "cli/commands.h"
@@ -23,14 +21,7 @@ Result<RewindRequest> Wanted(const std::string& session, std::string_view to) {
     out.message = std::string(to);
     return out;
   }
-  uint64_t turn = 0;
-  const std::string_view digits = to.substr(kTurn.size());
-  auto [end, problem] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), turn);
-  if (problem != std::errc() || end != digits.data() + digits.size() || turn == 0)
-    return Error(Errc::kInvalid,
-                 StrCat(EscapeForDisplay(to), ": turns are counted ", "from 1"))
-        .WithHint("for instance turn:3");
+  BELAY_TRY(const uint64_t turn, TurnNumber(to));
   out.turn = turn;
   return out;
 }

@@ -37,6 +37,7 @@ ExitCode CmdPin(CommandContext& ctx);
 ExitCode CmdRedo(CommandContext& ctx);
 ExitCode CmdResume(CommandContext& ctx);
 ExitCode CmdRewind(CommandContext& ctx);
+ExitCode CmdSummarize(CommandContext& ctx);
 ExitCode CmdRepair(CommandContext& ctx);
 ExitCode CmdRollback(CommandContext& ctx);
 ExitCode CmdRoots(CommandContext& ctx);

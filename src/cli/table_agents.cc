@@ -47,13 +47,18 @@ constexpr PositionalSpec kForkArgs[] = {{.name = "REF"}, {.name = "DIR"}};
 constexpr Example kForkExamples[] = {
     {"belay fork turn:3 ../other-way", "try something else from there"}};
 
-constexpr std::string_view kSummarizeUsage[] = {"summarize SESSION --from|--to turn:N"};
+constexpr std::string_view kSummarizeUsage[] = {
+    "summarize SESSION --from|--to turn:N [--dry-run]"};
 constexpr FlagSpec kSummarizeFlags[] = {
-    {.name = "--from", .value = "TURN", .help = "from this turn on, as turn:N"},
-    {.name = "--to", .value = "TURN", .help = "up to this turn, as turn:N"},
+    {.name = "--from", .value = "TURN", .help = "turn:N: its prompt and all after it"},
+    {.name = "--to", .value = "TURN", .help = "turn:N: all before its prompt"},
+    {.name = "--dry-run", .help = "say what would be replaced, and do nothing"},
 };
 constexpr Example kSummarizeExamples[] = {
-    {"belay summarize 4f1c --to turn:9", "shorten the beginning of a conversation"}};
+    {"belay summarize 4f1c --to turn:9", "turns 1 to 8 become a summary"},
+    {"belay summarize 4f1c --from turn:5", "turn 5 and all after it do"},
+    {"belay summarize 4f1c --from turn:3 --to turn:6 --dry-run",
+     "what would stand for turns 3 to 5"}};
 
 constexpr std::string_view kResumeUsage[] = {"resume SESSION [--dry-run] [-- ARG...]"};
 constexpr FlagSpec kResumeFlags[] = {
@@ -117,10 +122,20 @@ constexpr CommandSpec kConversations[] = {
     {.name = "summarize",
      .summary = "shorten part of a conversation",
      .usage = kSummarizeUsage,
-     .about = "Replaces a part of the conversation by a summary of it, in a copy.",
+     .about =
+         "In a copy of the conversation under an id of its own, which the agent "
+         "resumes, a summary stands for a part of it; the original and the files stay "
+         "as they are. belay undo makes the original the one that goes on "
+         "again.\n\nThe summary is what the command in hooks.summarize answers to the "
+         "messages on its input (your own settings alone; docs/conversation.md, "
+         "\"Summaries\"); without one it is an extract: prompts, files changed, "
+         "commands run, last answers. A command that fails, is late or says nothing "
+         "changes nothing.\n\nFor Claude Code, Codex, Gemini CLI, Qwen Code and "
+         "Copilot CLI. SESSION may be the beginning of an id.",
      .flags = kSummarizeFlags,
      .args = kSession,
-     .examples = kSummarizeExamples},
+     .examples = kSummarizeExamples,
+     .run = CmdSummarize},
     {.name = "resume",
      .summary = "go on with a conversation",
      .usage = kResumeUsage,

@@ -13,7 +13,7 @@ constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
 constexpr uint64_t kChatAgent = 1, kChatSession = 2, kChatForked = 3, kChatTurn = 4,
                    kChatMessage = 5, kChatIndex = 6, kChatTaken = 7, kChatKept = 8,
                    kChatInherited = 9, kChatPrompt = 10, kChatPath = 11, kChatCwd = 12,
-                   kChatFlags = 13;
+                   kChatFlags = 13, kChatFirst = 14, kChatLast = 15;
 constexpr uint64_t kChatHosted = 1, kChatAlone = 2;
 constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4, kKeepsTimes = 8;
 
@@ -50,6 +50,10 @@ Fields EncodeChat(const ChatRecord& chat) {
   const uint64_t flags =
       (chat.hosted ? kChatHosted : 0) | (chat.alone ? kChatAlone : 0);
   if (flags != 0) f.AddNumber(kChatFlags, flags);
+  if (chat.summary) {
+    f.AddNumber(kChatFirst, chat.summary->first);
+    f.AddNumber(kChatLast, chat.summary->last);
+  }
   return f;
 }
 
@@ -60,6 +64,9 @@ std::optional<ChatRecord> ChatAt(const Fields& fields) {
   auto f = Fields::Decode(in);
   if (!f.ok() || !f->Text(kChatSession)) return std::nullopt;
   const uint64_t flags = f->Number(kChatFlags).value_or(0);
+  std::optional<ChatRecord::Summary> summary;
+  if (const auto first = f->Number(kChatFirst))
+    summary = {.first = *first, .last = f->Number(kChatLast).value_or(*first)};
   return ChatRecord{.agent = f->Text(kChatAgent).value_or(""),
                     .session = *f->Text(kChatSession),
                     .forked = f->Text(kChatForked).value_or(""),
@@ -73,7 +80,8 @@ std::optional<ChatRecord> ChatAt(const Fields& fields) {
                     .prompt = f->Text(kChatPrompt).value_or(""),
                     .path = f->Text(kChatPath).value_or(""),
                     .cwd = f->Text(kChatCwd).value_or(""),
-                    .alone = (flags & kChatAlone) != 0};
+                    .alone = (flags & kChatAlone) != 0,
+                    .summary = summary};
 }
 
 }  // namespace

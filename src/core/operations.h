@@ -35,6 +35,12 @@ struct ChatRecord {
   std::string path = {};  // of the file that goes on; empty: the agent's program has it
   std::string cwd = {};   // where the agent worked
   bool alone = false;     // no file was to be moved
+  // Nothing was taken back: in the fork a summary stands for these turns.
+  struct Summary {
+    uint64_t first = 0, last = 0;
+    bool operator==(const Summary&) const = default;
+  };
+  std::optional<Summary> summary = {};
   bool operator==(const ChatRecord&) const = default;
 };
 

@@ -50,7 +50,7 @@ enum class SettingSource : uint8_t { kDefault, kUser, kProject };
 std::string_view SettingSourceName(
     SettingSource source);  // "default", "user", "project"
 
-inline constexpr size_t kSettingCount = 28;  // rows of the table
+inline constexpr size_t kSettingCount = 29;  // rows of the table
 
 struct Settings {
   bool enabled = true;
@@ -82,6 +82,7 @@ struct Settings {
   std::vector<Argv> before_rollback;
   std::vector<Argv> after_rollback;
   std::vector<Argv> on_session_end;
+  std::vector<Argv> summarize;  // one at most
 
   struct Tool {
     bool enabled = true;

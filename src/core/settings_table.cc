@@ -124,6 +124,10 @@ constexpr SettingInfo kTable[] = {
      .field = &Settings::on_session_end,
      .help = "a command run when a session ends",
      .user_only = true},
+    {.key = "hooks.summarize",
+     .field = &Settings::summarize,
+     .help = "a command that summarizes the messages on its input",
+     .user_only = true},
 };
 static_assert(std::size(kTable) == kSettingCount);
 

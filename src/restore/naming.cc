@@ -15,8 +15,8 @@ namespace {
 std::string NameOf(const Operation& operation, const std::string& quoted) {
   std::string text(OperationName(operation.kind));
   if (operation.chat && operation.chat->alone) {
-    const std::string what =
-        "rewind of session " + operation.chat->session.substr(0, 8);
+    const std::string what = (operation.chat->summary ? "summary" : "rewind") +
+                             (" of session " + operation.chat->session.substr(0, 8));
     return operation.kind == OperationKind::kRollback ? what : text + " of the " + what;
   }
   if (operation.label.empty()) return text;

@@ -10,7 +10,7 @@ expect_py "[s for s in d['settings'] if s == {'key':'store.cap','value':'10GiB',
 expect_py "[s for s in d['settings'] if s == {'key':'exclude','value':[],'source':'default'}]"
 expect_py "[s for s in d['settings'] if s == {'key':'max_files','value':2000000,'source':'default'}]"
 expect_py "[s for s in d['settings'] if s == {'key':'enabled','value':True,'source':'default'}]"
-expect_py "len(d['settings']) == 28"
+expect_py "len(d['settings']) == 29"
 [ ! -e "$file" ] || fail "listing created $file"
 
 run config granularity; expect_out "tool$nl"

@@ -118,5 +118,5 @@ for words in "cat 1 some" "rollback 1 some" "diff 1 -- some" "purge some" "why s
   [ "$(complete_bash $words)" = some-file ] || fail "$words<TAB>: $(complete_bash $words)"
 done
 [ "$(complete_bash rollb)" = rollback ] || fail "rollb<TAB>"
-[ "$(complete_bash summar)" = "" ] || fail "a command of a later version is offered"
+[ "$(complete_bash bisec)" = "" ] || fail "a command of a later version is offered"
 finish

@@ -58,7 +58,8 @@ TEST(Settings, MissingFilesMeanTheDocumentedDefaults) {
                          {"notice", "false"},
                          {"hooks.before_rollback", "[]"},
                          {"hooks.after_rollback", "[]"},
-                         {"hooks.on_session_end", "[]"}}) {
+                         {"hooks.on_session_end", "[]"},
+                         {"hooks.summarize", "[]"}}) {
     EXPECT_EQ(Shown(settings, row.key), row.text) << row.key;
     EXPECT_EQ(SourceOf(settings, row.key), "default") << row.key;
   }
@@ -181,6 +182,7 @@ TEST(Settings, ProjectFileCannotReachWhatIsTheUsers) {
         {"hooks.before_rollback = [\"evil\"]", "hooks.before_rollback"},
         {"hooks.after_rollback = [\"evil\"]", "hooks.after_rollback"},
         {"[hooks]\non_session_end = [\"evil\"]", "hooks.on_session_end"},
+        {"[hooks]\nsummarize = [\"evil\"]", "hooks.summarize"},
         {"store = { cap = 1 }", "store.cap"},
         {"store.floor = \"100%\"", "store.floor"}}) {
     Result<Settings> parsed = Parse("", row.project);

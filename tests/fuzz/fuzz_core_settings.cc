@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (alone.ok()) {
     BELAY_CHECK(alone->secrets == Secrets::kLocal);
     BELAY_CHECK(alone->before_rollback.empty() && alone->after_rollback.empty() &&
-                alone->on_session_end.empty());
+                alone->on_session_end.empty() && alone->summarize.empty());
     for (const std::string& pattern : Settings::DefaultSecretPatterns())
       BELAY_CHECK(std::find(alone->secret_patterns.begin(),
                             alone->secret_patterns.end(),

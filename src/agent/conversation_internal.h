@@ -1,0 +1,29 @@
+#pragma once
+
+// What forks of a conversation share, however they come about.
+
+#include "agent/conversation.h"
+
+namespace belay {
+
+// The prompt that began a turn, by its anchor, or by its words: of the conversation as
+// it is now, if it is there. kNotFound when there is none.
+Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
+                                           const TurnRecord& turn,
+                                           const std::vector<TurnRecord>& turns);
+// The turn that a prompt began, as far as it was recorded.
+std::optional<uint64_t> TurnOfPrompt(const TranscriptPrompt& prompt,
+                                     const std::vector<TurnRecord>& turns);
+
+// The copy's id instead of the original's, and its paths.
+std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
+                                     const std::string& old_id,
+                                     const std::string& session);
+std::string OldIdOf(const ForkRequest& request, const Transcript& transcript);
+
+// Adds the files of the fork: what goes with the transcript, then itself.
+Status AddForkFiles(Fs& fs, const ForkRequest& request, const std::string& old_id,
+                    const std::vector<TranscriptSwap>& swaps,
+                    ConversationFile transcript, ConversationFork& fork);
+
+}  // namespace belay

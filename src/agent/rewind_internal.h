@@ -1,0 +1,26 @@
+#pragma once
+
+// What a rewind and a summary share: who a session is, and how a fork becomes a plan.
+
+#include "agent/conversation.h"
+#include "core/chat.h"
+#include "restore/chat_plan.h"
+
+namespace belay {
+
+struct AboutSession {
+  std::string agent;
+  AgentKind kind = AgentKind::kGeneric;
+  std::string cwd;
+};
+// kNotFound when nothing is known of it.
+Result<AboutSession> LookUp(Catalog& catalog, const std::string& session);
+
+Error NoTurn(const std::string& session, uint64_t turn);
+// Null when there is none of that number.
+const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number);
+
+// The files of a fork, as restore/ takes them.
+Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat);
+
+}  // namespace belay
