@@ -7,6 +7,7 @@
 #include "agent/transcript_internal.h"
 #include "agent/transcript_lines.h"
 #include "base/escape.h"
+#include "base/sha256.h"
 
 namespace belay {
 namespace {
@@ -122,9 +123,20 @@ Result<AbsPath> CopyPath(const ForkRequest& request, const std::string& old_id,
 std::string Replaced(std::string text, const std::vector<TranscriptSwap>& swaps) {
   for (const TranscriptSwap& swap : swaps) {
     if (swap.from.empty()) continue;
-    for (size_t at = text.find(swap.from); at != std::string::npos;
-         at = text.find(swap.from, at + swap.to.size()))
+    size_t at = 0;
+    while ((at = text.find(swap.from, at)) != std::string::npos) {
+      // Not of a directory whose name only begins so.
+      const size_t behind = at + swap.from.size();
+      const bool longer =
+          swap.kind == TranscriptSwap::Kind::kPath && behind < text.size() &&
+          std::string_view("/ \t\r\n\"',").find(text[behind]) == std::string_view::npos;
+      if (longer) {
+        at = behind;
+        continue;
+      }
       text.replace(at, swap.from.size(), swap.to);
+      at += swap.to.size();
+    }
   }
   return text;
 }
@@ -198,6 +210,10 @@ std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
     swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
                      .from = request.moved->from.bytes(),
                      .to = request.moved->to.bytes()});
+  // Gemini CLI writes a digest of the directory into its conversations.
+  if (request.moved && request.agent == AgentKind::kGemini)
+    swaps.push_back({.from = Sha256::Of(AsBytes(request.moved->cwd_from)).hex(),
+                     .to = Sha256::Of(AsBytes(request.moved->cwd_to)).hex()});
   return swaps;
 }
 
@@ -275,14 +291,24 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
             ReadTranscript(fs, request.agent, request.transcript));
   ConversationFork fork{.agent = request.agent, .parent = request.session};
   fork.session = NewUuid(random);
-  BELAY_TRY(const CutPoint point, request.point.message
-                                      ? FindMessage(transcript, request.point, fork)
-                                      : FindTurn(transcript, request.point, fork));
+  const bool whole = !request.point.message && !request.point.turn;
+  CutPoint point;
+  if (request.point.message) {
+    BELAY_TRY(point, FindMessage(transcript, request.point, fork));
+  } else if (!whole) {
+    BELAY_TRY(point, FindTurn(transcript, request.point, fork));
+  } else if (!request.point.turns.empty()) {
+    fork.inherited = request.point.turns.back().turn;
+  }
   BELAY_TRY(Fd opened, OpenTranscript(fs, request.transcript));
   const auto file = std::make_shared<const Fd>(std::move(opened));
   BELAY_TRY(const FileStat stat, fs.Stat(*file));
-  BELAY_TRY(const TranscriptCut cut,
-            PlanCut(fs, request.agent, *file, transcript, point));
+  TranscriptCut cut;
+  if (whole) {
+    BELAY_TRY(cut, PlanWhole(fs, request.agent, *file, transcript));
+  } else {
+    BELAY_TRY(cut, PlanCut(fs, request.agent, *file, transcript, point));
+  }
 
   fork.uid = stat.uid;
   fork.gid = stat.gid;

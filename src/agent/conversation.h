@@ -57,8 +57,8 @@ struct ConversationFork {
 Status CheckConversation(AgentKind agent);
 
 // `transcript` is where the agent, or a copy of ours (then `place` is where the agent
-// had it), keeps the conversation. `moved`: the fork works in another directory, and
-// the paths in it lead there.
+// had it), keeps the conversation. Without a point all of it is forked. `moved`: the
+// fork works in another directory, and the paths in it lead there.
 struct ForkRequest {
   AgentKind agent = AgentKind::kGeneric;
   std::string session = {};
@@ -67,6 +67,7 @@ struct ForkRequest {
   ConversationPoint point = {};
   struct Moved {
     AbsPath from, to;
+    std::string cwd_from = {}, cwd_to = {};  // where the agent works in them
   };
   std::optional<Moved> moved = {};
 };

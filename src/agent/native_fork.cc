@@ -100,7 +100,9 @@ Result<std::string> AskOpencode(const NativeForkRequest& request,
     port = PortIn(line);
   }
   JsonWriter body;
-  body.BeginObject().Key("messageID").String(message).EndObject();
+  body.BeginObject();
+  if (!message.empty()) body.Key("messageID").String(message);
+  body.EndObject();
   BELAY_TRY(const HttpAnswer answer,
             PostLoopback(*port,
                          "/session/" + UrlEncoded(request.session) +

@@ -26,7 +26,7 @@ struct NativeForkRequest {
   int64_t timeout_ms = 120'000;
 };
 
-// The new session, with all messages before `message` (`msg_...`).
+// The new session, with all messages before `message` (`msg_...`; empty: with all).
 Result<std::string> ForkByOpencode(const NativeForkRequest& request,
                                    const std::string& message);
 // The new session, with everything up to the turn `last_turn`, and that one too.

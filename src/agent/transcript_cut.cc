@@ -474,6 +474,25 @@ Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
   }
 }
 
+Result<TranscriptCut> PlanWhole(Fs& fs, AgentKind agent, const Fd& file,
+                                const Transcript& transcript) {
+  const auto first =
+      std::ranges::find(transcript.prompts, false, &TranscriptPrompt::dead);
+  if (first == transcript.prompts.end())
+    return Error(Errc::kNotFound, "nothing was said in the conversation");
+  BELAY_TRY(TranscriptCut cut, PlanCut(fs, agent, file, transcript, Before(*first)));
+  BELAY_TRY(const TranscriptCut rest, PlanRest(fs, agent, file, transcript, *first));
+  for (const Piece& piece : rest.pieces)
+    if (cut.ids)
+      cut.pieces.push_back(piece);
+    else
+      AddPiece(cut.pieces, piece.offset, piece.end);
+  if (!cut.ids) return cut;
+  cut.ids->insert(cut.ids->end(), rest.ids->begin(), rest.ids->end());
+  std::sort(cut.ids->begin(), cut.ids->end());
+  return cut;
+}
+
 // --- the copy ----------------------------------------------------------------------
 
 namespace {

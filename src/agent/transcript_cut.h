@@ -57,6 +57,10 @@ Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
                                const Transcript& transcript,
                                const TranscriptPrompt& from);
 
+// All that the conversation holds as it is now.
+Result<TranscriptCut> PlanWhole(Fs& fs, AgentKind agent, const Fd& file,
+                                const Transcript& transcript);
+
 // What is written otherwise in the copy.
 struct TranscriptSwap {
   enum class Kind : uint8_t {

@@ -1,14 +1,20 @@
 #include <unistd.h>
 
+#include "agent/native_fork.h"
+#include "agent/user_hooks.h"
 #include "base/escape.h"
+#include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/rollback_view.h"
+#include "cli/take_chat_back.h"
 #include "cli/text.h"
 #include "core/place.h"
 #include "restore/fork.h"
+#include "restore/fork_note.h"
+#include "store/batch_writer.h"
 
 namespace belay {
 
@@ -37,8 +43,49 @@ Status CheckForkPlace(CommandContext& ctx, const AbsPath& dir) {
                     home.ok() ? std::optional(*home) : std::nullopt, false);
 }
 
+// The copy that opencode makes of its conversation, once the directory is there. What
+// cannot be had is said.
+void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, const DirFork& fork,
+                    std::optional<ForkChat>& along) {
+  ChatRecord& record = along->chat.record;
+  Store& store = root.store();
+  auto done = [&]() -> Status {
+    ForkNote note{.agent = std::string(AgentName(along->agent)),
+                  .session = record.session,
+                  .pid = getpid()};
+    BELAY_OK(NoteFork(store, fork.root.id, note));
+    BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));
+    BELAY_TRY(const AbsPath program, ProgramOf(ctx.fs, note.agent, ctx.env.exec_path));
+    BELAY_TRY(record.forked, ForkByOpencode({.program = program,
+                                             .environment = ctx.env.all,
+                                             .directory = cwd,
+                                             .session = record.session},
+                                            *along->native));
+    note.forked = record.forked;
+    (void)NoteFork(store, fork.root.id, note);
+    BELAY_TRY(auto writer, store.Begin());
+    writer->Add(ToRecord(SessionRecord{.session = record.forked,
+                                       .agent = record.agent,
+                                       .parent = record.session,
+                                       .inherited_turns = record.inherited,
+                                       .cwd = record.cwd},
+                         RecordId(store.random().NewId()), fork.root.id,
+                         store.clock().WallMillis()));
+    BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+    return Ok();
+  }();
+  ForgetFork(store, fork.root.id);
+  if (done.ok()) return;
+  ctx.term.Warn(
+      StrCat("the conversation does not go along: ", done.error().what,
+             record.forked.empty()
+                 ? std::string()
+                 : StrCat("; the copy ", EscapeText(record.forked), " is not used")));
+  along.reset();
+}
+
 void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source,
-               JsonWriter& json) {
+               const std::optional<ForkChat>& along, JsonWriter& json) {
   json.BeginObject();
   json.Key("root").PathValue(fork.root.path);
   json.Key("id").String(fork.root.id.text());
@@ -48,7 +95,9 @@ void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source
   json.Key("files").Uint(fork.files);
   json.Key("bytes").Uint(fork.bytes);
   json.Key("repository").Bool(fork.repository);
-  json.Key("chat").Null();
+  json.Key("chat");
+  WriteChat(along ? std::optional(along->chat.record) : std::nullopt, false, false,
+            json);
   json.Key("warnings").BeginArray();
   for (const std::string& warning : fork.warnings) json.PathValue(warning);
   json.EndArray().EndObject();
@@ -81,13 +130,18 @@ ExitCode CmdFork(CommandContext& ctx) {
                          .uid = geteuid(),
                          .gid = getegid(),
                          .stop = StopOnSignal::Asked};
+  std::optional<ForkChat> along;
+  if (!ctx.args.has("--no-chat"))
+    along = PlanChatAlong(ctx, *root, request.target, *dir);
+  if (along && !along->native) request.chat = &along->chat;
   StopOnSignal signals;
   auto fork = ForkDirectory(store, *root->catalog, request);
   if (!fork.ok()) return FailOnStore(ctx, fork.error());
+  if (along && along->native) MakeNativeChat(ctx, *root, *fork, along);
   ctx.term.WorkIsDone();
   if (ctx.term.json()) {
     JsonWriter json;
-    WriteFork(*fork, found->entry.checkpoint, root->root, json);
+    WriteFork(*fork, found->entry.checkpoint, root->root, along, json);
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
@@ -96,6 +150,20 @@ ExitCode CmdFork(CommandContext& ctx) {
                       found->entry.checkpoint.id.text().substr(0, 7), " to ",
                       EscapeForDisplay(fork->root.path),
                       fork->repository ? ", with a repository of its own" : "", "\n"));
+  if (along) {
+    const ChatRecord& chat = along->chat.record;
+    ctx.term.Say(StrCat(
+        "  the conversation goes along as session ", EscapeText(chat.forked),
+        chat.turn ? StrCat(", from before turn ", std::to_string(*chat.turn), " on")
+                  : std::string()));
+    ctx.term.Say(
+        StrCat("  go on with: ", ResumeText(ResumptionOf(chat, false), ctx.env.cwd)));
+    ctx.term.Say(StrCat("         or: belay resume ", ShellWord(chat.forked)));
+    if (along->native)
+      ctx.term.Say(StrCat("  ", AgentName(along->agent),
+                          " made the copy: paths in it are those of ",
+                          EscapeForDisplay(root->root.path)));
+  }
   ctx.term.Say(
       StrCat("Compare with: belay diff latest --against ", ShellWord(fork->root.path)));
   return ExitCode::kOk;

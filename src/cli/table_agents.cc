@@ -38,11 +38,13 @@ constexpr FlagSpec kRewindFlags[] = {
 constexpr Example kRewindExamples[] = {
     {"belay rewind 4f1c --to turn:3", "the conversation as it was before prompt 3"}};
 
-constexpr std::string_view kForkUsage[] = {"fork REF DIR [--session ID]"};
+constexpr std::string_view kForkUsage[] = {"fork REF DIR [--session ID] [--no-chat]"};
 constexpr FlagSpec kForkFlags[] = {
     {.name = "--session",
      .value = "ID",
-     .help = "whose turn:N and tool:ID are meant; else those of the latest session"}};
+     .help = "whose turn:N, tool:ID and conversation are meant; else those of the "
+             "latest session"},
+    {.name = "--no-chat", .help = "the files alone"}};
 constexpr PositionalSpec kForkArgs[] = {{.name = "REF"}, {.name = "DIR"}};
 constexpr Example kForkExamples[] = {
     {"belay fork turn:3 ../other-way", "try something else from there"}};
@@ -112,7 +114,11 @@ constexpr CommandSpec kConversations[] = {
          "state. Where the state has a git repository DIR gets one of its own, with "
          "the objects of this one and HEAD, branches, tags, stash, index and what was "
          "under way as they were; hooks, nested repositories and submodules are not "
-         "copied. This directory is only read.\n\nAll of it comes at once, or "
+         "copied. This directory is only read.\n\nThe conversation goes along: a copy "
+         "under an id of its own, cut where the files are, whose paths lead to DIR; "
+         "the "
+         "agent resumes it there. The original stays and goes on.\n\nAll of it comes "
+         "at once, or "
          "nothing; what an interrupted one left is finished or removed by the next "
          "belay fork.",
      .flags = kForkFlags,

@@ -46,6 +46,25 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
   return std::optional(std::move(plan));
 }
 
+std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
+                                      const Checkpoint& target, const AbsPath& dir) {
+  auto session = WhoseChat(ctx, root, target);
+  if (!session.ok()) return std::nullopt;
+  auto planned = [&]() -> Result<std::optional<ForkChat>> {
+    BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, *session, target));
+    return PlanForkChat(
+        root.store(), *root.catalog,
+        {.session = *session, .turn = turn, .from = root.path, .to = dir});
+  }();
+  if (!planned.ok()) {
+    ctx.term.Warn(StrCat("the conversation does not go along: ", planned.error().what));
+    return std::nullopt;
+  }
+  if (*planned)
+    for (const std::string& warning : (*planned)->warnings) ctx.term.Warn(warning);
+  return std::move(*planned);
+}
+
 Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan) {
   if (!plan.native) return Ok();
   ForkNote note{.agent = std::string(AgentName(plan.agent)),

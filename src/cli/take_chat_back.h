@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "agent/fork_chat.h"
 #include "agent/rewind.h"
 #include "cli/context.h"
 #include "cli/open_root.h"
@@ -16,6 +17,12 @@ namespace belay {
 Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& root,
                                              const Settings& settings,
                                              const Checkpoint& target);
+
+// What goes along with a fork of the directory at `target`, to `dir`. Nothing when the
+// checkpoint belongs to no conversation, and when none of it can go along, which is
+// said.
+std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
+                                      const Checkpoint& target, const AbsPath& dir);
 
 // Does it, the conversation alone, and says so.
 ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& settings,

@@ -15,7 +15,7 @@
 namespace belay {
 
 struct ChatFile {
-  std::string name;
+  std::string name;  // in a folder of its own also a path from there on
   uint32_t mode = 0600;
   // Calls the sink with all of it, in order.
   using Sink = std::function<Status(ByteSpan)>;

@@ -9,6 +9,7 @@
 #include "core/state_view.h"
 #include "restore/fork_internal.h"
 #include "restore/mover.h"
+#include "restore/publication.h"
 #include "scan/tree_diff.h"
 #include "store/batch_writer.h"
 
@@ -16,7 +17,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BLYFORK1";
+constexpr std::string_view kMagic = "BLYFORK1", kMagicChat = "BLYFORK2";
 constexpr size_t kMaxNote = size_t{1} << 20;
 constexpr uint32_t kSetId = 06000;
 
@@ -32,12 +33,13 @@ struct DirForkNote {
   std::vector<LogRecord> records = {};
   uint64_t dev = 0, ino = 0;  // of what was made
   RecordId target;            // which keeps its content
+  std::optional<PublicationPlace> chat = {};
 };
 
 Bytes Encode(const DirForkNote& note) {
   Bytes out;
   ByteWriter writer(out);
-  writer.Raw(kMagic);
+  writer.Raw(note.chat ? kMagicChat : kMagic);
   writer.Raw(AsText(note.id.span()));
   writer.Sized(note.parent);
   writer.Sized(note.name);
@@ -47,6 +49,12 @@ Bytes Encode(const DirForkNote& note) {
   writer.Varint(note.records.size());
   for (const LogRecord& record : note.records)
     writer.Sized(AsText(EncodeLogRecord(record)));
+  if (note.chat) {
+    writer.Sized(note.chat->dir);
+    writer.U64(note.chat->ino);
+    writer.Sized(note.chat->name);
+    writer.Varint(note.chat->folder ? 1 : 0);
+  }
   writer.U64(Check64(out));
   return out;
 }
@@ -57,7 +65,8 @@ Result<DirForkNote> Decode(ByteSpan bytes) {
   const ByteSpan body = bytes.first(bytes.size() - 8);
   if (LoadU64(bytes.data() + body.size()) != Check64(body)) return bad;
   ByteReader in(body);
-  if (AsText(in.Raw(kMagic.size())) != kMagic) return bad;
+  const std::string_view magic = AsText(in.Raw(kMagic.size()));
+  if (magic != kMagic && magic != kMagicChat) return bad;
   DirForkNote note;
   note.id = RootId(Id128::FromSpan(in.Raw(16)));
   note.parent = std::string(AsText(in.Sized()));
@@ -68,6 +77,15 @@ Result<DirForkNote> Decode(ByteSpan bytes) {
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left) {
     BELAY_TRY(LogRecord record, DecodeLogRecord(in.Sized()));
     note.records.push_back(std::move(record));
+  }
+  if (magic == kMagicChat) {
+    note.chat.emplace();
+    note.chat->dir = std::string(AsText(in.Sized()));
+    note.chat->ino = in.U64();
+    note.chat->name = std::string(AsText(in.Sized()));
+    note.chat->folder = in.Varint() != 0;
+    if (!AbsPath::Parse(note.chat->dir).ok() || !Name::Parse(note.chat->name).ok())
+      return bad;
   }
   if (!in.done() || !AbsPath::Parse(note.parent).ok() || !Name::Parse(note.name).ok())
     return bad;
@@ -129,20 +147,27 @@ class Forker {
     BELAY_TRY(auto hold, store_.HoldForReading());
     BELAY_TRY(StateView view, LoadState(store_, request_.target.state));
     BELAY_OK(CollectChanges(view));
+    if (request_.chat != nullptr) {
+      BELAY_TRY(const AbsPath source, AbsPath::Parse(request_.source.path));
+      BELAY_TRY(note_.chat, PlaceOf(fs_, source, *request_.chat));
+    }
     // 1. The note is durable before anything of it is made.
     BELAY_OK(WriteNote(store_, note_));
     Status made = Make(view);
+    if (made.ok()) made = PrepareChat();
     if (!made.ok()) return GiveUp(std::move(made).error());
     // 2. All is there, verified and durable; from here on it is finished.
     if (Status noted = WriteNote(store_, note_); !noted.ok())
       return GiveUp(noted.error());
-    // 3. One rename, 4. one batch, 5. the note goes.
+    // 3. One rename, one more for the conversation, 4. one batch, 5. the note goes.
     if (Status placed = PlaceStage(fs_, note_); !placed.ok()) {
       auto stage = fs_.StatAt(parent_, Name::Literal(StageOf(note_.id)));
       if (stage.ok()) return GiveUp(std::move(placed).error());
       // It has its name, which may not be durable: only the note knows.
       return NotFinished(std::move(placed).error());
     }
+    if (Status published = PlaceChat(fs_, note_); !published.ok())
+      return NotFinished(std::move(published).error());
     if (Status published = Publish(store_, note_); !published.ok())
       return NotFinished(std::move(published).error());
     (void)RemoveNote(store_, note_.id);
@@ -160,6 +185,25 @@ class Forker {
     BELAY_OK(fs.Rename(parent, Name::Literal(StageOf(note.id)), parent, name,
                        there ? RenameHow::kReplace : RenameHow::kNoReplace));
     return fs.Sync(parent);
+  }
+
+  // The conversation is beside its place, complete, or there already.
+  static Status PlaceChat(Fs& fs, const DirForkNote& note) {
+    if (!note.chat || BELAY_MUTANT("fork-leaves-the-chat-behind")) return Ok();
+    Publication publication(fs, *note.chat, StageOf(note.id));
+    BELAY_TRY(const bool there, publication.Open());
+    if (!there)
+      return Error(Errc::kNotFound, "the directory of the conversation is gone: " +
+                                        EscapeForDisplay(note.chat->dir));
+    BELAY_OK(publication.Publish());
+    return publication.Tidy();
+  }
+  // Nothing is left of it.
+  static Status RemoveChat(Fs& fs, const DirForkNote& note) {
+    if (!note.chat) return Ok();
+    Publication publication(fs, *note.chat, StageOf(note.id));
+    BELAY_TRY(const bool there, publication.Open());
+    return there ? publication.Tidy() : Ok();
   }
 
   static Status Publish(Store& store, const DirForkNote& note) {
@@ -262,6 +306,15 @@ class Forker {
     return Ok();
   }
 
+  Status PrepareChat() {
+    if (!note_.chat) return Ok();
+    Publication publication(fs_, *note_.chat, StageOf(note_.id));
+    BELAY_TRY(const bool there, publication.Open());
+    if (!there)
+      return Error(Errc::kNotFound, "the directory of the conversation is gone");
+    return publication.Prepare(*request_.chat, request_.uid);
+  }
+
   Status MakeRepositories(const StateView& view, const AbsPath& path, const Fd& dir) {
     BELAY_TRY(const AbsPath source, AbsPath::Parse(request_.source.path));
     auto git = LoadGitRecord(store_, view.state.git);
@@ -303,9 +356,16 @@ class Forker {
     first.partial = target.partial;
     first.meta["fork_of"] = target.id.text();
     note_.records.push_back(ToRecord(first));
-    if (request_.records)
-      for (LogRecord& record : request_.records(out_.root))
-        note_.records.push_back(std::move(record));
+    if (request_.chat == nullptr) return;
+    const ChatRecord& chat = request_.chat->record;
+    note_.records.push_back(ToRecord(SessionRecord{.session = chat.forked,
+                                                   .agent = chat.agent,
+                                                   .parent = chat.session,
+                                                   .inherited_turns = chat.inherited,
+                                                   .transcript_path = chat.path,
+                                                   .cwd = chat.cwd},
+                                     RecordId(store_.random().NewId()), out_.root.id,
+                                     now_ms));
   }
 
   static Error NotFinished(Error why) {
@@ -315,7 +375,8 @@ class Forker {
 
   // Nothing is left of it; if that fails too, the note leads to it.
   Error GiveUp(Error why) {
-    Status gone = RemoveAll(fs_, parent_, Name::Literal(StageOf(note_.id)));
+    Status gone = RemoveChat(fs_, note_);
+    if (gone.ok()) gone = RemoveAll(fs_, parent_, Name::Literal(StageOf(note_.id)));
     if (gone.ok()) gone = fs_.Sync(parent_);
     if (gone.ok()) (void)RemoveNote(store_, note_.id);
     if (why.hint.empty())
@@ -362,14 +423,25 @@ Result<std::string> EndOne(Store& store, Catalog& catalog, const DirForkNote& no
     auto there = fs.StatAt(*parent, name);
     finished = there.ok() && there->dev == note.dev && there->ino == note.ino;
   }
+  bool with_chat = true;
   if (finished) {
+    Status placed = Forker::PlaceChat(fs, note);
+    // Where the agent kept conversations is gone: the directory is there without one.
+    with_chat = placed.ok();
+    if (!placed.ok() && placed.error().code != Errc::kNotFound) return placed.error();
+  } else {
+    BELAY_OK(Forker::RemoveChat(fs, note));
+  }
+  if (finished) {
+    DirForkNote published = note;
+    if (!with_chat) published.records.resize(2);
     auto first = ToCheckpoint(note.records[1]);
     if (first.ok() && !catalog.FindById(note.id, first->id.text()).ok())
-      BELAY_OK(Forker::Publish(store, note));
+      BELAY_OK(Forker::Publish(store, published));
   }
   BELAY_OK(RemoveNote(store, note.id));
   return (finished ? "finished the fork in " : "removed the fork in ") + where +
-         " that was interrupted";
+         " that was interrupted" + (with_chat ? "" : ", without its conversation");
 }
 
 }  // namespace

@@ -13,6 +13,9 @@
 //     is made.
 //   * The root, its first checkpoint (the state that was forked) and what is told of a
 //     conversation that goes along are one batch.
+//   * A conversation that goes along is complete and durable beside its place before
+//     the directory has its name, and takes its place right after it
+//     (restore/publication.h); where one is finished or removed, so is the other.
 //
 // Why not a rollback in a new root: a half-made root would be one, and a rollback needs
 // a checkpoint of what was there. Layout of the note: docs/format.md, "forks/".
@@ -24,6 +27,7 @@
 
 #include "core/capture.h"
 #include "core/roots.h"
+#include "restore/chat_plan.h"
 #include "restore/plan.h"
 
 namespace belay {
@@ -36,8 +40,7 @@ struct DirForkRequest {
   // Nobody but root gives files away; others own what they fork.
   uint32_t uid = 0, gid = 0;
   std::function<bool()> stop = {};
-  // More to be recorded with the root, which is told: a conversation that goes along.
-  std::function<std::vector<LogRecord>(const Root&)> records = {};
+  const ChatPlan* chat = nullptr;  // a conversation that goes along; must outlive it
 };
 
 struct DirFork {

@@ -73,8 +73,8 @@ Status Publication::WriteFile(const Fd& dir, const ChatFile& file, const ChatPla
                               uint32_t uid) {
   // What it was called while it was written is nobody's business but ours; in a new
   // directory it has its own name at once.
-  BELAY_TRY(const Name name,
-            place_.folder ? Name::Parse(file.name) : Result<Name>(New()));
+  BELAY_TRY(const RelPath path, RelPath::Parse(file.name));
+  const Name name = place_.folder ? path.basename() : New();
   BELAY_TRY(Fd out, fs_.Open(dir, name, OpenMode::CreateNew(0600)));
   Sha256 hash;
   uint64_t size = 0;
@@ -92,6 +92,25 @@ Status Publication::WriteFile(const Fd& dir, const ChatFile& file, const ChatPla
   return out.Close();
 }
 
+Status Publication::WriteBelow(const Fd& folder, const ChatFile& file,
+                               const ChatPlan& plan, uint32_t uid) {
+  BELAY_TRY(const RelPath path, RelPath::Parse(file.name));
+  const auto parts = path.Components();
+  if (parts.size() == 1) return WriteFile(folder, file, plan, uid);
+  const Name name = Name::Literal(parts[0]);
+  Status made = fs_.MakeDir(folder, name, 0700);
+  if (!made.ok() && made.error().code != Errc::kExists) return made;
+  BELAY_TRY(Fd inner, fs_.Open(folder, name, OpenMode::Directory()));
+  if (uid == 0) BELAY_OK(fs_.SetOwner(inner, plan.uid, plan.gid));
+  BELAY_OK(fs_.SetMode(inner, plan.folder_mode));
+  ChatFile below = file;
+  below.name = file.name.substr(parts[0].size() + 1);
+  BELAY_OK(WriteBelow(inner, below, plan, uid));
+  // Where it is found again.
+  written_.back().name = std::string(parts[0]) + "/" + written_.back().name;
+  return fs_.Sync(inner);
+}
+
 Status Publication::Prepare(const ChatPlan& plan, uint32_t uid) {
   auto done = [&]() -> Status {
     const Name stage = Name::Literal(stage_name_);
@@ -105,7 +124,7 @@ Status Publication::Prepare(const ChatPlan& plan, uint32_t uid) {
       BELAY_OK(fs_.MakeDir(stage_, New(), 0700));
       BELAY_TRY(Fd folder, fs_.Open(stage_, New(), OpenMode::Directory()));
       for (const ChatFile& file : plan.files)
-        BELAY_OK(WriteFile(folder, file, plan, uid));
+        BELAY_OK(WriteBelow(folder, file, plan, uid));
       if (uid == 0) BELAY_OK(fs_.SetOwner(folder, plan.uid, plan.gid));
       BELAY_OK(fs_.SetMode(folder, plan.folder_mode));
       BELAY_OK(fs_.Sync(folder));
@@ -153,8 +172,9 @@ Status Publication::Verify() {
   }
   Bytes chunk(256 << 10);
   for (const Written& one : written_) {
-    BELAY_TRY(const Name name, Name::Parse(one.name));
-    BELAY_TRY(Fd file, fs_.Open(place_.folder ? folder : dir_, name, OpenMode::Read()));
+    BELAY_TRY(const RelPath name, RelPath::Parse(one.name));
+    BELAY_TRY(Fd file,
+              fs_.OpenBeneath(place_.folder ? folder : dir_, name, OpenMode::Read()));
     Sha256 hash;
     uint64_t at = 0;
     for (;;) {
@@ -204,7 +224,8 @@ Status Publication::Tidy() {
   if (!dir_.is_open()) return Ok();
   BELAY_OK(RemoveAll(dir_, Name::Literal(stage_name_)));
   stage_ = Fd();
-  return Ok();
+  // What leads to it may go after this.
+  return fs_.Sync(dir_);
 }
 
 }  // namespace belay

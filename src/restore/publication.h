@@ -58,6 +58,8 @@ class Publication {
  private:
   Status WriteFile(const Fd& dir, const ChatFile& file, const ChatPlan& plan,
                    uint32_t uid);
+  Status WriteBelow(const Fd& folder, const ChatFile& file, const ChatPlan& plan,
+                    uint32_t uid);
   Result<bool> Has(const Fd& dir, const Name& name);
   Status RemoveAll(const Fd& dir, const Name& name);
 

@@ -341,9 +341,8 @@ TEST_F(ByCommand, TheMessagesAreOnItsInput) {
 }
 
 TEST_F(ByCommand, OneThatFailsIsLateOrSaysNothingMakesNone) {
-  EXPECT_THAT(Run({"/bin/sh", "-c", "echo half; exit 3"}).error().what,
-              HasSubstr("exited with 3"));
-  EXPECT_THAT(Run({"/bin/sh", "-c", "echo half; exec sleep 600"}, 100).error().what,
+  EXPECT_THAT(Why({"/bin/sh", "-c", "echo half; exit 3"}), HasSubstr("exited with 3"));
+  EXPECT_THAT(Why({"/bin/sh", "-c", "echo half; exec sleep 600"}, 100),
               HasSubstr("after 100 ms"));
   EXPECT_THAT(Why({"/bin/true"}), HasSubstr("answered nothing"));
   EXPECT_THAT(Why({"/bin/echo", " "}), HasSubstr("answered nothing"));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mem_fs.h"
+#include "support/chat_plan.h"
 #include "support/crash_harness.h"
 #include "support/fs_world.h"
 #include "support/restore_world.h"
@@ -37,6 +38,7 @@ class World {
                            .uid = 1000,
                            .gid = 1000};
     request.git.user.no_system = true;
+    if (chat) request.chat = &*chat;
     return ForkDirectory(*opened.store, *opened.catalog, request);
   }
   Result<std::vector<std::string>> End() {
@@ -46,7 +48,23 @@ class World {
 
   Fs& fs;
   RestoreWorld world;
+  std::optional<ChatPlan> chat;  // that goes along
 };
+
+const AbsPath kAgent = AbsPath::Literal("/top/agent");
+
+// A file, or a directory that comes with one in another directory in it.
+ChatPlan Along(bool folder) {
+  ChatPlan plan = ChatPlanIn(kAgent, "said before", false);
+  if (folder) {
+    plan.folder = "-top-fork";
+    plan.files = {ChatFileOf(".project_root", "/top/fork"),
+                  ChatFileOf("chats/new.jsonl", "said before")};
+    plan.record.path = "/top/agent/-top-fork/chats/new.jsonl";
+  }
+  plan.record.cwd = "/top/fork";
+  return plan;
+}
 
 std::string Names(Fs& fs, const AbsPath& dir) {
   auto opened = fs.OpenDir(dir);
@@ -81,7 +99,17 @@ Status MakeSource(Fs& fs) {
   world.Put("run.sh", "three");
   world.Keep("one");
   world.Put("a.txt", "changed since");
+  BELAY_TRY([[maybe_unused]] Fd agent, MakeDirs(fs, kAgent, 0755));
   return Ok();
+}
+
+std::vector<SessionRecord> Sessions(World& world) {
+  auto opened = Must(world.world.Open());
+  std::vector<SessionRecord> out;
+  for (const LogRecord& record :
+       Must(opened.catalog->ListRecords({.kind = RecordKind::kSession})))
+    out.push_back(Must(ToSession(record)));
+  return out;
 }
 
 TEST(Fork, HasTheStateAndIsARootWithItsFirstCheckpoint) {
@@ -148,6 +176,35 @@ TEST(Fork, AnEmptyDirectoryGivesWayAndNothingElse) {
   EXPECT_EQ(Text(fs, "/top/file"), "mine");
 }
 
+TEST(Fork, TheConversationComesToItsPlaceAndIsKnown) {
+  for (const bool folder : {false, true}) {
+    MemFs fs;
+    Must(MakeSource(fs));
+    World world(fs);
+    world.chat = Along(folder);
+    Must(world.Fork());
+    EXPECT_EQ(Text(fs, world.chat->record.path), "said before");
+    EXPECT_EQ(Names(fs, kAgent), folder ? "-top-fork " : "new.jsonl ");
+    const auto sessions = Sessions(world);
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_EQ(sessions[0].session, "new");
+    EXPECT_EQ(sessions[0].parent, "old");
+    EXPECT_EQ(sessions[0].inherited_turns, 1u);
+    EXPECT_EQ(sessions[0].cwd, "/top/fork");
+    EXPECT_EQ(sessions[0].transcript_path, world.chat->record.path);
+  }
+}
+
+TEST(Fork, WhatIsInThePlaceOfTheConversationStays) {
+  MemFs fs;
+  Must(MakeSource(fs));
+  World world(fs);
+  world.chat = Along(false);
+  Must(PutFile(fs, Must(fs.OpenDir(kAgent)), P("new.jsonl"), "mine"));
+  EXPECT_FALSE(world.Fork().ok());
+  EXPECT_EQ(Text(fs, "/top/agent/new.jsonl"), "mine");
+}
+
 TEST(Fork, NotIntoAProtectedDirectory) {
   MemFs fs;
   Must(MakeSource(fs));
@@ -176,11 +233,14 @@ TEST(Fork, RightsAreNotGiven) {
 // --- interrupted
 // -----------------------------------------------------------------------
 
-void Sweep(SweepOptions options) {
+enum class With { kNothing, kFile, kFolder };
+
+void Sweep(SweepOptions options, With with = With::kNothing) {
   const SweepResult result = SweepFaults(
       options, MakeSource,
       [&](Fs& fs, Acks&) -> Status {
         World world(fs, 5);
+        if (with != With::kNothing) world.chat = Along(with == With::kFolder);
         BELAY_TRY([[maybe_unused]] DirFork fork, world.Fork());
         return Ok();
       },
@@ -204,6 +264,15 @@ void Sweep(SweepOptions options) {
         const auto roots = RootPaths(world);
         const bool known = std::ranges::find(roots, kFork.bytes()) != roots.end();
         if (known != there) return bad(known ? "a root without files" : "not a root");
+        if (with != With::kNothing) {
+          const ChatPlan along = Along(with == With::kFolder);
+          const bool said = Text(disk, along.record.path) == "said before";
+          const std::string name = with == With::kFolder ? "-top-fork " : "new.jsonl ";
+          if (said != there || Names(disk, kAgent) != (there ? name : ""))
+            return bad("the conversation: " + Names(disk, kAgent));
+          if (Sessions(world).size() != (there ? 1u : 0u)) return bad("its record");
+          world.chat = along;
+        }
         BELAY_TRY(auto opened, world.world.Open());
         auto notes = disk.Open(opened.store->dir(), Name::Literal("forks"),
                                OpenMode::Directory());
@@ -225,6 +294,23 @@ TEST(ForkSweep, EveryPowerCutLeavesAForkOrNone) {
   options.fault.mutating_only = true;
   options.tears = 1;
   Sweep(options);
+}
+
+TEST(ForkSweep, EveryPowerCutLeavesTheConversationWithItsDirectory) {
+  for (const With with : {With::kFile, With::kFolder}) {
+    SweepOptions options{.name = "power cut, fork with a conversation"};
+    options.fault.mutating_only = true;
+    options.tears = 1;
+    Sweep(options, with);
+  }
+}
+
+TEST(ForkSweep, EveryFailingCallLeavesTheConversationWithItsDirectory) {
+  for (const With with : {With::kFile, With::kFolder}) {
+    SweepOptions options{.name = "errno, fork with a conversation",
+                         .fault = Fault::Errno(0, EIO, false)};
+    Sweep(options, with);
+  }
 }
 
 TEST(ForkSweep, EveryFailingCallLeavesAForkOrNone) {

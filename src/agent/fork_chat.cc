@@ -1,0 +1,244 @@
+#include "agent/fork_chat.h"
+
+#include <algorithm>
+
+#include "agent/rewind_internal.h"
+#include "base/escape.h"
+#include "base/mutant.h"
+
+namespace belay {
+
+namespace {
+
+std::string BaseName(const AbsPath& path) {
+  return path.bytes().substr(path.bytes().rfind('/') + 1);
+}
+
+bool IsAlnum(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// What Claude Code and Qwen Code call the directory of a project.
+std::string Dashed(std::string_view cwd) {
+  std::string out(cwd);
+  for (char& c : out)
+    if (!IsAlnum(c)) c = '-';
+  return out;
+}
+
+// What Gemini CLI would like to call it.
+std::string Slug(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const char lower = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    if (IsAlnum(lower))
+      out += lower;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return out.empty() ? "project" : out;
+}
+
+Name Marker() { return Name::Literal(".project_root"); }
+
+// The directory that Gemini CLI takes this one to be for; empty when it does not say.
+std::string MarkedBy(Fs& fs, const AbsPath& dir) {
+  constexpr size_t kLimit = 64 << 10;
+  auto opened = fs.OpenDir(dir);
+  if (!opened.ok()) return {};
+  auto bytes = ReadSmallFile(fs, *opened, Marker(), kLimit);
+  if (!bytes.ok()) return {};
+  std::string text(AsText(*bytes));
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+class Planner {
+ public:
+  Planner(Store& store, Catalog& catalog, const ForkChatRequest& request)
+      : store_(store), fs_(store.fs()), catalog_(catalog), request_(request) {}
+
+  Result<std::optional<ForkChat>> Run() {
+    BELAY_TRY(const AboutSession about, LookUp(catalog_, request_.session));
+    BELAY_TRY(turns_, TurnsOf(catalog_, request_.session));
+    out_.agent = about.kind;
+    const std::string cwd = about.cwd.empty() ? request_.from.bytes() : about.cwd;
+    ChatRecord& record = out_.chat.record;
+    record.agent = about.agent;
+    record.session = request_.session;
+    record.cwd = CwdInFork(cwd, request_.from, request_.to);
+    if (request_.turn) {
+      const TurnOf* turn = FindTurn(turns_, *request_.turn);
+      if (turn == nullptr) return NoTurn(request_.session, *request_.turn);
+      record.turn = request_.turn;
+      record.inherited = *request_.turn - 1;
+      if (turn->turn.anchor) record.message = turn->turn.anchor;
+    } else if (!turns_.empty()) {
+      record.inherited = turns_.back().turn.turn;
+    }
+    if (!AgentNamed(about.agent) || about.kind == AgentKind::kGeneric)
+      return Error(Errc::kUnsupported, "the host keeps the conversation itself");
+    if (about.kind == AgentKind::kOpencode) return OfOpencode();
+    if (!CheckConversation(about.kind).ok())
+      return Error(Errc::kUnsupported, "the conversation of " +
+                                           EscapeText(about.agent) +
+                                           " cannot be copied from outside");
+    return OfFile(cwd);
+  }
+
+ private:
+  Result<std::optional<ForkChat>> OfOpencode() {
+    out_.native = "";
+    if (!request_.turn) return std::optional(std::move(out_));
+    if (turns_.empty() || turns_[0].turn.turn == *request_.turn)
+      return std::optional<ForkChat>();
+    const TurnOf* turn = FindTurn(turns_, *request_.turn);
+    if (!turn->turn.anchor)
+      return Error(Errc::kNotFound, "which message began turn " +
+                                        std::to_string(*request_.turn) +
+                                        " was not recorded");
+    out_.native = *turn->turn.anchor;
+    return std::optional(std::move(out_));
+  }
+
+  Result<std::optional<ForkChat>> OfFile(const std::string& cwd) {
+    BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
+    ChatRecord& record = out_.chat.record;
+    ForkRequest wanted{.agent = out_.agent,
+                       .session = request_.session,
+                       .transcript = out_.place->file(),
+                       .moved = ForkRequest::Moved{.from = request_.from,
+                                                   .to = request_.to,
+                                                   .cwd_from = cwd,
+                                                   .cwd_to = record.cwd}};
+    if (out_.place->copy) wanted.place = out_.place->path;
+    if (!BELAY_MUTANT("fork-beside-the-original")) BELAY_OK(FindPlace(cwd, wanted));
+    for (const TurnOf& one : turns_) wanted.point.turns.push_back(one.turn);
+    if (request_.turn) wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
+    BELAY_TRY(ConversationFork fork,
+              PlanConversationFork(fs_, store_.random(), wanted));
+    if (fork.kept_messages == 0) return std::optional<ForkChat>();
+    record.forked = fork.session;
+    record.taken = fork.taken_messages;
+    record.kept = fork.kept_messages;
+    record.message.reset();
+    if (request_.turn) record.message = fork.first_taken;
+    if (marker_)
+      fork.files.insert(fork.files.begin(),
+                        {.path = *marker_,
+                         .mode = 0600,
+                         .content = [text = record.cwd](const TranscriptSink& sink) {
+                           return sink(AsBytes(text));
+                         }});
+    BELAY_OK(PlaceFiles(fork));
+    return std::optional(std::move(out_));
+  }
+
+  // Where the agent, at work in the new directory, looks: `wanted.place` is there.
+  Status FindPlace(const std::string& cwd, ForkRequest& wanted) {
+    const AbsPath at = wanted.place.value_or(wanted.transcript);
+    const std::string& now = out_.chat.record.cwd;
+    const Name name = Name::Literal(BaseName(at));
+    switch (out_.agent) {
+      case AgentKind::kClaude: {
+        const AbsPath project = at.parent();
+        if (BaseName(project) != Dashed(cwd)) return Elsewhere();
+        BELAY_TRY(const Name dir, Name::Parse(Dashed(now)));
+        wanted.place = project.parent().Join(dir).Join(name);
+        return Ok();
+      }
+      case AgentKind::kQwen: {
+        const AbsPath project = at.parent().parent();
+        if (BaseName(project) != Dashed(cwd)) return Elsewhere();
+        BELAY_TRY(const Name dir, Name::Parse(Dashed(now)));
+        wanted.place = project.parent()
+                           .Join(dir)
+                           .Join(Name::Literal(BaseName(at.parent())))
+                           .Join(name);
+        return Ok();
+      }
+      case AgentKind::kGemini:
+        return FindGeminiPlace(at, now, name, wanted);
+      default:  // by id alone
+        return Ok();
+    }
+  }
+
+  // By a file in it that names the project.
+  Status FindGeminiPlace(const AbsPath& at, const std::string& now, const Name& name,
+                         ForkRequest& wanted) {
+    constexpr int kMostTries = 1000;
+    const AbsPath project = at.parent().parent();
+    if (MarkedBy(fs_, project).empty()) return Elsewhere();
+    const std::string slug = Slug(now.substr(now.rfind('/') + 1));
+    for (int i = 0; i < kMostTries; ++i) {
+      BELAY_TRY(const Name dir,
+                Name::Parse(i == 0 ? slug : slug + "-" + std::to_string(i)));
+      const AbsPath candidate = project.parent().Join(dir);
+      const bool there = fs_.OpenDir(candidate).ok();
+      if (there && MarkedBy(fs_, candidate) != now) continue;
+      wanted.place = candidate.Join(Name::Literal(BaseName(at.parent()))).Join(name);
+      if (!there) marker_ = candidate.Join(Marker());
+      return Ok();
+    }
+    return Elsewhere();
+  }
+
+  Status Elsewhere() {
+    out_.warnings.push_back(
+        "where the agent looks for conversations of the new directory is not known: "
+        "the copy is beside the original");
+    return Ok();
+  }
+
+  // Directories that are not there yet come with the files, at once.
+  Status PlaceFiles(const ConversationFork& fork) {
+    AbsPath dir = fork.files.back().path.parent();
+    while (!dir.is_root()) {
+      auto stat = fs_.OpenDir(dir);
+      if (stat.ok()) break;
+      if (stat.error().code != Errc::kNotFound) return std::move(stat).error();
+      out_.chat.folder = BaseName(dir);
+      dir = dir.parent();
+    }
+    BELAY_TRY(const AbsPath real, fs_.RealPath(dir));
+    const AbsPath base =
+        out_.chat.folder.empty() ? dir : dir.Join(Name::Literal(out_.chat.folder));
+    out_.chat.dir = real;
+    out_.chat.uid = fork.uid;
+    out_.chat.gid = fork.gid;
+    for (const ConversationFile& file : fork.files) {
+      const std::optional<std::string> name = file.path.Below(base);
+      if (!name) return Error(Errc::kInvalid, "the conversation has no place");
+      out_.chat.files.push_back(
+          {.name = *name, .mode = file.mode, .content = file.content});
+    }
+    out_.chat.record.path = fork.files.back().path.bytes();
+    return Ok();
+  }
+
+  Store& store_;
+  Fs& fs_;
+  Catalog& catalog_;
+  const ForkChatRequest& request_;
+  std::vector<TurnOf> turns_;
+  std::optional<AbsPath> marker_;
+  ForkChat out_;
+};
+
+}  // namespace
+
+std::string CwdInFork(const std::string& cwd, const AbsPath& from, const AbsPath& to) {
+  auto path = AbsPath::Parse(cwd);
+  if (!path.ok() || !path->IsWithin(from)) return to.bytes();
+  const std::optional<std::string> below = path->Below(from);
+  return below && !below->empty() ? to.bytes() + "/" + *below : to.bytes();
+}
+
+Result<std::optional<ForkChat>> PlanForkChat(Store& store, Catalog& catalog,
+                                             const ForkChatRequest& request) {
+  return Planner(store, catalog, request).Run();
+}
+
+}  // namespace belay

@@ -1,0 +1,204 @@
+// The conversation that goes along with a fork of a directory.
+
+#include "agent/fork_chat.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/transcript.h"
+#include "base/sha256.h"
+#include "support/agent_world.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const AbsPath kTo = AbsPath::Literal("/top/the Other");
+
+struct Row {
+  AgentKind agent;
+  std::string transcript, expected;  // %: the new id, ^: its first eight
+  std::string dir, folder;           // that it comes to
+};
+
+class ForkChatTest : public ::testing::Test {
+ protected:
+  static std::string Dashed(std::string text) {
+    for (char& c : text)
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+    return text;
+  }
+  void Put(const std::string& path, const std::string& text) {
+    const AbsPath at = AbsPath::Literal(path);
+    world.PutAt(at.parent(), path.substr(path.rfind('/') + 1), text);
+  }
+  // Two turns of a session of that agent.
+  void Tell(AgentKind agent, const std::string& path) {
+    for (int i = 1; i <= 2; ++i) {
+      HookEvent event = world.Event(EventKind::kPrompt, session);
+      event.agent = agent;
+      event.session = session;
+      event.transcript = path;
+      event.prompt = "wish " + std::to_string(i);
+      if (agent == AgentKind::kClaude) event.anchor = "p" + std::to_string(i);
+      world.Tell(event);
+      event.kind = EventKind::kTurnEnd;
+      world.Tell(event);
+    }
+  }
+  std::string Conversation(AgentKind agent) {
+    std::string out;
+    const std::string cwd = R"(,"cwd":")" + root + '"';
+    if (agent == AgentKind::kGemini)
+      out = R"({"sessionId":"s-1","projectHash":")" + Sha256::Of(AsBytes(root)).hex() +
+            "\"}\n";
+    if (agent == AgentKind::kCodex)
+      out = R"({"type":"session_meta","payload":{"id":"s-1")" + cwd + "}}\n";
+    if (agent == AgentKind::kCopilot)
+      out = R"({"type":"session.start","data":{"sessionId":"s-1")" + cwd +
+            R"(},"id":"e0"})"
+            "\n";
+    for (int i = 1; i <= 2; ++i) {
+      const std::string n = std::to_string(i);
+      switch (agent) {
+        case AgentKind::kClaude:
+          out += R"({"type":"user","uuid":"u)" + n + R"(","parentUuid":)" +
+                 (i == 1 ? "null" : "\"a1\"") + R"(,"sessionId":"s-1","promptId":"p)" +
+                 n + '"' + cwd + R"(,"message":{"role":"user","content":"wish )" + n +
+                 "\"}}\n" + R"({"type":"assistant","uuid":"a)" + n +
+                 R"(","parentUuid":"u)" + n +
+                 R"(","sessionId":"s-1","message":{}})"
+                 "\n";
+          break;
+        case AgentKind::kQwen:
+          out += R"({"type":"user","uuid":"u)" + n + R"(","parentUuid":)" +
+                 (i == 1 ? "null" : "\"a1\"") + R"(,"sessionId":"s-1")" + cwd +
+                 R"(,"message":{"role":"user","parts":[{"text":"wish )" + n +
+                 "\"}]}}\n" + R"({"type":"assistant","uuid":"a)" + n +
+                 R"(","parentUuid":"u)" + n +
+                 R"(","sessionId":"s-1","message":{}})"
+                 "\n";
+          break;
+        case AgentKind::kGemini:
+          out += R"({"id":"g)" + n + R"(","type":"user","content":[{"text":"wish )" +
+                 n + "\"}]}\n" + R"({"id":"h)" + n +
+                 R"(","type":"gemini","content":"in )" + root + "/a\"}\n";
+          break;
+        case AgentKind::kCodex:
+          out +=
+              R"({"type":"event_msg","payload":{"type":"task_started","turn_id":"t)" +
+              n + "\"}}\n" +
+              R"({"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"wish )" +
+              n + "\"}]}}\n";
+          break;
+        default:
+          out += R"({"type":"user.message","data":{"content":"wish )" + n +
+                 R"("},"id":"e)" + n + "\"}\n";
+      }
+    }
+    return out;
+  }
+  Result<std::optional<ForkChat>> Plan(std::optional<uint64_t> turn) {
+    opened = Must(world.world.Open());
+    return PlanForkChat(
+        *opened.store, *opened.catalog,
+        {.session = session, .turn = turn, .from = world.world.project, .to = kTo});
+  }
+  static std::string ContentOf(const ChatFile& file) {
+    std::string out;
+    EXPECT_TRUE(file.content([&out](ByteSpan bytes) {
+                      out += AsText(bytes);
+                      return Ok();
+                    })
+                    .ok());
+    return out;
+  }
+
+  std::string session = "s-1";
+  MemFs disk;
+  AgentWorld world{disk};
+  const std::string root = world.world.project.bytes();
+  decltype(Must(world.world.Open())) opened = Must(world.world.Open());
+};
+
+TEST_F(ForkChatTest, OfEachAgentLiesWhereItLooksInTheNewDirectory) {
+  const std::string old = Dashed(root), now = Dashed(kTo.bytes());
+  for (const Row& row :
+       {Row{AgentKind::kClaude, "/h/projects/" + old + "/s-1.jsonl",
+            "/h/projects/" + now + "/%.jsonl", "/h/projects", now},
+        Row{AgentKind::kQwen, "/q/projects/" + old + "/chats/s-1.jsonl",
+            "/q/projects/" + now + "/chats/%.jsonl", "/q/projects", now},
+        Row{AgentKind::kGemini, "/g/tmp/p/chats/session-1-s.jsonl",
+            "/g/tmp/the-other/chats/session-1-^.jsonl", "/g/tmp", "the-other"},
+        Row{AgentKind::kCodex, "/c/sessions/rollout-1-s-1.jsonl",
+            "/c/sessions/rollout-1-%.jsonl", "/c/sessions", ""},
+        Row{AgentKind::kCopilot, "/s/s-1/events.jsonl", "/s/%/events.jsonl", "/s",
+            "%"}}) {
+    const std::string what(AgentName(row.agent));
+    session = "s-" + what;
+    Put(row.transcript, Conversation(row.agent));
+    if (row.agent == AgentKind::kGemini) Put("/g/tmp/p/.project_root", root + "\n");
+    Tell(row.agent, row.transcript);
+    auto plan = Plan(2);
+    ASSERT_TRUE(plan.ok()) << what << ": " << plan.error().what;
+    ASSERT_TRUE(*plan) << what;
+    const ChatRecord& record = (*plan)->chat.record;
+    auto filled = [&](std::string text) {
+      if (const size_t at = text.find('%'); at != std::string::npos)
+        text.replace(at, 1, record.forked);
+      if (const size_t at = text.find('^'); at != std::string::npos)
+        text.replace(at, 1, record.forked.substr(0, 8));
+      return text;
+    };
+    EXPECT_EQ(record.path, filled(row.expected)) << what;
+    EXPECT_EQ((*plan)->chat.dir->bytes(), row.dir) << what;
+    EXPECT_EQ((*plan)->chat.folder, filled(row.folder)) << what;
+    EXPECT_EQ(record.session, session);
+    EXPECT_EQ(record.cwd, kTo.bytes());
+    EXPECT_EQ(record.inherited, 1u);
+    const std::string copy = ContentOf((*plan)->chat.files.back());
+    EXPECT_THAT(copy, HasSubstr("wish 1")) << what;
+    EXPECT_THAT(copy, Not(HasSubstr("wish 2"))) << what;
+    EXPECT_THAT(copy, Not(HasSubstr(root))) << what;
+    EXPECT_THAT(copy, HasSubstr(kTo.bytes())) << what;
+    if (row.agent == AgentKind::kGemini) {
+      EXPECT_THAT(copy, HasSubstr(Sha256::Of(AsBytes(kTo.bytes())).hex()));
+      EXPECT_EQ((*plan)->chat.files[0].name, ".project_root");
+      EXPECT_EQ(ContentOf((*plan)->chat.files[0]), kTo.bytes());
+    }
+    // All of it, where nothing was said since.
+    auto whole = Plan(std::nullopt);
+    ASSERT_TRUE(whole.ok() && *whole) << what;
+    EXPECT_THAT(ContentOf((*whole)->chat.files.back()), HasSubstr("wish 2")) << what;
+    EXPECT_EQ((*whole)->chat.record.inherited, 2u) << what;
+    EXPECT_EQ((*whole)->chat.record.taken, 0u) << what;
+    // Nothing, before the first prompt.
+    auto none = Plan(1);
+    ASSERT_TRUE(none.ok()) << what;
+    EXPECT_FALSE(*none) << what;
+    EXPECT_EQ(world.At(row.transcript), Conversation(row.agent)) << what;
+  }
+}
+
+TEST_F(ForkChatTest, AProjectDirectoryOfAnotherNameIsSaid) {
+  const std::string at = "/h/projects/whatever/s-1.jsonl";
+  Put(at, Conversation(AgentKind::kClaude));
+  Tell(AgentKind::kClaude, at);
+  auto plan = Plan(2);
+  ASSERT_TRUE(plan.ok() && *plan);
+  EXPECT_EQ((*plan)->warnings.size(), 1u);
+  EXPECT_EQ((*plan)->chat.record.path,
+            "/h/projects/whatever/" + (*plan)->chat.record.forked + ".jsonl");
+}
+
+TEST_F(ForkChatTest, WhereTheAgentWorksInTheFork) {
+  const AbsPath from = AbsPath::Literal("/a/b"), to = AbsPath::Literal("/c");
+  EXPECT_EQ(CwdInFork("/a/b", from, to), "/c");
+  EXPECT_EQ(CwdInFork("/a/b/d/e", from, to), "/c/d/e");
+  EXPECT_EQ(CwdInFork("/a/bc", from, to), "/c");
+  EXPECT_EQ(CwdInFork("", from, to), "/c");
+}
+
+}  // namespace
+}  // namespace belay::test

@@ -1,0 +1,182 @@
+# belay fork with the conversation: of each agent where it looks for those of the new directory, several side by side, killed anywhere.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+root=$scratch/src/project
+home=$scratch/home
+mkdir -p "$root/sub" "$scratch/bin" && cd "$root" || exit 1
+echo one >a
+run on; expect_rc 0
+field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
+dashed() { printf '%s' "$1" | tr -c 'a-zA-Z0-9' -; }
+digest() { printf '%s' "$1" | sha256sum | cut -d' ' -f1; }
+event() { # AGENT SESSION TRANSCRIPT EVENT MORE
+  printf '%s' "{\"session_id\":\"$2\",\"cwd\":\"$root\",\"transcript_path\":\"$3\",\"hook_event_name\":\"$4\"${5:+,$5}}" |
+    "$BELAY_BIN" hook "$1" >/dev/null 2>"$scratch/err" || fail "hook: exit $?"
+}
+prints() { (cd "$home" && find . -type f -exec sha256sum {} + | sort -k2); }
+
+# --- Claude Code: three turns, forked at the second
+claude=11111111-1111-4111-8111-111111111111
+talk=$home/.claude/projects/$(dashed "$root")/$claude.jsonl
+mkdir -p "${talk%/*}"
+parent=null
+turn() {
+  event claude $claude "$talk" UserPromptSubmit "\"prompt_id\":\"p$1\",\"prompt\":\"$2\""
+  printf '{"parentUuid":%s,"type":"user","uuid":"u%s","sessionId":"%s","cwd":"%s","promptId":"p%s","message":{"role":"user","content":"%s in %s/sub, not in %s-2"}}\n' \
+    "$parent" "$1" "$claude" "$root" "$1" "$2" "$root" "$root" >>"$talk"
+  echo "$2" >>a
+  printf '{"parentUuid":"u%s","type":"assistant","uuid":"a%s","sessionId":"%s","cwd":"%s","message":{"id":"m%s","role":"assistant","content":[{"type":"text","text":"answer %s"}]}}\n' \
+    "$1" "$1" "$claude" "$root" "$1" "$1" >>"$talk"
+  parent="\"a$1\""
+  event claude $claude "$talk" Stop
+}
+event claude $claude "$talk" SessionStart '"source":"startup"'
+turn 1 "first wish"; turn 2 "second wish"; turn 3 "third wish"
+cp "$talk" "$scratch/talk"; prints >"$scratch/before"; cp -a "$root" "$scratch/tree"
+
+run fork turn:2 "$scratch/f1"; expect_rc 0
+expect_in_out "goes along as session"; expect_in_out "from before turn 2 on"; expect_in_out "cd $scratch/f1 && claude --resume"
+[ "$(cat "$scratch/f1/a")" = "$(printf 'one\nfirst wish')" ] || fail "files: $(cat "$scratch/f1/a")"
+run sessions --root "$scratch/f1" --json; expect_rc 0
+expect_py "[(s['parent'], s['inherited_turns']) for s in d['sessions']] == [('$claude', 1)]"
+f1=$(field "d['sessions'][0]['id']")
+copy=$home/.claude/projects/$(dashed "$scratch/f1")/$f1.jsonl
+[ -e "$copy" ] || fail "not where the agent looks: $(find "$home" -name '*.jsonl')"
+[ "$(wc -l <"$copy")" = 2 ] || fail "the copy: $(cat "$copy")"
+grep -q "\"cwd\":\"$scratch/f1\"" "$copy" && grep -q "in $scratch/f1/sub, not in $root-2" "$copy" || fail "paths: $(cat "$copy")"
+grep -q "$root[\"/]\|$claude" "$copy" && fail "the old directory or id: $(cat "$copy")"
+prints | grep -v "$f1" | cmp -s - "$scratch/before" || fail "something else changed in the agent's home"
+diff -r "$root" "$scratch/tree" >/dev/null || fail "the source changed"
+# The original goes on as it was.
+run resume $claude --dry-run; expect_in_out "claude --resume $claude"
+"$BELAY_BIN" events --all | tail -3 | python3 -c "
+import json, sys
+on, made, known = [json.loads(line) for line in sys.stdin]
+assert on['type'] == 'root.on' and made['type'] == 'checkpoint.made', (on, made)
+assert known['type'] == 'session.known' and known['session'] == '$f1' and known['parent'] == '$claude', known" || fail "events: $("$BELAY_BIN" events --all | tail -3)"
+# It is resumed there, from anywhere.
+printf '#!/bin/sh\npwd\necho "$@"\n' >"$scratch/bin/claude"; chmod +x "$scratch/bin/claude"
+got=$(cd / && PATH=$scratch/bin:$PATH "$BELAY_BIN" resume "$f1" 2>"$scratch/err")
+[ "$got" = "$(printf '%s\n--resume %s' "$scratch/f1" "$f1")" ] || fail "resume ran: $got $(cat "$scratch/err")"
+run show "$f1" --root "$scratch/f1"; expect_rc 0; expect_in_out "first wish"
+
+# --- several side by side, of a state after which nothing was said all of it
+run checkpoint -m present --session $claude; expect_rc 0
+for n in 2 3 4; do
+  run fork now-is-no-name "$scratch/f$n"; expect_rc 1
+  run fork now "$scratch/f$n"; expect_rc 2
+  run fork 1 "$scratch/f$n" --json; expect_rc 0
+  expect_py "d['chat']['session'] == '$claude' and d['chat']['messages_taken_back'] == 0 and d['chat']['messages_kept'] == 6 and d['chat']['cwd'] == '$scratch/f$n' and d['chat']['transcript'] and d['chat']['resume'].startswith('claude --resume ')"
+  copy=$(field "d['chat']['transcript']")
+  [ "$copy" = "$home/.claude/projects/$(dashed "$scratch/f$n")/$(field "d['chat']['forked']").jsonl" ] && [ "$(wc -l <"$copy")" = 6 ] || fail "fork $n: $copy"
+  grep -q "$root[\"/]" "$copy" && fail "fork $n: the old directory"
+done
+run fork 1 "$scratch/f5" --no-chat --json; expect_rc 0; expect_py "d['chat'] is None"
+run fork turn:1 "$scratch/f6" --json; expect_rc 0; expect_py "d['chat'] is None"
+cmp -s "$talk" "$scratch/talk" || fail "the original was changed"
+# A fork is forked; its directory may be there, empty.
+mkdir "$scratch/f7"
+(cd "$scratch/f1" && "$BELAY_BIN" checkpoint --session "$f1" -q >/dev/null && "$BELAY_BIN" fork 1 "$scratch/f7" --json >"$scratch/out")
+expect_py "d['chat']['session'] == '$f1' and d['chat']['cwd'] == '$scratch/f7'"
+
+# --- Qwen Code, Gemini CLI, Codex, Copilot CLI
+qwen=22222222-2222-4222-8222-222222222222
+at=$home/.qwen/projects/$(dashed "$root")/chats/$qwen.jsonl; mkdir -p "${at%/*}"
+event qwen $qwen "$at" UserPromptSubmit '"prompt":"hello","submitted_prompt":"hello"'
+printf '{"uuid":"q1","parentUuid":null,"sessionId":"%s","type":"user","provenance":"real_user","cwd":"%s","message":{"role":"user","parts":[{"text":"hello"}]}}\n{"uuid":"q2","parentUuid":"q1","sessionId":"%s","type":"assistant","cwd":"%s","message":{"role":"model","parts":[{"text":"hi"}]}}\n' $qwen "$root" $qwen "$root" >"$at"
+event qwen $qwen "$at" Stop; run checkpoint --session $qwen; expect_rc 0
+run fork 1 "$scratch/q1" --session $qwen --json; expect_rc 0
+[ "$(field "d['chat']['transcript']")" = "$home/.qwen/projects/$(dashed "$scratch/q1")/chats/$(field "d['chat']['forked']").jsonl" ] || fail "qwen: $(cat "$scratch/out")"
+grep -q "$root\"" "$(field "d['chat']['transcript']")" && fail "qwen: the old directory"
+
+gemini=33333333-3333-4333-8333-333333333333
+at=$home/.gemini/tmp/project/chats/session-2026-11-15T01-43-33333333.jsonl; mkdir -p "${at%/*}" "$home/.gemini/tmp/g1"
+printf '%s' "$root" >"$home/.gemini/tmp/project/.project_root"; printf /elsewhere >"$home/.gemini/tmp/g1/.project_root"
+event gemini $gemini "$at" BeforeAgent '"prompt":"hello"'
+printf '{"sessionId":"%s","projectHash":"%s","startTime":"t","kind":"main"}\n{"id":"g1","type":"user","content":[{"text":"hello"}]}\n{"id":"g2","type":"gemini","content":"see %s/a"}\n' $gemini "$(digest "$root")" "$root" >"$at"
+event gemini $gemini "$at" AfterAgent; run checkpoint --session $gemini; expect_rc 0
+for n in 1 2; do
+  run fork 1 "$scratch/G$n" --session $gemini --json; expect_rc 0
+  copy=$(field "d['chat']['transcript']"); id=$(field "d['chat']['forked']")
+  want=g$n; [ $n = 1 ] && want=g1-1  # g1 is somebody else's
+  [ "$copy" = "$home/.gemini/tmp/$want/chats/session-2026-11-15T01-43-${id:0:8}.jsonl" ] || fail "gemini: $copy"
+  [ "$(cat "$home/.gemini/tmp/$want/.project_root")" = "$scratch/G$n" ] || fail "gemini: whose it is"
+  grep -q "$(digest "$scratch/G$n")" "$copy" && grep -q "see $scratch/G$n/a" "$copy" || fail "gemini: $(cat "$copy")"
+done
+
+codex=44444444-4444-4444-8444-444444444444
+at=$home/.codex/sessions/2026/11/15/rollout-2026-11-15T01-00-00-$codex.jsonl; mkdir -p "${at%/*}"
+event codex $codex "$at" UserPromptSubmit '"turn_id":"t1","prompt":"hello"'
+printf '{"type":"session_meta","payload":{"id":"%s","cwd":"%s"}}\n{"type":"event_msg","payload":{"type":"task_started","turn_id":"t1"}}\n{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}}\n{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"hi"}]}}\n' $codex "$root" >"$at"
+event codex $codex "$at" Stop; run checkpoint --session $codex; expect_rc 0
+run fork 1 "$scratch/c1" --session $codex --json; expect_rc 0
+copy=$(field "d['chat']['transcript']")
+[ "$copy" = "${at%/*}/rollout-2026-11-15T01-00-00-$(field "d['chat']['forked']").jsonl" ] && grep -q "\"cwd\":\"$scratch/c1\"" "$copy" || fail "codex: $copy"
+
+copilot=55555555-5555-4555-8555-555555555555
+at=$home/.copilot/session-state/$copilot/events.jsonl; mkdir -p "${at%/*}"
+hook_copilot() { printf '%s' "{\"sessionId\":\"$copilot\",\"cwd\":\"$root\"${2:+,$2}}" | "$BELAY_BIN" hook copilot "$1" >/dev/null 2>&1; }
+hook_copilot userPromptSubmitted '"prompt":"hello"'
+printf '{"type":"session.start","data":{"sessionId":"%s","context":{"cwd":"%s"}},"id":"e1","parentId":null}\n{"type":"user.message","data":{"content":"hello"},"id":"e2","parentId":"e1"}\n{"type":"assistant.message","data":{"content":"hi","toolRequests":[]},"id":"e3","parentId":"e2"}\n' $copilot "$root" >"$at"
+printf 'id: %s\ncwd: %s\ngit_root: %s\nother: %s-2\n' $copilot "$root" "$root" "$root" >"${at%/*}/workspace.yaml"
+hook_copilot agentStop "\"transcriptPath\":\"$at\""; run checkpoint --session $copilot; expect_rc 0
+run fork 1 "$scratch/p1" --session $copilot --json; expect_rc 0
+id=$(field "d['chat']['forked']"); copy=$home/.copilot/session-state/$id
+[ "$(cat "$copy/workspace.yaml")" = "$(printf 'id: %s\ncwd: %s\ngit_root: %s\nother: %s-2' "$id" "$scratch/p1" "$scratch/p1" "$root")" ] || fail "copilot: $(cat "$copy/workspace.yaml")"
+grep -q "\"cwd\":\"$scratch/p1\"" "$copy/events.jsonl" || fail "copilot: $(cat "$copy/events.jsonl")"
+
+# --- those whose conversation cannot be copied: the files alone, and that is said
+printf '%s' "{\"hookName\":\"agent_start\",\"taskId\":\"t1\",\"workspaceRoots\":[\"$root\"],\"prompt\":\"do it\"}" | "$BELAY_BIN" hook cline >/dev/null 2>&1
+run checkpoint --session t1; expect_rc 0
+run fork 1 "$scratch/l1" --session t1 --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "does not go along"
+# opencode makes the copy itself, in the new directory.
+opencode() { printf '%s' "{\"sessionID\":\"ses_1\",\"directory\":\"$root\"${2:+,$2}}" | "$BELAY_BIN" hook opencode "$1" >/dev/null 2>&1; }
+opencode chat.message '"message":{"id":"msg_1"},"parts":[{"type":"text","text":"hello"}]'; opencode session.idle
+run checkpoint --session ses_1; expect_rc 0
+run fork 1 "$scratch/o0" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "opencode is not in PATH"
+cat >"$scratch/bin/opencode" <<'PY'
+#!/usr/bin/env python3
+import http.server, json, os, sys
+class Server(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        with open(os.environ["ASKED"], "a") as asked:
+            asked.write(os.getcwd() + " " + self.path + " " + body.decode() + "\n")
+        answer = json.dumps({"id": "ses_new"}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Server)
+print("opencode server listening on http://127.0.0.1:%d" % server.server_port, flush=True)
+server.serve_forever()
+PY
+chmod +x "$scratch/bin/opencode"
+ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" fork 1 "$scratch/o1" --session ses_1 --json >"$scratch/out" 2>"$scratch/err" || fail "opencode: $(cat "$scratch/err")"
+expect_py "d['chat']['forked'] == 'ses_new' and d['chat']['resume'] == 'opencode -s ses_new'"
+grep -q "^$scratch/o1 /session/ses_1/fork?directory=.*o1 {}" "$scratch/asked" || fail "asked: $(cat "$scratch/asked")"
+run sessions --root "$scratch/o1" --json; expect_py "[(s['id'], s['parent']) for s in d['sessions']] == [('ses_new', 'ses_1')]"
+
+# --- killed anywhere: directory and conversation, or neither
+ref=$("$BELAY_BIN" list --all --json | python3 -c 'import json,sys; print([c["id"] for c in json.load(sys.stdin)["checkpoints"] if c["name"] == "present"][0])')
+slug=$home/.claude/projects/$(dashed "$scratch/k")
+for ms in 1 3 5 8 12 17 23 30 40; do
+  "$BELAY_BIN" fork "$ref" "$scratch/k" >/dev/null 2>&1 &
+  sleep 0.0$(printf %02d $ms)
+  { kill -KILL $! && wait $!; } 2>/dev/null  # gone for good, with its locks
+  run fork "$ref" "$scratch/after.$ms"; expect_rc 0
+  find "$scratch" -name '.belay-fork*' | grep -q . && fail "left after $ms ms: $(find "$scratch" -name '.belay-fork*')"
+  if [ -e "$scratch/k" ]; then
+    run sessions --root "$scratch/k" --json; expect_rc 0
+    expect_py "len(d['sessions']) == 1 and d['sessions'][0]['parent'] == '$claude'"
+    [ -s "$slug/$(field "d['sessions'][0]['id']").jsonl" ] || fail "no conversation after $ms ms"
+    run off --forget --yes "$scratch/k"; rm -rf "$scratch/k" "$slug"
+  else
+    [ -e "$slug" ] && fail "a conversation without its directory after $ms ms"
+  fi
+done
+run verify --read-data; expect_rc 0
+finish
