@@ -143,6 +143,21 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
     path = copies[0].record.path;
   if (!copies.empty() && !agent) agent = copies[0].record.agent;
   auto at = AbsPath::Parse(path);
+  // Told after the session was recorded (Copilot tells it at the end of a turn alone),
+  // or another one since.
+  if ((!at.ok() || !OpenTranscript(store.fs(), *at).ok()) &&
+      !BELAY_MUTANT("path-told-later-is-lost")) {
+    BELAY_TRY(auto roots, catalog.Roots());
+    for (const RootEntry& root : roots) {
+      const Live live = Live::Load(store, root.root.id);
+      const LiveSession* known = live.Find(session);
+      if (known == nullptr) continue;
+      auto there = AbsPath::Parse(known->transcript);
+      if (!there.ok() || !OpenTranscript(store.fs(), *there).ok()) continue;
+      if (!agent) agent = known->agent;
+      at = std::move(there);
+    }
+  }
   if (!at.ok())
     return Error(Errc::kNotFound, "nothing is known of where the conversation of " +
                                       EscapeText(session) + " is kept");

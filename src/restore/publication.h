@@ -53,6 +53,7 @@ class Publication {
   // What was published is read again: kIo when it is not what was written.
   Status Verify();
   Status TakeBack();
+  // Nothing of ours is left in the directory, and that is durable.
   Status Tidy();
 
  private:

@@ -204,9 +204,11 @@ Result<Publication*> Runner::OpenPublication() {
   BELAY_TRY(const AbsPath dir, AbsPath::Parse(journal_.publication->dir));
   if (dir.IsWithin(root)) return none;  // a journal leads to none of the root's own
   publication_.emplace(store_.fs(), *journal_.publication, journal_.stage);
-  BELAY_TRY(const bool there, publication_->Open());
-  if (there) return &*publication_;
-  publication_.reset();
+  auto there = publication_->Open();
+  if (there.ok() && *there) return &*publication_;
+  // What could not be opened is no place where nothing is.
+  if (!BELAY_MUTANT("closed-means-empty")) publication_.reset();
+  if (!there.ok()) return std::move(there).error();
   return none;
 }
 

@@ -22,9 +22,10 @@ constexpr const char* kTwo = "turn 2: clean up with the shell";
 
 class RewindTest : public ::testing::Test {
  protected:
-  // The recorded run, told by hooks, prompt by prompt, its file at `path`.
+  // The recorded run, told by hooks, prompt by prompt, its file at `path`, which they
+  // name or not.
   void Tell(AgentKind agent, const std::string& name, const std::string& path,
-            bool anchors = true) {
+            bool anchors = true, bool places = true) {
     std::ifstream file(DataDir() + "transcripts/" + name);
     original = std::string((std::istreambuf_iterator<char>(file)), {});
     const AbsPath at = AbsPath::Literal(path);
@@ -36,14 +37,18 @@ class RewindTest : public ::testing::Test {
     read = Must(ReadTranscript(disk, agent, at));
     session = read.session;
     kind = agent;
-    Said(EventKind::kSessionStart, session);
+    auto tell = [&](HookEvent event) {
+      if (!places) event.transcript.reset();
+      world.Tell(event);
+    };
+    tell(EventOf(EventKind::kSessionStart, session));
     for (const TranscriptPrompt& prompt : read.prompts) {
       HookEvent event = EventOf(EventKind::kPrompt, session);
       event.prompt = prompt.text;
       if (anchors) event.anchor = prompt.anchor;
-      world.Tell(event);
+      tell(event);
       world.Put("file", prompt.text);
-      Said(EventKind::kTurnEnd, session);
+      tell(EventOf(EventKind::kTurnEnd, session));
     }
   }
   HookEvent EventOf(EventKind what, const std::string& of) {
@@ -232,6 +237,51 @@ INSTANTIATE_TEST_SUITE_P(
         Recorded{AgentKind::kQwen, "qwen.jsonl", "/q/projects/p/chats/old.jsonl"},
         Recorded{AgentKind::kCopilot, "copilot.jsonl", "/s/old/events.jsonl"}),
     [](const auto& row) { return std::string(AgentName(row.param.agent)); });
+
+// Copilot tells where its file is at the end of a turn, when the session was recorded
+// long ago. Mutant: path-told-later-is-lost.
+TEST_F(RewindTest, AFileThatWasToldOfLaterIsFound) {
+  world.world.settings.transcripts = Transcripts::kAnchors;  // no copies
+  Tell(AgentKind::kCopilot, "copilot.jsonl", "/s/old/events.jsonl", true, false);
+  EXPECT_EQ(Plan(session, 2).error().code, Errc::kNotFound);
+  Said(EventKind::kTurnEnd, session);
+  EXPECT_THAT(PromptsOf(Rewind(session, 2)), ElementsAre(kOne));
+}
+
+// The agent moved its file since (resumed from another directory).
+TEST_F(RewindTest, AFileThatIsElsewhereByNowIsFound) {
+  world.world.settings.transcripts = Transcripts::kAnchors;
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  Must(MakeDirs(disk, AbsPath::Literal("/h/.claude/projects/-p-sub"), 0700));
+  Must(disk.Rename(Must(disk.OpenDir(transcript.parent())), N("old.jsonl"),
+                   Must(disk.OpenDir(AbsPath::Literal("/h/.claude/projects/-p-sub"))),
+                   N("old.jsonl"), RenameHow::kNoReplace));
+  transcript = AbsPath::Literal("/h/.claude/projects/-p-sub/old.jsonl");
+  HookEvent event = EventOf(EventKind::kSessionStart, session);
+  event.cwd = world.world.project.bytes() + "/sub";
+  world.Tell(event);
+  const std::string second = Rewind(session, 2);
+  EXPECT_EQ(PathOf(second), "/h/.claude/projects/-p-sub/" + second + ".jsonl");
+  EXPECT_THAT(PromptsOf(second), ElementsAre(kOne));
+}
+
+// What the agent's own /rewind left is not taken back, and not in a copy.
+TEST_F(RewindTest, AfterTheAgentsOwnRewindTheLivingBranchGoesBack) {
+  Tell(AgentKind::kClaude, "claude-rewind.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  std::vector<std::string> live;
+  for (const TranscriptPrompt& prompt : read.prompts)
+    if (!prompt.dead) live.push_back(prompt.text);
+  ASSERT_LT(live.size(), read.prompts.size()) << "nothing was rewound";
+  ASSERT_GT(live.size(), 1u);
+  const auto last_live =
+      std::ranges::find_if(read.prompts.rbegin(), read.prompts.rend(),
+                           [](const TranscriptPrompt& prompt) { return !prompt.dead; });
+  const std::string second = Rewind(session, last_live->index + 1);
+  live.pop_back();
+  EXPECT_THAT(PromptsOf(second), ::testing::ElementsAreArray(live));
+  EXPECT_EQ(last.prompt, last_live->text);
+  EXPECT_EQ(world.At(transcript.bytes()), original);
+}
 
 }  // namespace
 }  // namespace belay::test

@@ -1,15 +1,19 @@
 // Rollback, undo and redo in a git repository, killed at their calls, and in recovery:
 // files and git move together or not at all. What git says afterwards is what it said
-// before, or what it was to say; no lock and nothing of ours is left behind.
+// before, or what it was to say; no lock and nothing of ours is left behind. The same
+// with a conversation that goes back with both, and with calls that fail.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <iostream>
 
 #include "base/real_fs.h"
 #include "support/crash_harness.h"
 #include "support/git_shell.h"
+#include "support/recorded_chat.h"
+#include "support/restore_scene.h"
 #include "support/restore_world.h"
 #include "support/temp_dir.h"
 
@@ -86,8 +90,11 @@ Result<std::string> SeeAll(const AbsPath& project) {
 
 class Scene {
  public:
-  Scene(std::string op, Template& made, What what = What::kCommits)
-      : op_(std::move(op)), template_(made), what_(what) {}
+  Scene(std::string op, Template& made, What what = What::kCommits,
+        std::optional<AgentKind> agent = {})
+      : op_(std::move(op)), template_(made), what_(what) {
+    if (agent) chat_.emplace(*agent);
+  }
 
   RestoreWorld World(Fs& fs, const AbsPath& dir) {
     RestoreWorld world(fs, dir, 1, getuid());
@@ -102,8 +109,9 @@ class Scene {
     BELAY_OK(Shell(world.project, std::string(what_ == What::kGit     ? kGone
                                               : what_ == What::kInner ? kInnerGone
                                                                       : kAgent)));
+    if (chat_) BELAY_OK(chat_->Tell(world));
     if (op_ == "rollback") return Ok();
-    BELAY_TRY(auto back, world.Rollback("start"));
+    BELAY_TRY(auto back, Back(world));
     if (what_ == What::kCommits) BELAY_OK(Shell(world.project, std::string(kPrune)));
     if (op_ == "undo") return Ok();
     BELAY_TRY(auto undone, world.Undo());
@@ -113,7 +121,7 @@ class Scene {
   }
   Status Operate(Fs& fs, const AbsPath& dir) {
     RestoreWorld world = World(fs, dir);
-    auto done = op_ == "rollback" ? world.Rollback("start")
+    auto done = op_ == "rollback" ? Back(world)
                 : op_ == "undo"   ? world.Undo()
                                   : world.Redo();
     if (!done.ok()) return std::move(done).error();
@@ -128,22 +136,27 @@ class Scene {
   Status Learn() {
     RealFs fs;
     TempDir temp;
+    const TalkDirEnds talk_ends(temp.path());
     BELAY_OK(Setup(fs, temp.path()));
-    const AbsPath project = temp / "project";
-    BELAY_TRY(before_, SeeAll(project));
+    BELAY_TRY(before_, SeeBoth(fs, temp.path()));
     BELAY_OK(Operate(fs, temp.path()));
-    BELAY_TRY(after_, SeeAll(project));
+    BELAY_TRY(after_, SeeBoth(fs, temp.path()));
     return before_ == after_ ? Error(Errc::kInvalid, "the operation changes nothing")
                              : Ok();
   }
-  Status Check(Fs& fs, const AbsPath& dir, const SweepRun& run) {
+  Status Check(Fs& fs, const AbsPath& dir, const SweepRun& run, bool failed = false) {
+    const TalkDirEnds talk_ends(dir);
     const AbsPath project = dir.Join(RelPath::Literal("project"));
     BELAY_OK(Recover(fs, dir));
-    BELAY_TRY(std::string now, SeeAll(project));
+    BELAY_TRY(std::string now, SeeBoth(fs, dir));
     if (now != before_ && now != after_)
       return Error(Errc::kInvalid, "neither before nor after:\n" + now);
     if (run.done && now != after_)
       return Error(Errc::kInvalid, "acknowledged, not done");
+    // An error that says that nothing was changed is true.
+    if (failed && !run.done && now != before_ &&
+        run.error.what.find("interrupted") == std::string::npos)
+      return Error(Errc::kInvalid, "an error, and done: " + run.error.what);
     if (!now.starts_with("no git")) BELAY_OK(Git(project, {"fsck", "--no-dangling"}));
     return Shell(project,
                  "left=$(find . -name '*.lock' -o -name '.belay-*'); "
@@ -151,24 +164,44 @@ class Scene {
   }
 
  private:
+  Result<Outcome> Back(RestoreWorld& world) {
+    if (!chat_) return world.Rollback("start");
+    BELAY_TRY(auto chat, chat_->Plan(world));
+    world.chat = chat.get();
+    auto done = world.Rollback("start");
+    world.chat = nullptr;
+    return done;
+  }
+  // What git says, and all conversations, byte for byte.
+  Result<std::string> SeeBoth(Fs& fs, const AbsPath& dir) {
+    BELAY_TRY(std::string git, SeeAll(dir.Join(RelPath::Literal("project"))));
+    if (!chat_) return git;
+    BELAY_TRY(std::string talk, WholeTreeText(fs, TalkDir(dir)));
+    return git + talk;
+  }
+
   std::string op_;
   Template& template_;
   What what_;
+  std::optional<RecordedChat> chat_;
   std::string before_, after_;
 };
 
-void SweepOperations(What what, uint64_t stride) {
+void SweepOperations(What what, uint64_t stride, std::optional<AgentKind> agent = {}) {
   if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
   Template made(what == What::kInner);
   uint64_t points = 0;
   for (const std::string op : {"rollback", "undo", "redo"}) {
-    Scene scene(op, made, what);
+    // An undo or redo moves nothing of a conversation.
+    if (agent && op != "rollback" && !RunEverything()) continue;
+    Scene scene(op, made, what, agent);
     Status learned = scene.Learn();
     ASSERT_TRUE(learned.ok()) << learned.error().what;
     SweepOptions options{.name = "kill in git, " + op +
                                  (what == What::kGit     ? " of .git"
                                   : what == What::kInner ? " of one inside"
-                                                         : "")};
+                                                         : "") +
+                                 (agent ? " and a conversation" : "")};
     options.fault = op == "undo" ? Fault::KillAfter(0) : Fault::Kill(0);
     // What reads and plans comes first and is long; the moves are at the end.
     options.first = 11;
@@ -196,6 +229,57 @@ TEST(GitKillSweep, ARepositoryInsideComesAndGoesWithItsDirectoryOrNotAtAll) {
   SweepOperations(What::kInner, 97);
 }
 
+TEST(GitKillSweep, FilesGitAndConversationMoveTogetherOrNotAtAll) {
+  SweepOperations(What::kCommits, 61, AgentKind::kClaude);
+  SweepOperations(What::kCommits, 67, AgentKind::kCopilot);
+}
+
+// Git runs by itself, so that no disk in memory will do: each call fails on a real one.
+TEST(GitErrorSweep, FilesGitAndConversationMoveTogetherOrNotAtAll) {
+  if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+  Template made;
+  for (const AgentKind agent : {AgentKind::kClaude, AgentKind::kCopilot}) {
+    Scene scene("rollback", made, What::kCommits, agent);
+    Status learned = scene.Learn();
+    ASSERT_TRUE(learned.ok()) << learned.error().what;
+    for (const int sys : {ENOSPC, EIO}) {
+      for (const bool sticky : {false, true}) {
+        SweepResult result;
+        result.name = "rollback with git of " + std::string(AgentName(agent)) + ", " +
+                      Fault::Errno(0, sys, sticky).Text();
+        const uint64_t stride = RunEverything() ? 1 : 61;
+        bool fired = true;
+        for (uint64_t at = 1 + result.name.size() % stride; fired; at += stride) {
+          RealFs real;
+          TempDir temp;
+          Must(scene.Setup(real, temp.path()));
+          SweepRun run;
+          {
+            Fault fault = Fault::Errno(at, sys, sticky);
+            fault.mutating_only = true;
+            FaultFs faults(real, fault);
+            Status done = scene.Operate(faults, temp.path());
+            run.done = done.ok();
+            if (!done.ok()) run.error = std::move(done).error();
+            fired = faults.fired();
+          }
+          if (!fired) break;
+          ++result.points;
+          ++result.states;
+          Status held = scene.Check(real, temp.path(), run, true);
+          if (held.ok()) continue;
+          ++result.failures;
+          if (result.first_failures.size() < 5)
+            result.first_failures.push_back("call " + std::to_string(at) + ": " +
+                                            held.error().what);
+        }
+        std::cout << result.Text();
+        EXPECT_TRUE(result.ok()) << result.Text();
+      }
+    }
+  }
+}
+
 TEST(GitKillSweep, RecoveryMayBeKilledToo) {
   if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
   Template made;
@@ -221,7 +305,7 @@ TEST(GitKillSweep, RecoveryMayBeKilledToo) {
                                  std::to_string(before_end) + " calls before the end"};
     options.fault = Fault::Kill(0);
     options.first = 5;
-    options.stride = RunEverything() ? 1 : 41;
+    options.stride = RunEverything() ? 1 : 61;
     SweepResult result = SweepKills(
         options,
         [&](Fs& fs, const AbsPath& dir) -> Status {

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "restore/both.h"
+#include "support/recorded_chat.h"
 #include "support/restore_scene.h"
 #include "support/temp_dir.h"
 
@@ -277,6 +278,92 @@ TEST(RestoreSweep, FailingCallAmongManyFilesLeavesTheOldTreeOrIsFinishedLater) {
   }
 }
 
+// --- a conversation goes back with the files -----------------------------------------
+
+Status MakeFew(Fs& fs, const Fd& root) {
+  BELAY_OK(PutFile(fs, root, P("a"), "a as it was"));
+  BELAY_OK(PutFile(fs, root, P("gone"), "g"));
+  BELAY_OK(fs.MakeDir(root, N("d"), 0755));
+  return PutFile(fs, root, P("d/x"), "x as it was");
+}
+
+Status EditFew(Fs& fs, const Fd& root) {
+  BELAY_OK(PutFile(fs, root, P("a"), "edited"));
+  BELAY_OK(fs.Unlink(root, N("gone")));
+  return PutFile(fs, root, P("d/new"), "new");
+}
+
+RestoreScene ChatScene(AgentKind agent, const std::string& op) {
+  auto chat = std::make_shared<const RecordedChat>(agent);
+  RestoreScene scene({.op = op, .seed = 1, .make = MakeFew, .edit = EditFew});
+  scene.options().said = [chat](RestoreWorld& world) { return chat->Tell(world); };
+  scene.options().chat = [chat](RestoreWorld& world) { return chat->Plan(world); };
+  return scene;
+}
+
+// One that keeps a file, and one that keeps a directory.
+const AgentKind kTalking[] = {AgentKind::kClaude, AgentKind::kCopilot};
+
+TEST(RestoreSweep, EveryPowerCutLeavesFilesAndConversationBothOldOrBothNew) {
+  for (const AgentKind agent : kTalking) {
+    for (const std::string op : {"rollback", "rewind", "undo", "redo"}) {
+      RestoreScene scene = ChatScene(agent, op);
+      SweepOptions options{.name = "power cut " + op + " of " +
+                                   std::string(AgentName(agent))};
+      options.tears = RunEverything() ? 4 : 1;
+      options.seed = TestSeed(1);
+      options.fault.mutating_only = !RunEverything();
+      options.stride = op == "rollback" || op == "rewind" ? 1 : 5;
+      Expect(Sweep(options, scene));
+    }
+  }
+}
+
+TEST(RestoreSweep, RecoveryOfFilesAndConversationMayBeCutAnywhere) {
+  const uint64_t seed = TestSeed(1);
+  for (const AgentKind agent : kTalking) {
+    RestoreScene scene = ChatScene(agent, "recovery");
+    if (Status learnt = LearnInMemory(scene); !learnt.ok())
+      FAIL() << learnt.error().what;
+    const uint64_t first = scene.calls_before(), last = scene.calls();
+    // What is published is made ready before the first path is touched.
+    for (uint64_t at : Spread(first - 60, last, RunEverything() ? 40 : 5, seed)) {
+      scene.options().interrupt = at;
+      scene.options().crash = kPolicies[at % 3];
+      SweepOptions options{.name = "power cut recovery of " +
+                                   std::string(AgentName(agent)) + " cut at " +
+                                   std::to_string(at) + ", " +
+                                   scene.options().crash.Text()};
+      options.tears = RunEverything() ? 3 : 1;
+      options.seed = seed + at;
+      options.fault.mutating_only = !RunEverything() || at % 4 != 0;
+      options.stride = 3;
+      options.first = 1 + at % 3;
+      Expect(Sweep(options, scene));
+    }
+  }
+}
+
+TEST(RestoreSweep, EveryFailingCallLeavesFilesAndConversationBothOldOrIsFinishedLater) {
+  uint64_t row = TestSeed(1);
+  for (const AgentKind agent : kTalking) {
+    for (const std::string op : {"rollback", "rewind", "recovery"}) {
+      for (const Fault& fault : FailingCalls()) {
+        ++row;
+        if (!RunEverything() && op != "rollback" && row % 3 != 0) continue;
+        RestoreScene scene = ChatScene(agent, op);
+        SweepOptions options{.name = op + " of " + std::string(AgentName(agent)) +
+                                     ", " + fault.Text() +
+                                     (fault.mutating_only ? ", writing" : "")};
+        options.fault = fault;
+        options.stride = !fault.only.empty() ? 2 : fault.mutating_only ? 5 : 31;
+        options.first = 1 + row % options.stride;
+        Expect(Sweep(options, scene));
+      }
+    }
+  }
+}
+
 // --- kills ---------------------------------------------------------------------------
 
 struct KillCounts {
@@ -385,6 +472,38 @@ TEST(RestoreKillSweep, KillAmongManyFilesLeavesTheOldTreeOrTheNewTree) {
     points += result.points;
   }
   EXPECT_GE(points, RunEverything() ? 400u : 25u);
+}
+
+TEST(RestoreKillSweep, EveryKillLeavesFilesAndConversationBothOldOrBothNew) {
+  if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+  uint64_t points = 0;
+  for (const AgentKind agent : kTalking) {
+    for (const std::string op : {"rollback", "rewind"}) {
+      RestoreScene scene = ChatScene(agent, op);
+      scene.options().uid = getuid();
+      RealFs real;
+      {
+        TempDir temp;
+        Must(scene.Learn(real, temp.path()));
+      }
+      SweepOptions options{.name =
+                               "kill " + op + " of " + std::string(AgentName(agent))};
+      options.fault =
+          agent == AgentKind::kClaude ? Fault::Kill(0) : Fault::KillAfter(0);
+      options.stride = 19;
+      SweepResult result = SweepKills(
+          options, [&](Fs& fs, const AbsPath& dir) { return scene.Setup(fs, dir); },
+          [&](Fs& fs, const AbsPath& dir, Acks& acks) {
+            return scene.Operate(fs, dir, acks);
+          },
+          [&](Fs& fs, const AbsPath& dir, const SweepRun& run) {
+            return scene.Check(fs, dir, run);
+          });
+      Expect(result);
+      points += result.points;
+    }
+  }
+  EXPECT_GE(points, RunEverything() ? 2000u : 80u);
 }
 
 // --- every short history over four paths ---------------------------------------------

@@ -209,44 +209,100 @@ TEST_F(ChatTest, AloneItMovesNoFile) {
   EXPECT_THAT(There(), ElementsAre("new.jsonl", "old.jsonl"));
 }
 
-// Mutant: code-without-chat.
-TEST_F(ChatTest, CutAnywhereItIsBothOrNeither) {
+// Broken at every call, and then recovered: both, or neither.
+class BrokenChatTest : public ChatTest {
+ protected:
+  // A rollback of both with this fault in it. False: it did not fire.
+  bool Break(MemFs& on, const Fault& fault, bool* done = nullptr) {
+    FaultFs broken(on, fault);
+    RestoreWorld it(broken, AbsPath::Literal("/m"), 7);
+    it.chat = &chat;
+    const bool ok = it.Rollback("start").ok();
+    if (done != nullptr) *done = ok;
+    return broken.fired();
+  }
+  bool BreakRecovery(MemFs& on, const Fault& fault) {
+    FaultFs broken(on, fault);
+    (void)RestoreWorld(broken, AbsPath::Literal("/m"), 8).Recover();
+    return broken.fired();
+  }
+  std::unique_ptr<MemFs> Durable() {
+    std::unique_ptr<MemFs> copy = disk.Clone();
+    copy->Crash(CrashPolicy::KeepAll());
+    return copy;
+  }
+  // Whether it is both, after a recovery; what is neither is a failure.
+  bool IsBoth(MemFs& on, const std::string& when) {
+    RestoreWorld it(on, AbsPath::Literal("/m"), 9);
+    auto recovered = it.Recover();
+    EXPECT_TRUE(recovered.ok()) << when << ": " << recovered.error().what;
+    const bool folder = !chat.folder.empty();
+    const bool back = FileOf(on, it.project, "a") == "before";
+    const auto names = NamesIn(on, kTalk);
+    if (!back) {
+      EXPECT_EQ(FileOf(on, it.project, "a"), "after") << when;
+      EXPECT_THAT(names, ElementsAre("old.jsonl")) << when;
+      return false;
+    }
+    EXPECT_THAT(names, ElementsAre(folder ? "new" : "new.jsonl", "old.jsonl")) << when;
+    EXPECT_EQ(FileOf(on, folder ? kTalk.Join(P("new")) : kTalk,
+                     folder ? "events.jsonl" : "new.jsonl"),
+              kText)
+        << when;
+    EXPECT_EQ(FileOf(on, kTalk, "old.jsonl"), "the original") << when;
+    return true;
+  }
+};
+
+// Mutants: code-without-chat, tidied-unflushed.
+TEST_F(BrokenChatTest, CutAnywhereItIsBothOrNeither) {
   for (const bool folder : {false, true}) {
     chat = ChatPlanIn(kTalk, std::string(kText), folder);
-    const AbsPath dir = folder ? kTalk.Join(P("new")) : kTalk;
-    const char* name = folder ? "events.jsonl" : "new.jsonl";
     int both = 0, neither = 0;
     for (uint64_t at = 1;; ++at) {
-      std::unique_ptr<MemFs> copy = disk.Clone();
-      copy->Crash(CrashPolicy::KeepAll());  // all of it is durable
+      const std::unique_ptr<MemFs> copy = Durable();
+      Fault cut = Fault::PowerCut(at);
+      cut.mutating_only = true;
       bool done = false;
-      {
-        Fault cut = Fault::PowerCut(at);
-        cut.mutating_only = true;
-        FaultFs broken(*copy, cut);
-        RestoreWorld it(broken, AbsPath::Literal("/m"), 7);
-        it.chat = &chat;
-        done = it.Rollback("start").ok();
-        if (!broken.fired()) break;
-      }
-      copy->Crash(at % 2 == 0 ? CrashPolicy::KeepAll() : CrashPolicy::DropUnsynced());
-      RestoreWorld it(*copy, AbsPath::Literal("/m"), 8);
-      ASSERT_TRUE(it.Recover().ok()) << "cut at " << at;
-      const bool back = FileOf(*copy, it.project, "a") == "before";
-      const auto names = NamesIn(*copy, kTalk);
-      const std::string there = folder ? "new" : "new.jsonl";
-      if (back) {
-        EXPECT_THAT(names, ElementsAre(there, "old.jsonl")) << "cut at " << at;
-        EXPECT_EQ(FileOf(*copy, dir, name), kText) << "cut at " << at;
-      } else {
-        EXPECT_FALSE(done) << "cut at " << at;
-        EXPECT_THAT(names, ElementsAre("old.jsonl")) << "cut at " << at;
-      }
-      ++(back ? both : neither);
+      const bool fired = Break(*copy, cut, &done);
+      copy->Crash(at % 2 == 0 && fired ? CrashPolicy::KeepAll()
+                                       : CrashPolicy::DropUnsynced());
+      const bool is_both = IsBoth(*copy, "cut at " + std::to_string(at));
+      EXPECT_TRUE(is_both || !done) << "cut at " << at;
+      ++(is_both ? both : neither);
+      if (!fired) break;
     }
     EXPECT_GT(both, 5);
     EXPECT_GT(neither, 20);
   }
+}
+
+// Mutant: closed-means-empty.
+TEST_F(BrokenChatTest, ARecoveryThatFailsAnywhereIsGoneOnWithLater) {
+  uint64_t last = 0;
+  for (bool fired = true; fired; ++last) {
+    Fault cut = Fault::PowerCut(last + 1);
+    cut.mutating_only = true;
+    fired = Break(*Durable(), cut);
+  }
+  ASSERT_GT(last, 40u);
+  uint64_t points = 0;
+  // Among them: not all ready, ready, published, recorded.
+  for (uint64_t at = last - 40; at < last; at += 8) {
+    const std::unique_ptr<MemFs> interrupted = Durable();
+    Fault cut = Fault::PowerCut(at);
+    cut.mutating_only = true;
+    ASSERT_TRUE(Break(*interrupted, cut));
+    interrupted->Crash(CrashPolicy::KeepAll());
+    for (uint64_t call = 1;; ++call) {
+      const std::unique_ptr<MemFs> copy = interrupted->Clone();
+      if (!BreakRecovery(*copy, Fault::Errno(call, EROFS))) break;
+      ++points;
+      IsBoth(*copy, "cut at " + std::to_string(at) + ", then call " +
+                        std::to_string(call) + " of the recovery fails");
+    }
+  }
+  EXPECT_GT(points, 300u);
 }
 
 // --- what an agent's own program made ------------------------------------------------

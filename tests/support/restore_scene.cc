@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "restore/journal.h"
 #include "store/verify.h"
+#include "support/talk_dir.h"
 
 namespace belay::test {
 
@@ -392,6 +393,23 @@ Status RestoreScene::MakeStart(Fs& fs, const Fd& top, const Fd& root) const {
   return MakeTree(fs, top, root, options_.seed);
 }
 
+Result<Outcome> RestoreScene::RollBack(RestoreWorld& world) const {
+  std::shared_ptr<const ChatPlan> chat;
+  if (options_.chat) {
+    BELAY_TRY(chat, options_.chat(world));
+    world.chat = chat.get();
+  }
+  auto done = options_.op == "rewind" ? world.Rewind() : world.Rollback("start");
+  world.chat = nullptr;
+  return done;
+}
+
+// The conversations beside the project.
+Result<std::string> RestoreScene::TalkText(Fs& fs, const AbsPath& top) const {
+  if (!options_.chat) return std::string();
+  return WholeTreeText(fs, TalkDir(top));
+}
+
 Status RestoreScene::UpToOperation(Fs& fs, const AbsPath& top) const {
   {
     BELAY_TRY(Fd dir, MakeDirs(fs, top, 0755));
@@ -399,6 +417,7 @@ Status RestoreScene::UpToOperation(Fs& fs, const AbsPath& top) const {
     BELAY_TRY(Fd root, world.Dir());
     BELAY_OK(MakeStart(fs, dir, root));
     BELAY_TRY([[maybe_unused]] Captured start, world.Capture("start"));
+    if (options_.said) BELAY_OK(options_.said(world));
     if (options_.edit)
       BELAY_OK(options_.edit(fs, root));
     else
@@ -407,7 +426,7 @@ Status RestoreScene::UpToOperation(Fs& fs, const AbsPath& top) const {
   }
   if (options_.op == "undo" || options_.op == "redo") {
     RestoreWorld world = WorldAt(fs, top, 2);
-    BELAY_TRY([[maybe_unused]] Outcome done, world.Rollback("start"));
+    BELAY_TRY([[maybe_unused]] Outcome done, RollBack(world));
   }
   if (options_.op == "redo") {
     RestoreWorld world = WorldAt(fs, top, 3);
@@ -426,7 +445,7 @@ Status RestoreScene::Setup(Fs& fs, const AbsPath& top) const {
         options_.interrupt != 0 ? options_.interrupt : (calls_ + calls_before_) / 2;
     FaultFs broken(fs, Fault::PowerCut(at));
     RestoreWorld world = WorldAt(broken, top, 4);
-    auto done = world.Rollback("start");
+    auto done = RollBack(world);
     if (done.ok() && !broken.fired())
       return Wrong("the rollback was not interrupted at call " + std::to_string(at));
   }
@@ -440,9 +459,9 @@ Status RestoreScene::Operate(Fs& fs, const AbsPath& top, Acks& acks) const {
     BELAY_TRY([[maybe_unused]] auto recovered, world.Recover());
     return Ok();
   }
-  Result<Outcome> done = options_.op == "rollback" ? world.Rollback("start")
-                         : options_.op == "undo"   ? world.Undo()
-                                                   : world.Redo();
+  Result<Outcome> done = options_.op == "undo"   ? world.Undo()
+                         : options_.op == "redo" ? world.Redo()
+                                                 : RollBack(world);
   if (!done.ok()) return std::move(done).error();
   if (!done->conflicts.empty())
     return Wrong("conflict at " + done->conflicts[0].path + ": " +
@@ -464,10 +483,12 @@ static bool HasJournal(Fs& fs, const AbsPath& top) {
 }
 
 Status RestoreScene::Learn(Fs& fs, const AbsPath& top) {
+  const TalkDirEnds talk_ends(top);
   BELAY_OK(UpToOperation(fs, top));
   const AbsPath project = top.Join(P("project"));
   BELAY_TRY(old_, TextOf(fs, project, &old_files_));
   BELAY_TRY(outside_, WholeTreeText(fs, top.Join(P("other"))));
+  BELAY_TRY(old_talk_, TalkText(fs, top));
   FaultFs counted(fs);
   RestoreWorld world = WorldAt(counted, top, 4);
   world.stop = [&] {
@@ -476,15 +497,24 @@ Status RestoreScene::Learn(Fs& fs, const AbsPath& top) {
   };
   Result<Outcome> done = options_.op == "undo"   ? world.Undo()
                          : options_.op == "redo" ? world.Redo()
-                                                 : world.Rollback("start");
+                                                 : RollBack(world);
   if (!done.ok()) return std::move(done).error();
   if (!done->verified || !done->conflicts.empty())
     return Wrong("the unharmed run was not verified");
-  if (calls_before_ == 0) return Wrong("nobody could have stopped the moves");
+  if (calls_before_ == 0 && options_.op != "rewind")
+    return Wrong("nobody could have stopped the moves");
   calls_ = counted.calls();
   log_ = counted.log();
   BELAY_TRY(new_, WholeTreeText(fs, project));
+  BELAY_TRY(new_talk_, TalkText(fs, top));
+  if (options_.op == "rewind") {
+    if (old_ != new_) return Wrong("the conversation alone moved a file");
+    return old_talk_ == new_talk_ ? Wrong("the conversation did not go back") : Ok();
+  }
   if (old_ == new_) return Wrong("the operation changes nothing");
+  if (options_.chat && (options_.op == "rollback" || options_.op == "recovery") &&
+      old_talk_ == new_talk_)
+    return Wrong("the conversation did not go back");
   if (options_.op == "undo") return Ok();
   // The new tree is what the checkpoint was made of, but for what stays.
   MemFs::Options plain;
@@ -560,6 +590,7 @@ Status RestoreScene::CheckSafety(RestoreWorld::Opened& opened,
 
 Status RestoreScene::Check(Fs& fs, const AbsPath& top, const SweepRun& run,
                            bool failed) const {
+  const TalkDirEnds talk_ends(top);
   const AbsPath project = top.Join(P("project"));
   const bool done =
       std::find(run.acks.begin(), run.acks.end(), "done") != run.acks.end();
@@ -569,6 +600,10 @@ Status RestoreScene::Check(Fs& fs, const AbsPath& top, const SweepRun& run,
     if (tree != old_)
       return Wrong("an error that says nothing was changed (" + run.error.what +
                    ") left:" + Difference(old_, tree));
+    BELAY_TRY(std::string talk, TalkText(fs, top));
+    if (talk != old_talk_)
+      return Wrong("an error that says nothing was changed (" + run.error.what +
+                   ") left of conversations:" + Difference(old_talk_, talk));
   }
   {
     RestoreWorld world = WorldAt(fs, top, 6);
@@ -588,7 +623,8 @@ Status RestoreScene::Check(Fs& fs, const AbsPath& top, const SweepRun& run,
   if (journals.ok()) {
     BELAY_TRY(auto listed, fs.List(*journals));
     for (const DirEntry& entry : listed)
-      if (entry.name.ends_with(".aside")) return Wrong("a journal was put aside");
+      if (entry.name.ends_with(".aside") || entry.name.ends_with(".fork"))
+        return Wrong("left among the journals: " + entry.name);
   } else if (tree != old_) {
     return Wrong("there is no directory for journals");
   }
@@ -598,15 +634,26 @@ Status RestoreScene::Check(Fs& fs, const AbsPath& top, const SweepRun& run,
   if (!report.clean()) return Wrong("the store does not verify: " + report.damage[0]);
 
   // Recorded if and only if it happened; and then it can be taken back.
-  const std::string kind = options_.op == "recovery" ? "rollback" : options_.op;
+  const bool rewind = options_.op == "rewind";
+  const std::string kind =
+      options_.op == "recovery" || rewind ? "rollback" : options_.op;
   BELAY_TRY(auto operations, ListOperations(*opened.catalog, opened.root.id));
   const size_t setup = options_.op == "undo" ? 1 : options_.op == "redo" ? 2 : 0;
   const bool recorded = operations.size() > setup;
   if (operations.size() > setup + 1) return Wrong("recorded twice");
   if (done && !recorded) return Wrong("acknowledged and not in the log");
-  if (recorded && tree == old_) return Wrong("in the log, but the tree is the old one");
+  if (recorded && tree == old_ && !rewind)
+    return Wrong("in the log, but the tree is the old one");
   if (!recorded && tree != old_) return Wrong("done, but not in the log");
-  if (recorded) BELAY_OK(CheckSafety(opened, operations.back(), tree));
+  if (failed && !run.done && !interrupted && options_.op != "recovery" && recorded)
+    return Wrong("an error, and it is in the log (" + run.error.what + ")");
+  // The conversation is where the files are; nothing of ours is left beside it.
+  BELAY_TRY(std::string talk, TalkText(fs, top));
+  const std::string& wanted = recorded ? new_talk_ : old_talk_;
+  if (talk != wanted)
+    return Wrong(std::string("the files are ") + (recorded ? "new" : "old") +
+                 ", THE CONVERSATION IS NOT:" + Difference(wanted, talk));
+  if (recorded && !rewind) BELAY_OK(CheckSafety(opened, operations.back(), tree));
   opened = {};
   RestoreWorld after = WorldAt(fs, top, 8);
   if (recorded) {
@@ -618,15 +665,21 @@ Status RestoreScene::Check(Fs& fs, const AbsPath& top, const SweepRun& run,
     BELAY_TRY(std::string again, WholeTreeText(fs, project));
     if (again != old_)
       return Wrong("TAKEN BACK IT IS NOT THE OLD TREE:" + Difference(old_, again));
+    BELAY_TRY(talk, TalkText(fs, top));
+    if (talk != new_talk_) return Wrong("taking it back touched a conversation");
     return Ok();
   }
-  auto again = kind == "rollback" ? after.Rollback("start")
+  auto again = kind == "rollback" ? RollBack(after)
                : kind == "undo"   ? after.Undo()
                                   : after.Redo();
   if (!again.ok()) return Wrong("cannot be done any more: " + again.error().what);
   BELAY_TRY(std::string then, WholeTreeText(fs, project));
   if (then != new_)
     return Wrong("done again it is not the new tree:" + Difference(new_, then));
+  BELAY_TRY(talk, TalkText(fs, top));
+  if (talk != new_talk_)
+    return Wrong("done again the conversation is another:" +
+                 Difference(new_talk_, talk));
   return Ok();
 }
 

@@ -26,7 +26,7 @@ namespace belay::test {
 Result<std::string> WholeTreeText(Fs& fs, const AbsPath& dir);
 
 struct SceneOptions {
-  std::string op = "rollback";  // "undo", "redo", "recovery"
+  std::string op = "rollback";  // "undo", "redo", "recovery", "rewind"
   uint64_t seed = 1;
   uint32_t uid = 1000;   // owns the store; a real one: getuid()
   bool as_user = false;  // plans like somebody who is not root
@@ -36,6 +36,10 @@ struct SceneOptions {
   CrashPolicy crash = CrashPolicy::KeepAll();
   // Instead of the generated tree and its edits.
   std::function<Status(Fs&fs, const Fd&root)> make = {}, edit = {};
+  // A conversation that goes back with the rollback, or alone ("rewind"), in TalkDir():
+  // what is there before it, and the plan, which holds what it is read from.
+  std::function<Status(RestoreWorld& world)> said = {};
+  std::function<Result<std::shared_ptr<const ChatPlan>>(RestoreWorld& world)> chat = {};
 };
 
 class RestoreScene {
@@ -66,12 +70,15 @@ class RestoreScene {
   RestoreWorld WorldAt(Fs& fs, const AbsPath& top, uint64_t step) const;
   Status MakeStart(Fs& fs, const Fd& top, const Fd& root) const;
   Status UpToOperation(Fs& fs, const AbsPath& top) const;
+  Result<Outcome> RollBack(RestoreWorld& world) const;
+  Result<std::string> TalkText(Fs& fs, const AbsPath& top) const;
   Status CheckTree(const std::string& tree, const SweepRun& run) const;
   Status CheckSafety(RestoreWorld::Opened& opened, const Operation& operation,
                      const std::string& tree) const;
 
   SceneOptions options_;
   std::string old_, new_, outside_;
+  std::string old_talk_, new_talk_;
   Files old_files_;
   uint64_t calls_ = 0, calls_before_ = 0;
   std::vector<FsCall> log_;
