@@ -252,6 +252,7 @@ TEST(GitErrorSweep, FilesGitAndConversationMoveTogetherOrNotAtAll) {
         for (uint64_t at = 1 + result.name.size() % stride; fired; at += stride) {
           RealFs real;
           TempDir temp;
+          const TalkDirEnds talk_ends(temp.path());
           Must(scene.Setup(real, temp.path()));
           SweepRun run;
           {
