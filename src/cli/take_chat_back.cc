@@ -38,24 +38,34 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
   BELAY_TRY(const std::string session, WhoseChat(ctx, root, target));
   BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, session, target));
   if (!turn) return std::optional<RewindPlan>();
-  BELAY_TRY(RewindPlan plan, PlanRewind(root.store(), *root.catalog,
-                                        {.session = session,
-                                         .turn = turn,
-                                         .settings = &settings,
-                                         .root = root.path}));
-  return std::optional(std::move(plan));
+  auto plan = PlanRewind(
+      root.store(), *root.catalog,
+      {.session = session, .turn = turn, .settings = &settings, .root = root.path});
+  // A summary may stand for the turn in the conversation that goes on.
+  if (!plan.ok() && plan.error().code == Errc::kNotFound && target.session &&
+      *target.session != session)
+    return Error(plan.error().code, plan.error().what)
+        .WithHint(StrCat("in the conversation it was said in: --session ",
+                         ShellWord(*target.session)));
+  if (!plan.ok()) return std::move(plan).error();
+  return std::optional(std::move(*plan));
 }
 
 std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
                                       const Checkpoint& target, const AbsPath& dir) {
   auto session = WhoseChat(ctx, root, target);
   if (!session.ok()) return std::nullopt;
-  auto planned = [&]() -> Result<std::optional<ForkChat>> {
-    BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, *session, target));
-    return PlanForkChat(
-        root.store(), *root.catalog,
-        {.session = *session, .turn = turn, .from = root.path, .to = dir});
-  }();
+  auto plan_of = [&](const std::string& of) -> Result<std::optional<ForkChat>> {
+    BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, of, target));
+    return PlanForkChat(root.store(), *root.catalog,
+                        {.session = of, .turn = turn, .from = root.path, .to = dir});
+  };
+  auto planned = plan_of(*session);
+  // A summary may stand for the turn in the conversation that goes on; the one it was
+  // said in has it.
+  if (!planned.ok() && planned.error().code == Errc::kNotFound && target.session &&
+      *target.session != *session && !ctx.args.value("--session"))
+    planned = plan_of(*target.session);
   if (!planned.ok()) {
     ctx.term.Warn(StrCat("the conversation does not go along: ", planned.error().what));
     return std::nullopt;

@@ -109,6 +109,12 @@ assert on["type"] == "session.rewound" and on["session"] == on["goes_on"] == sec
 assert on["summarized"] == reset["summarized"] == {"first_turn": 2, "last_turn": 3} and on["prompt"] is None, on
 PY
 
+# A turn that the summary stands for is in the conversation it was said in.
+run rollback turn:3 --chat --dry-run; expect_rc 1; expect_in_err "no turn 3 any more"; expect_in_err "--session $first"
+run rollback turn:3 --chat --dry-run --session $first; expect_rc 0
+run fork turn:3 "$scratch/src/fork" --json; expect_rc 0; expect_py "d['chat']['session'] == '$first' and d['chat']['turn'] == 3"
+rm "$(field "d['chat']['transcript']")"
+
 # --- undo and redo
 run undo; expect_rc 0; expect_in_out "summary of session"; expect_in_out "goes on as session $first"
 [ "$(goes_on "$first")" = "$first" ] || fail "undo: $(goes_on "$first") goes on"
