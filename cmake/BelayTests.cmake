@@ -145,6 +145,8 @@ if(TARGET belay)
     COMMAND ${PROJECT_SOURCE_DIR}/tests/agents/replay)
   belay_script_test(agents.smallest LABEL agents
     COMMAND ${PROJECT_SOURCE_DIR}/tests/agents/run reasonix)
+  belay_script_test(agents.smallest_chat LABEL agents
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/agents/run --chat reasonix)
 endif()
 
 # Only `ctest --preset all` (-C All) runs these: each takes minutes.

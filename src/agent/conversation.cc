@@ -310,6 +310,7 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
     BELAY_TRY(cut, PlanCut(fs, request.agent, *file, transcript, point));
   }
 
+  fork.refers = transcript.refers;
   fork.uid = stat.uid;
   fork.gid = stat.gid;
 

@@ -43,6 +43,7 @@ struct ConversationFork {
   std::vector<ConversationFile> files = {};  // none of them is there yet
   std::string prompt = {};                   // what was taken back, to be edited
   uint64_t kept_messages = 0, taken_messages = 0;
+  bool refers = false;      // to another file, for what is kept beside those messages
   uint64_t kept_turns = 0;  // prompts of the conversation that are still in it
   // Of the turns that were asked about: the first that is taken back as a whole, and up
   // to which number they stay, at least a part.

@@ -23,6 +23,7 @@
 // no person writes its prompts. Of a tool's output nothing is needed: it may be large.
 
 #include "agent/dialect_internal.h"
+#include "base/mutant.h"
 
 namespace belay {
 namespace {
@@ -93,6 +94,10 @@ HookEvent ParseOpencode(const Payload& payload, std::string_view given) {
   HookEvent event = ReadCommon(AgentKind::kOpencode, kEvents, payload, given);
   event.session = payload.Id({"sessionID"}).value_or("");
   event.parent_session = payload.Id({"parentID"});
+  // What a plugin of before took for it: the message that another one answers.
+  if (event.parent_session && event.parent_session->starts_with("msg_") &&
+      !BELAY_MUTANT("messages-start-sessions"))
+    event.parent_session.reset();
   event.cwd = DirectoryOf(payload.Get("directory"));
   // "/" is what opencode says of a project outside git.
   if (std::string tree = DirectoryOf(payload.Get("worktree")); tree.size() > 1)

@@ -132,8 +132,9 @@ export const Belay = async ({ directory, worktree }) => {
     event: async ({ event }) => {
       const about = event?.properties
       const session = about?.sessionID ?? about?.info?.id
-      if (session && about?.info?.parentID) parents.set(session, about.info.parentID)
       if (!events.includes(event?.type)) return
+      // Messages have parents too, which are messages.
+      if (session && about?.info?.parentID) parents.set(session, about.info.parentID)
       tell(event.type, session, place, event.type === "session.created" ? { source: "startup" } : {})
       if (event.type === "session.deleted") parents.delete(session)
     },

@@ -11,9 +11,13 @@
 #include <charconv>
 
 #include "base/clock.h"
+#include "base/mutant.h"
 
 namespace belay {
 namespace {
+
+// Whether nothing more belongs to it, by what it says of its length.
+bool IsWhole(std::string_view bytes);
 
 class Connection {
  public:
@@ -57,7 +61,8 @@ class Connection {
     return Ok();
   }
 
-  // All until the other side closes.
+  // All until the answer is whole: a server may leave the connection open behind it,
+  // whatever it was asked. Of one that does not say how long it is: until it closes.
   Result<std::string> Receive() {
     std::string all;
     char buffer[16 * 1024];
@@ -71,6 +76,7 @@ class Connection {
       if (got < 0) return SysError(errno, "receive");
       if (got == 0) return all;
       all.append(buffer, static_cast<size_t>(got));
+      if (IsWhole(all)) return all;
       if (all.size() > kLongestAnswer)
         return Error(Errc::kInvalid, "the answer is too long");
     }
@@ -127,6 +133,54 @@ Result<std::string> Unchunked(std::string_view rest) {
   }
 }
 
+// What the head says of the body's length, and the rest.
+struct Head {
+  int status = 0;
+  bool chunked = false;
+  std::optional<size_t> length = {};
+  std::string_view rest = {};
+};
+
+Result<Head> ReadHead(std::string_view bytes) {
+  Head out;
+  const size_t head_end = bytes.find("\r\n\r\n");
+  if (!bytes.starts_with("HTTP/1.") || head_end == std::string_view::npos ||
+      bytes.size() < 12)
+    return NoAnswer();
+  const auto status = std::from_chars(bytes.data() + 9, bytes.data() + 12, out.status);
+  if (status.ec != std::errc() || status.ptr != bytes.data() + 12) return NoAnswer();
+  std::string_view head = bytes.substr(0, head_end + 2);
+  out.rest = bytes.substr(head_end + 4);
+  for (head.remove_prefix(head.find("\r\n") + 2); !head.empty();) {
+    const size_t end = head.find("\r\n");
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(end + 2);
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return NoAnswer();
+    const std::string_view value = Trimmed(line.substr(colon + 1));
+    if (SameWord(line.substr(0, colon), "transfer-encoding"))
+      out.chunked = SameWord(value, "chunked");
+    if (SameWord(line.substr(0, colon), "content-length")) {
+      size_t size = 0;
+      const auto read =
+          std::from_chars(value.data(), value.data() + value.size(), size);
+      if (read.ec != std::errc() || read.ptr != value.data() + value.size())
+        return NoAnswer();
+      out.length = size;
+    }
+  }
+  return out;
+}
+
+bool IsWhole(std::string_view bytes) {
+  if (BELAY_MUTANT("answers-end-with-the-connection")) return false;
+  const Result<Head> head = ReadHead(bytes);
+  if (!head.ok()) return false;
+  if (head->chunked)
+    return head->rest.ends_with("0\r\n\r\n") && Unchunked(head->rest).ok();
+  return head->length && *head->length <= head->rest.size();
+}
+
 }  // namespace
 
 std::string UrlEncoded(std::string_view text) {
@@ -148,42 +202,15 @@ std::string UrlEncoded(std::string_view text) {
 }
 
 Result<HttpAnswer> ParseHttpAnswer(std::string_view bytes) {
+  BELAY_TRY(const Head head, ReadHead(bytes));
   HttpAnswer answer;
-  const size_t head_end = bytes.find("\r\n\r\n");
-  if (!bytes.starts_with("HTTP/1.") || head_end == std::string_view::npos ||
-      bytes.size() < 12)
-    return NoAnswer();
-  const auto status =
-      std::from_chars(bytes.data() + 9, bytes.data() + 12, answer.status);
-  if (status.ec != std::errc() || status.ptr != bytes.data() + 12) return NoAnswer();
-  std::string_view head = bytes.substr(0, head_end + 2);
-  const std::string_view rest = bytes.substr(head_end + 4);
-  bool chunked = false;
-  std::optional<size_t> length;
-  for (head.remove_prefix(head.find("\r\n") + 2); !head.empty();) {
-    const size_t end = head.find("\r\n");
-    const std::string_view line = head.substr(0, end);
-    head.remove_prefix(end + 2);
-    const size_t colon = line.find(':');
-    if (colon == std::string_view::npos) return NoAnswer();
-    const std::string_view value = Trimmed(line.substr(colon + 1));
-    if (SameWord(line.substr(0, colon), "transfer-encoding"))
-      chunked = SameWord(value, "chunked");
-    if (SameWord(line.substr(0, colon), "content-length")) {
-      size_t size = 0;
-      const auto read =
-          std::from_chars(value.data(), value.data() + value.size(), size);
-      if (read.ec != std::errc() || read.ptr != value.data() + value.size())
-        return NoAnswer();
-      length = size;
-    }
-  }
-  if (chunked) {
-    BELAY_TRY(answer.body, Unchunked(rest));
-  } else if (length && *length > rest.size()) {
+  answer.status = head.status;
+  if (head.chunked) {
+    BELAY_TRY(answer.body, Unchunked(head.rest));
+  } else if (head.length && *head.length > head.rest.size()) {
     return NoAnswer();
   } else {
-    answer.body = rest.substr(0, length.value_or(rest.size()));
+    answer.body = head.rest.substr(0, head.length.value_or(head.rest.size()));
   }
   return answer;
 }

@@ -26,7 +26,7 @@ Result<HttpAnswer> PostLoopback(uint16_t port, std::string_view path,
 // Everything but letters, digits and "-._~" as %XX.
 std::string UrlEncoded(std::string_view text);
 
-// The answer in the bytes of a connection that was closed behind it.
+// The answer in all the bytes of a connection.
 Result<HttpAnswer> ParseHttpAnswer(std::string_view bytes);
 
 }  // namespace belay

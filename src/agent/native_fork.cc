@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "base/running_process.h"
 
 namespace belay {
@@ -18,10 +19,13 @@ class Talk {
  public:
   static Result<Talk> Start(const NativeForkRequest& request,
                             std::vector<std::string> arguments) {
+    std::vector<std::string> environment = request.environment;
+    if (!BELAY_MUTANT("forks-are-told-by-hooks"))
+      environment.push_back(std::string(kForkVariable) + "=1");
     BELAY_TRY(std::unique_ptr<RunningProcess> process,
               RunningProcess::Start({.program = request.program,
                                      .arguments = std::move(arguments),
-                                     .environment = request.environment,
+                                     .environment = std::move(environment),
                                      .directory = request.directory,
                                      .timeout_ms = request.timeout_ms}));
     return Talk(std::move(process), request.timeout_ms);
@@ -90,8 +94,8 @@ std::optional<uint16_t> PortIn(std::string_view line) {
   return read.ec == std::errc() && port != 0 ? std::optional(port) : std::nullopt;
 }
 
-Result<std::string> AskOpencode(const NativeForkRequest& request,
-                                const std::string& message) {
+Result<NativeFork> AskOpencode(const NativeForkRequest& request,
+                               const std::string& message) {
   BELAY_TRY(Talk talk,
             Talk::Start(request, {"serve", "--hostname", "127.0.0.1", "--port", "0"}));
   std::optional<uint16_t> port;
@@ -112,7 +116,8 @@ Result<std::string> AskOpencode(const NativeForkRequest& request,
     return Error(Errc::kInvalid, "it answered " + std::to_string(answer.status) + ": " +
                                      EscapeText(CutText(answer.body, 200)));
   BELAY_TRY(const Json json, Json::Parse(answer.body));
-  return CheckedId(json.Get("id"));
+  BELAY_TRY(std::string id, CheckedId(json.Get("id")));
+  return NativeFork{.session = std::move(id)};
 }
 
 // The answer to the call with that number; what it tells unasked is passed over.
@@ -129,8 +134,8 @@ Result<std::string> AnswerTo(Talk& talk, uint64_t id) {
   }
 }
 
-Result<std::string> AskCodex(const NativeForkRequest& request,
-                             const std::string& last_turn) {
+Result<NativeFork> AskCodex(const NativeForkRequest& request,
+                            const std::string& last_turn) {
   BELAY_TRY(Talk talk, Talk::Start(request, {"app-server"}));
   BELAY_OK(talk.Say(R"({"id":1,"method":"initialize","params":{"clientInfo":)"
                     R"({"name":"belay","title":"Belay","version":"1"}}})"));
@@ -144,20 +149,22 @@ Result<std::string> AskCodex(const NativeForkRequest& request,
   BELAY_OK(talk.Say(call.Take()));
   BELAY_TRY(const std::string line, AnswerTo(talk, 2));
   BELAY_TRY(const Json json, Json::Parse(line));
-  return CheckedId(json.Get("result", "thread", "id"));
+  BELAY_TRY(std::string id, CheckedId(json.Get("result", "thread", "id")));
+  return NativeFork{.session = std::move(id),
+                    .path = DirectoryOf(json.Get("result", "thread", "path"))};
 }
 
 }  // namespace
 
-Result<std::string> ForkByOpencode(const NativeForkRequest& request,
-                                   const std::string& message) {
+Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
+                                  const std::string& message) {
   auto session = AskOpencode(request, message);
   if (!session.ok()) return Failed("opencode", std::move(session).error());
   return session;
 }
 
-Result<std::string> ForkByCodex(const NativeForkRequest& request,
-                                const std::string& last_turn) {
+Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
+                               const std::string& last_turn) {
   auto session = AskCodex(request, last_turn);
   if (!session.ok()) return Failed("codex", std::move(session).error());
   return session;

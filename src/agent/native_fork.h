@@ -7,6 +7,8 @@
 //   * Only the call that forks is made: never opencode's `revert`, which writes files.
 //   * The conversation itself stays as it is; the fork has a new id, and all before the
 //     turn that is taken back.
+//   * What its hooks tell of the fork is nothing that an agent does: kForkVariable is
+//     set, and `belay hook` looks away.
 //   * Bounded: the program is killed at the deadline, with everything it started; what
 //     it answers is hostile until checked, an id is one that can be an argument.
 
@@ -18,6 +20,14 @@
 
 namespace belay {
 
+inline constexpr std::string_view kForkVariable = "BELAY_FORKING";
+
+struct NativeFork {
+  std::string session;  // the new one
+  // Where its conversation is kept; empty where nobody said.
+  std::string path = {};
+};
+
 struct NativeForkRequest {
   AbsPath program;                       // of the agent
   std::vector<std::string> environment;  // "NAME=value"
@@ -26,11 +36,13 @@ struct NativeForkRequest {
   int64_t timeout_ms = 120'000;
 };
 
-// The new session, with all messages before `message` (`msg_...`; empty: with all).
-Result<std::string> ForkByOpencode(const NativeForkRequest& request,
-                                   const std::string& message);
-// The new session, with everything up to the turn `last_turn`, and that one too.
-Result<std::string> ForkByCodex(const NativeForkRequest& request,
-                                const std::string& last_turn);
+// With all messages before `message` (`msg_...`; empty: with all), which must be the
+// session's own: of any other opencode keeps what is older than it.
+Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
+                                  const std::string& message);
+// With everything up to the turn `last_turn`, and that one too. Its file holds none of
+// that, but says whose file does.
+Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
+                               const std::string& last_turn);
 
 }  // namespace belay

@@ -176,6 +176,9 @@ class EventStep final : public LiveStep {
       recorded = session.recorded = log.known;
       session.subagents = log.subagents;
       has_parent = log.has_parent;
+      // Who it is of was said when it was made; its file need not say it again.
+      if (!BELAY_MUTANT("a-known-parent-is-searched"))
+        session.searched = session.searched || has_parent;
     }
     LiveSession& session = live.Meet(session_, now_ms_);
     new_session_ = !recorded;

@@ -97,6 +97,7 @@ class Planner {
     record.session = request_.session;
     record.cwd = about.cwd.empty() ? request_.root.bytes() : about.cwd;
     record.message = request_.message;
+    BELAY_OK(CheckRewind(catalog_, request_.session));
     if (request_.turn && FindTurn(turns_, *request_.turn) == nullptr)
       return NoTurn(request_.session, *request_.turn);
     const bool known = AgentNamed(about.agent).has_value();
@@ -170,25 +171,26 @@ class Planner {
             .WithHint("name the message: belay rewind " + ShellWord(request_.session) +
                       " --to msg_...");
     }
-    out_.native = RewindPlan::Native{.message = turn != nullptr ? *turn->turn.anchor
-                                                                : *request_.message};
+    out_.native = RewindPlan::Native{.session = request_.session};
+    if (turn != nullptr && !BELAY_MUTANT("fork-asked-of-the-wrong-session"))
+      out_.native->session = turn->turn.session;
+    out_.native->message = turn != nullptr ? *turn->turn.anchor : *request_.message;
     return Ok();
   }
 
   Status OfFile() {
-    BELAY_OK(CheckConversation(out_.agent));
-    BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
-    ForkRequest wanted{.agent = out_.agent,
-                       .session = request_.session,
-                       .transcript = out_.place->file()};
-    if (out_.place->copy) wanted.place = out_.place->path;
-    for (const TurnOf& one : turns_) wanted.point.turns.push_back(one.turn);
-    if (request_.turn)
-      wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
-    else
-      wanted.point.message = request_.message;
-    BELAY_TRY(const ConversationFork fork,
-              PlanConversationFork(store_.fs(), store_.random(), wanted));
+    std::string in = request_.session;
+    auto planned = PlanIn(in);
+    // What Codex forked only refers to what came before: that is in its parent's file.
+    if (const TurnOf* turn = Named();
+        !planned.ok() && planned.error().code == Errc::kNotFound && turn &&
+        turn->turn.session != request_.session && Refers())
+      if (auto inherited = PlanIn(turn->turn.session); inherited.ok()) {
+        planned = std::move(inherited);
+        in = turn->turn.session;
+      }
+    if (!planned.ok()) return std::move(planned).error();
+    const ConversationFork& fork = *planned;
     ChatRecord& record = out_.chat.record;
     record.turn = fork.turn;
     record.inherited = fork.inherited;
@@ -196,13 +198,34 @@ class Planner {
     record.taken = fork.taken_messages;
     record.kept = fork.kept_messages;
     out_.prompt = fork.prompt;
-    if (fork.kept_messages == 0) return Ok();  // the agent begins anew
+    if (fork.kept_messages == 0 && !fork.refers) return Ok();  // the agent begins anew
     record.forked = fork.session;
     if (out_.agent == AgentKind::kCodex && fork.turn)
       if (const TurnOf* last = TurnBefore(turns_, *fork.turn);
           last && last->turn.anchor)
-        out_.native = RewindPlan::Native{.last_turn = *last->turn.anchor};
+        out_.native = RewindPlan::Native{.session = std::move(in),
+                                         .last_turn = *last->turn.anchor};
     return TakeFiles(store_.fs(), fork, out_.chat);
+  }
+
+  bool Refers() {
+    if (!out_.place) return false;
+    auto there = ReadTranscript(store_.fs(), out_.agent, out_.place->file());
+    return there.ok() && there->refers;
+  }
+
+  // As the file of `session` has it: this one's, or of one that it grew out of.
+  Result<ConversationFork> PlanIn(const std::string& session) {
+    BELAY_TRY(out_.place, FindConversation(store_, catalog_, session));
+    ForkRequest wanted{
+        .agent = out_.agent, .session = session, .transcript = out_.place->file()};
+    if (out_.place->copy) wanted.place = out_.place->path;
+    for (const TurnOf& one : turns_) wanted.point.turns.push_back(one.turn);
+    if (request_.turn)
+      wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
+    else
+      wanted.point.message = request_.message;
+    return PlanConversationFork(store_.fs(), store_.random(), wanted);
   }
 
   Store& store_;
@@ -231,6 +254,15 @@ Result<RewindPlan> PlanRewind(Store& store, Catalog& catalog,
   return Planner(store, catalog, request).Run();
 }
 
+Status CheckRewind(Catalog& catalog, const std::string& session) {
+  const Result<AboutSession> about = LookUp(catalog, session);
+  if (!about.ok())
+    return about.error().code == Errc::kNotFound ? Ok() : Status(about.error());
+  if (about->kind == AgentKind::kGeneric || about->kind == AgentKind::kOpencode)
+    return Ok();
+  return CheckConversation(about->kind);
+}
+
 Result<std::optional<uint64_t>> TurnToTakeBack(Catalog& catalog,
                                                const std::string& session,
                                                const Checkpoint& target) {
@@ -252,21 +284,21 @@ Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
   if (!plan.native) return said;
   ChatRecord& record = plan.chat.record;
   const std::string name(AgentName(plan.agent));
-  auto forked = [&]() -> Result<std::string> {
+  auto forked = [&]() -> Result<NativeFork> {
     const auto program = FindProgram(name, programs.exec_path);
     if (!program) return Error(Errc::kNotFound, name + " is not in PATH");
     BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));
     const NativeForkRequest request{.program = *program,
                                     .environment = programs.environment,
                                     .directory = cwd,
-                                    .session = record.session};
+                                    .session = plan.native->session};
     return plan.agent == AgentKind::kOpencode
                ? ForkByOpencode(request, plan.native->message)
                : ForkByCodex(request, plan.native->last_turn);
   }();
   if (forked.ok()) {
-    record.forked = *forked;
-    record.path.clear();
+    record.forked = forked->session;
+    record.path = forked->path;
     plan.chat.files.clear();
     plan.chat.dir.reset();
     return said;

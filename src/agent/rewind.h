@@ -43,8 +43,11 @@ struct RewindPlan {
   ChatPlan chat;
   std::string prompt;  // that was taken back, all that is known of it
   // The agent's own program makes the fork: opencode before `message`, Codex after
-  // `last_turn`. Codex also has files in `chat`, for where its program cannot.
+  // `last_turn`, of the session, or where it only inherited the turn that goes, of the
+  // one that it grew out of, which has the same up to there. Codex also has files in
+  // `chat`, for where its program cannot.
   struct Native {
+    std::string session;
     std::string message = {}, last_turn = {};
   };
   std::optional<Native> native = {};
@@ -53,6 +56,10 @@ struct RewindPlan {
 // kNotFound when there is no such turn or message.
 Result<RewindPlan> PlanRewind(Store& store, Catalog& catalog,
                               const RewindRequest& request);
+
+// kUnsupported, with what to do, where the session is of an agent whose conversation
+// cannot be taken back from outside.
+Status CheckRewind(Catalog& catalog, const std::string& session);
 
 // The turn whose prompt, and all after it, a rollback to `target` takes back; nothing
 // when nothing was said since. Of a checkpoint that a prompt or one of its calls made:

@@ -53,6 +53,8 @@ struct TranscriptMessage {
 struct Transcript {
   std::string session = {};  // as the file calls it; the last one it names
   std::optional<std::string> forked_from = {};  // the session it was copied from
+  bool refers =
+      false;  // ... or not copied: what came before is only in that one's file
   std::vector<TranscriptPrompt> prompts = {};
   std::vector<TranscriptMessage> messages = {};
   uint64_t size = 0;  // bytes that were read

@@ -123,6 +123,8 @@ void CodexFormat::Take(const Record& record) {
   if (Is(type, "session_meta")) {
     if (const auto id = IdOf(payload->Get("id"))) builder_.out.session = *id;
     builder_.out.forked_from = IdOf(payload->Get("forked_from_id"));
+    const std::optional<Json> base = payload->Get("history_base");
+    builder_.out.refers = base && base->is_object();
   } else if (Is(type, "event_msg")) {
     TakeEvent(record, *payload);
   } else if (Is(type, "response_item")) {

@@ -56,11 +56,12 @@ void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, const DirFork& fork,
     BELAY_OK(NoteFork(store, fork.root.id, note));
     BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));
     BELAY_TRY(const AbsPath program, ProgramOf(ctx.fs, note.agent, ctx.env.exec_path));
-    BELAY_TRY(record.forked, ForkByOpencode({.program = program,
-                                             .environment = ctx.env.all,
-                                             .directory = cwd,
-                                             .session = record.session},
-                                            *along->native));
+    BELAY_TRY(const NativeFork made, ForkByOpencode({.program = program,
+                                                     .environment = ctx.env.all,
+                                                     .directory = cwd,
+                                                     .session = record.session},
+                                                    *along->native));
+    record.forked = made.session;
     note.forked = record.forked;
     (void)NoteFork(store, fork.root.id, note);
     BELAY_TRY(auto writer, store.Begin());

@@ -266,6 +266,7 @@ ExitCode CmdHook(CommandContext& ctx) {
   }
   auto input = ReadInput();
   if (!input.ok()) return NotUnderstood(ctx, input.error());
+  if (ctx.env.forking) return ExitCode::kOk;
   auto event = ParseHook(*agent, words.size() > 1 ? words[1] : "", *input);
   if (!event.ok()) return NotUnderstood(ctx, event.error());
   if (!MayMatter(*event)) return ExitCode::kOk;

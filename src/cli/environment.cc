@@ -99,6 +99,7 @@ Environment ReadEnvironment() {
   env.no_color = !Variable("NO_COLOR").empty() || Variable("TERM") == "dumb";
   env.columns = Columns();
   env.asked_by = Variable("BELAY_ASKED_BY");
+  env.forking = !Variable("BELAY_FORKING").empty();
   env.pager = Variable("BELAY_PAGER");
   if (env.pager.empty()) env.pager = Variable("PAGER");
   FindDirectory(env);

@@ -37,6 +37,7 @@ struct Environment {
   // BELAY_ASKED_BY, which `/rollback` sets for the command it runs: "session:ID" or
   // "agent:NAME".
   std::string asked_by;
+  bool forking = false;  // BELAY_FORKING: agent/native_fork.h
   // BELAY_HOME, else $XDG_DATA_HOME/belay, else ~/.local/share/belay.
   Result<AbsPath> StoreDir() const;
   // BELAY_CONFIG, else $XDG_CONFIG_HOME/belay/config.toml, else below ~/.config.

@@ -36,6 +36,8 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
                                              const Settings& settings,
                                              const Checkpoint& target) {
   BELAY_TRY(const std::string session, WhoseChat(ctx, root, target));
+  // Also of agents that do not tell what is said.
+  BELAY_OK(CheckRewind(*root.catalog, session));
   BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, session, target));
   if (!turn) return std::optional<RewindPlan>();
   auto plan = PlanRewind(

@@ -6,6 +6,7 @@
 
 #include "agent/aftermath.h"
 #include "agent/recorder.h"
+#include "agent/rewind.h"
 #include "base/mem_fs.h"
 #include "core/lineage.h"
 #include "core/live.h"
@@ -420,6 +421,119 @@ TEST_F(ForksTest, ASubagentIsRecordedOnceWithWhoStartedIt) {
   // The conversation is the session's own, not the subagent's.
   EXPECT_EQ(Must(FindConversation(*opened.store, *opened.catalog, "one")).path.bytes(),
             PathOf("one"));
+}
+
+// --- forks that the agent's own program made for a rewind
+// -----------------------------
+
+class NativeForksTest : public ForksTest {
+ protected:
+  // As the rewind records it.
+  void Forked(const std::string& session, const std::string& parent, uint64_t turns) {
+    auto opened = Must(world_.Open());
+    auto writer = Must(opened.store->Begin());
+    writer->Add(ToRecord(SessionRecord{.session = session,
+                                       .agent = std::string(AgentName(agent_)),
+                                       .parent = parent,
+                                       .inherited_turns = turns,
+                                       .transcript_path = PathOf(session)},
+                         RecordId(opened.store->random().NewId()), opened.root.id, 5));
+    Must(writer->Commit());
+  }
+  RewindPlan Plan(const std::string& session, uint64_t turn) {
+    auto opened = Must(world_.Open());
+    return Must(PlanRewind(*opened.store, *opened.catalog,
+                           {.session = session,
+                            .turn = turn,
+                            .settings = &world_.settings,
+                            .root = world_.project}));
+  }
+  static std::string CodexTurn(const std::string& turn, const std::string& text) {
+    return R"({"type":"event_msg","payload":{"type":"task_started","turn_id":")" +
+           turn + "\"}}\n" +
+           R"({"type":"event_msg","payload":{"type":"user_message","message":")" +
+           text + "\"}}\n" +
+           R"({"type":"response_item","payload":{"type":"message","role":"assistant",)" +
+           R"("content":[{"type":"output_text","text":"done"}]}})" + "\n";
+  }
+  // A session of Codex with two turns, and a fork of it that has `turns`.
+  void TalkToCodex(uint64_t turns) {
+    agent_ = AgentKind::kCodex;
+    Start("one");
+    EXPECT_EQ(Prompt("one", "p1", "first wish"), 1u);
+    EXPECT_EQ(Prompt("one", "p2", "second wish"), 2u);
+    Write("one", R"({"type":"session_meta","payload":{"id":"one"}})"
+                 "\n" +
+                     CodexTurn("p1", "first wish") + CodexTurn("p2", "second wish"));
+    Forked("fork", "one", turns);
+    Write("fork", kRefers);
+    Start("fork", "resume");
+  }
+  // Codex 0.166.0 copies nothing.
+  const std::string kRefers =
+      R"({"type":"session_meta","payload":{"id":"fork","forked_from_id":"one",)"
+      R"("history_base":{"thread_id":"one","end_ordinal_exclusive":9}}})"
+      "\n";
+};
+
+TEST_F(NativeForksTest, TheirTurnsCountOnThoughTheFileHasNoneOfThose) {
+  TalkToCodex(2);
+  EXPECT_EQ(Prompt("fork", "q3", "third wish"), 3u);
+  EXPECT_EQ(Session("fork").inherited, 2u);
+  EXPECT_EQ(At("turn:2", "fork"), "second wish");
+}
+
+TEST_F(NativeForksTest, ATurnOfTheirOwnIsTakenBackAndTheRestIsStillReferredTo) {
+  TalkToCodex(1);
+  EXPECT_EQ(Prompt("fork", "q2", "another wish"), 2u);
+  Write("fork", kRefers + CodexTurn("q2", "another wish"));
+  const RewindPlan plan = Plan("fork", 2);
+  EXPECT_EQ(plan.prompt, "another wish");
+  EXPECT_FALSE(plan.chat.record.forked.empty()) << "it would begin anew";
+  ASSERT_TRUE(plan.native);
+  EXPECT_EQ(plan.native->session, "fork");
+  EXPECT_EQ(plan.native->last_turn, "p1");
+  ASSERT_EQ(plan.chat.files.size(), 1u);
+  std::string copy;
+  Must(plan.chat.files[0].content([&](ByteSpan bytes) {
+    copy += AsText(bytes);
+    return Ok();
+  }));
+  EXPECT_NE(copy.find(R"("thread_id":"one")"), std::string::npos) << copy;
+  EXPECT_EQ(copy.find("another wish"), std::string::npos) << copy;
+}
+
+TEST_F(NativeForksTest, AnInheritedTurnIsTakenBackInTheFileThatHasIt) {
+  TalkToCodex(2);
+  const RewindPlan plan = Plan("fork", 2);
+  EXPECT_EQ(plan.chat.record.session, "fork");
+  EXPECT_EQ(plan.prompt, "second wish");
+  EXPECT_EQ(plan.chat.record.inherited, 1u);
+  EXPECT_GT(plan.chat.record.kept, 0u);
+  ASSERT_TRUE(plan.native);
+  EXPECT_EQ(plan.native->session, "one");
+  EXPECT_EQ(plan.native->last_turn, "p1");
+  EXPECT_EQ(plan.chat.files.size(), 1u);
+}
+
+// opencode 1.18.33 gives the copies of messages other ids, and takes a message that is
+// not in the session for a time.
+TEST_F(NativeForksTest, OpencodeIsAskedForTheSessionWhoseMessageItIs) {
+  agent_ = AgentKind::kOpencode;
+  Start("one");
+  Prompt("one", "msg_1", "first wish");
+  Prompt("one", "msg_2", "second wish");
+  Forked("fork", "one", 2);
+  EXPECT_EQ(Prompt("fork", "msg_9", "third wish"), 3u);
+  RewindPlan plan = Plan("fork", 2);
+  EXPECT_EQ(plan.chat.record.session, "fork");
+  ASSERT_TRUE(plan.native);
+  EXPECT_EQ(plan.native->session, "one");
+  EXPECT_EQ(plan.native->message, "msg_2");
+  plan = Plan("fork", 3);
+  ASSERT_TRUE(plan.native);
+  EXPECT_EQ(plan.native->session, "fork");
+  EXPECT_EQ(plan.native->message, "msg_9");
 }
 
 }  // namespace

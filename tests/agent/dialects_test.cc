@@ -310,6 +310,16 @@ TEST(Opencode, ASubagentIsASessionWithAParent) {
   EXPECT_FALSE(event.human);
 }
 
+TEST(Opencode, AMessageIsNobodysParent) {
+  const HookEvent event = Read(
+      AgentKind::kOpencode,
+      R"({"sessionID":"ses_2","parentID":"msg_1","directory":"/p","message":{"id":"m"},)"
+      R"("parts":[{"type":"text","text":"do it"}]})",
+      "chat.message");
+  EXPECT_EQ(event.parent_session, std::nullopt);
+  EXPECT_TRUE(event.human);
+}
+
 TEST(Opencode, APromptIsWhatThePersonWrote) {
   const HookEvent event = Read(
       AgentKind::kOpencode,

@@ -24,6 +24,7 @@ class NativeFork : public ::testing::Test {
       std::ofstream file(path);
       file << "#!/usr/bin/env python3\nimport json, os, socket, sys, time\n"
            << "note = open('" << temp.path().bytes() << "/said', 'a')\n"
+           << "print('forking:', os.environ.get('BELAY_FORKING'), file=note)\n"
            << text;
     }
     EXPECT_EQ(chmod(path.c_str(), 0755), 0);
@@ -67,10 +68,26 @@ TEST_F(NativeFork, OpencodeIsAskedOnceAndOnlyToFork) {
   const auto forked =
       ForkByOpencode(Program(Server(Body("200 OK", R"({"id":"ses_9"})"))), "msg_1");
   ASSERT_TRUE(forked.ok()) << forked.error().what;
-  EXPECT_EQ(*forked, "ses_9");
+  EXPECT_EQ(forked->session, "ses_9");
+  EXPECT_THAT(Said(), HasSubstr("forking: 1"));
   EXPECT_THAT(Said(), HasSubstr("POST /session/old-1/fork?directory=%2F"));
   EXPECT_THAT(Said(), HasSubstr(R"({"messageID":"msg_1"})"));
   EXPECT_THAT(Said(), HasSubstr("'serve', '--hostname', '127.0.0.1', '--port', '0'"));
+}
+
+// opencode 1.18.33 does, when the answer took it a moment.
+TEST_F(NativeFork, AConnectionThatStaysOpenIsNotWaitedFor) {
+  for (const std::string& answer :
+       {Body("200 OK", R"({"id":"ses_9"})"),
+        std::string(R"(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n)"
+                    R"(e\r\n{"id":"ses_9"}\r\n0\r\n\r\n')")}) {
+    std::string server = Server(answer);
+    const size_t close = server.find("c.close()\n");
+    ASSERT_NE(close, std::string::npos);
+    const auto forked = ForkByOpencode(Program(server.erase(close, 10)), "msg_1");
+    ASSERT_TRUE(forked.ok()) << forked.error().what;
+    EXPECT_EQ(forked->session, "ses_9");
+  }
 }
 
 TEST_F(NativeFork, WhatOpencodeAnswersIsChecked) {
@@ -102,11 +119,15 @@ for line in sys.stdin:
 )";
 
 TEST_F(NativeFork, CodexKeepsUpToTheTurnBefore) {
-  const auto forked = ForkByCodex(
-      Program("ANSWER = {'id': 2, 'result': {'thread': {'id': 'new-7'}}}" + kCodex),
-      "turn-1");
+  const auto forked =
+      ForkByCodex(Program("ANSWER = {'id': 2, 'result': {'thread': {'id': 'new-7', "
+                          "'path': '/s/rollout.jsonl'}}}" +
+                          kCodex),
+                  "turn-1");
   ASSERT_TRUE(forked.ok()) << forked.error().what;
-  EXPECT_EQ(*forked, "new-7");
+  EXPECT_EQ(forked->session, "new-7");
+  EXPECT_EQ(forked->path, "/s/rollout.jsonl");
+  EXPECT_THAT(Said(), HasSubstr("forking: 1"));
   EXPECT_THAT(Said(), HasSubstr(R"("method":"thread/fork")"));
   EXPECT_THAT(Said(), HasSubstr(R"("threadId":"old-1","lastTurnId":"turn-1")"));
 }

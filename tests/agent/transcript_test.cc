@@ -303,6 +303,14 @@ TEST_F(TranscriptFile, AForkKnowsWhereItCameFrom) {
            R"({"type":"session_meta","payload":{"id":"n","forked_from_id":"old"}})")
           .forked_from,
       "old");
+  EXPECT_FALSE(
+      Read(AgentKind::kCodex,
+           R"({"type":"session_meta","payload":{"id":"n","forked_from_id":"old"}})")
+          .refers);
+  EXPECT_TRUE(Read(AgentKind::kCodex,
+                   R"({"type":"session_meta","payload":{"id":"n",)"
+                   R"("forked_from_id":"old","history_base":{"thread_id":"old"}}})")
+                  .refers);
 }
 
 std::string CodexTurn(const std::string& turn, const std::string& text) {

@@ -70,6 +70,15 @@ class Agent:
     # How `/rollback` is done: "blocked" (the hook answers, the model is not asked), "command"
     # (one of the agent's own, whose text the model gets), or None.
     slash = None
+    # Where the command that resumes opens a screen: the line of a shell that avoids it.
+    without_screen = ""
+    conversations = ()  # files below HOME in which they are kept
+    rewinds = True  # a conversation can be taken back
+    elsewhere = True  # a session goes on in another directory than it began in
+    compacts = None  # the prompt that has it shorten the conversation
+    adds = ()  # patterns of what it says to the model in the user's name
+    varies = ()  # patterns of what differs between two requests that say the same
+    answers_twice = False  # a resumed session tells each result again
     shows_reason = True  # of a prompt that was blocked
 
     def __init__(self, pin, node, world):
@@ -88,6 +97,10 @@ class Agent:
     def arguments(self, prompt):
         """After the program: a new session, or `self.session` resumed."""
         raise NotImplementedError
+
+    def saying(self, prompt):
+        """Behind the command that resumes a session: what says a prompt without a screen."""
+        return [prompt]
 
     def call(self, action):
         """The tool call that does an action of the story."""

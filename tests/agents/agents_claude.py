@@ -15,6 +15,10 @@ class Claude(SnakeCaseAgent):
     serial = True
     slash = "blocked"
     cannot = ("wait", "finish")
+    conversations = (".claude/projects/**/*",)
+    adds = ("<system-reminder>.*?</system-reminder>",)
+    varies = (r"Status:\\n.*?Recent commits",)
+    compacts = "/compact"
     kinds = CLAUDE_KINDS
     settings = (".claude/settings.json",)
 
@@ -31,7 +35,10 @@ class Claude(SnakeCaseAgent):
 
     def arguments(self, prompt):
         resume = ["--resume", self.session] if self.session else []
-        return [*resume, "--permission-mode", "bypassPermissions", "-p", prompt]
+        return [*resume, *self.saying(prompt)]
+
+    def saying(self, prompt):
+        return ["--permission-mode", "bypassPermissions", "-p", prompt]
 
     def transcripts(self):
         return self.kept(transcript=".claude/projects/*/*.jsonl",
@@ -64,6 +71,12 @@ class Codex(SnakeCaseAgent):
     slash, shows_reason = "blocked", False
     install_flags = ("--trust",)
     cannot = ("finish",)
+    without_screen = '[ "$1" != resume ] || set -- exec "$@"\n'
+    conversations = (".codex/sessions/**/*",)
+    adds = ("<environment_context>.*?</environment_context>",)
+    # The id of the last message.
+    varies = (r'"id": "[^"]*"(?=,\s*"role": "user",\s*"content": \[\s*\{\s*"type": "input_text",'
+              r'\s*"text": "PROMPT")',)
     kinds = {key: kind for key, kind in CLAUDE_KINDS.items() if key != "PostToolUseFailure"}
     settings = (".codex/hooks.json", ".codex/config.toml")
     config = """\

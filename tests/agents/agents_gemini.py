@@ -8,6 +8,11 @@ class Gemini(SnakeCaseAgent):
     marks_subagents = False
     slash = "command"
     cannot = ("wait",)
+    conversations = (".gemini/tmp/*/chats/**/*",)
+    adds = ("<session_context>.*?</session_context>",)
+    varies = (r"├───.*?\\n\\n",)
+    answers_twice = True
+    elsewhere = False
     kinds = {"SessionStart": START, "BeforeAgent": PROMPT, "BeforeTool": PRE, "AfterTool": POST,
              "AfterAgent": STOP, "SessionEnd": END}
     settings = (".gemini/settings.json",)
@@ -16,7 +21,9 @@ class Gemini(SnakeCaseAgent):
         events = [*self.kinds, "PreCompress", "Notification"]
         self.world.write(".gemini/settings.json", {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
-            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+            # It deletes sessions that were resumed, at the next start, however new.
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False,
+                        "sessionRetention": {"enabled": False}},
             "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False},
             "hooks": nested_hooks(events, self.recorder(), 60000, ("BeforeTool", "AfterTool"),
                                   name="recorder")})
@@ -28,7 +35,10 @@ class Gemini(SnakeCaseAgent):
 
     def arguments(self, prompt):
         resume = ["-r", self.session] if self.session else []
-        return [*resume, "-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", prompt]
+        return [*resume, *self.saying(prompt)]
+
+    def saying(self, prompt):
+        return ["-m", "gemini-2.5-pro", "--approval-mode", "yolo", "-p", prompt]
 
     def transcripts(self):
         return self.kept(transcript=".gemini/tmp/*/chats/**/*.jsonl")
@@ -62,6 +72,10 @@ class Qwen(SnakeCaseAgent):
     slash = "command"
     serial = True
     cannot = ("wait", "finish")
+    conversations = (".qwen/projects/*/chats/*",)
+    adds = ("<system-reminder>.*?</system-reminder>",)
+    varies = (r"├───.*?</system-reminder>",)
+    elsewhere = False
     kinds = CLAUDE_KINDS
     settings = (".qwen/settings.json",)
 
@@ -86,7 +100,10 @@ class Qwen(SnakeCaseAgent):
 
     def arguments(self, prompt):
         resume = ["-r", self.session] if self.session else []
-        return [*resume, "--approval-mode", "yolo", "-p", prompt]
+        return [*resume, *self.saying(prompt)]
+
+    def saying(self, prompt):
+        return ["--approval-mode", "yolo", "-p", prompt]
 
     def transcripts(self):
         return self.kept(transcript=".qwen/projects/*/chats/*.jsonl")

@@ -6,6 +6,8 @@ from agent import END, FAILED, POST, PRE, PROMPT, START, STOP, Agent, wait_until
 
 class Reasonix(Agent):
     name = "reasonix"
+    rewinds = False
+    adds = ("<session-context .*?</session-context>",)
     slash = "blocked"
     serial = True
     tells_subagents = False
@@ -86,6 +88,10 @@ models = ["scripted"]
 class Copilot(Agent):
     name = "copilot"
     event_argument = True
+    conversations = (".copilot/session-state/*/events.jsonl",
+                     ".copilot/session-state/*/workspace.yaml")
+    adds = ("<current_datetime>.*?</current_datetime>",)
+    varies = ("<current_datetime>.*?</current_datetime>",)
     slash = "blocked"
     cannot = ("wait", "finish")
     kinds = {"sessionStart": START, "userPromptSubmitted": PROMPT, "preToolUse": PRE,
@@ -106,7 +112,10 @@ class Copilot(Agent):
 
     def arguments(self, prompt):
         resume = ["--resume", self.session] if self.session else []
-        return [*resume, "--allow-all-tools", "--allow-all-paths", "-p", prompt]
+        return [*resume, *self.saying(prompt)]
+
+    def saying(self, prompt):
+        return ["--allow-all-tools", "--allow-all-paths", "-p", prompt]
 
     def read_event(self, note):
         payload = json.loads(note["stdin"])

@@ -10,6 +10,7 @@ class Opencode(Agent):
     name = "opencode"
     event_argument = True
     slash = "command"
+    without_screen = '[ "$1" != -s ] || set -- run "$@"\n'
     starts = False
     cannot = ("wait", "finish")
     kinds = {"session.created": START, "chat.message": PROMPT, "tool.execute.before": PRE,
@@ -96,6 +97,7 @@ class Opencode(Agent):
 
 class Cline(Agent):
     name = "cline"
+    rewinds = False
     event_argument = True
     resumes = False  # --id needs a terminal
     says_prompt = False

@@ -15,7 +15,9 @@ import subprocess
 import tempfile
 import unittest
 
+import model_request
 import run_belay
+import run_chat
 import run_install
 import run_payloads
 import run_replay
@@ -197,6 +199,65 @@ class ReplayTest(unittest.TestCase):
             for fault in FAULTS:
                 with self.subTest(fault, agent=name):
                     self.assertNotEqual(replay(name, fault).failures, [])
+
+
+class ChatTest(unittest.TestCase):
+    """What a request says after a conversation was taken back: every wrong one is seen."""
+
+    def failures(self, change, said=(run_chat.FIRST,)):
+        """`change` is made to the messages that are right; what is then said to be wrong."""
+        report, turn = QuietReport(), run_chat.LATER[0]
+        with tempfile.TemporaryDirectory() as scratch:
+            agent = run_replay.ALL["qwen"](None, None, World(scratch, ""))
+            run = type("Run", (), {"agent": agent, "check": lambda _, what, problem: report.check(
+                "qwen", what, problem)})()
+            chat = run_chat.Chat(run, None)
+            native = self.request([run_chat.FIRST], run_chat.SECOND, agent)
+            request = self.request(said, turn, agent)
+            change(request["body"]["messages"])
+            request["conversation"] = model_request.read(
+                "/v1/chat/completions", request["body"]).conversation
+            chat.told = {turn["name"]: request, run_chat.SECOND["name"]: native}
+            chat.check_told("it", [request], turn, [run_chat.FIRST])
+        return report.failures
+
+    @staticmethod
+    def request(turns, turn, agent):
+        messages = []
+        for one in turns:
+            messages.append({"role": "user", "content": one["prompt"]})
+            for step in one["steps"]:
+                calls = [dict(agent.call(action), id=f"c{len(messages)}")
+                         for action in step["actions"]]
+                messages.append({"role": "assistant", "content": step["text"], "tool_calls": [
+                    {"id": call["id"], "function": {"name": call["name"],
+                                                    "arguments": json.dumps(call["args"])}}
+                    for call in calls]})
+                messages += [{"role": "tool", "tool_call_id": call["id"], "content": "done"}
+                             for call in calls]
+        messages.append({"role": "user", "content": turn["prompt"]})
+        return {"body": {"messages": messages}}
+
+    def test_what_is_right_passes(self):
+        self.assertEqual(self.failures(lambda messages: None), [])
+
+    def test_every_fault_is_seen(self):
+        faults = {
+            "a prompt is left": lambda m: m.insert(-1, {
+                "role": "user", "content": run_chat.SECOND["prompt"]}),
+            "an answer is missing": lambda m: m.pop(-2),
+            "a result is missing": lambda m: m.pop(2),
+            "a result is another": lambda m: m[2].update(content="other"),
+            "a call has other arguments": lambda m: m[1]["tool_calls"][0]["function"].update(
+                arguments='{"file_path": "/else"}'),
+            "the first prompt is said twice": lambda m: m.insert(0, dict(m[0])),
+            "nothing is kept": lambda m: m.__delitem__(slice(0, -1)),
+            "a word is somewhere": lambda m: m[0].update(x=run_chat.THIRD["name"]),
+        }
+        for name, fault in faults.items():
+            with self.subTest(name):
+                self.assertNotEqual(self.failures(fault), [])
+        self.assertNotEqual(self.failures(lambda _: None, said=run_chat.TURNS), [])
 
 
 class TreeTest(unittest.TestCase):

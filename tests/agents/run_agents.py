@@ -7,6 +7,7 @@ import traceback
 import model_script
 import model_server
 import run_belay
+import run_chat
 import run_install
 import run_payloads
 import run_sandbox
@@ -173,10 +174,13 @@ def tell_bare(told, options):
         told.check(f"{count} payloads kept", "" if count else "none")
 
 
-def belay_for(agent, program):
+def belay_for(agent, program, everything=False):
+    """Belay in the agent's HOME; with `everything` in its environment as a whole, as where
+    Belay starts the agent's program."""
     environment = agent.full_environment()
-    return run_belay.Belay(program, agent.world, {
-        name: environment[name] for name in ("HOME", "PATH", "LANG", "TMPDIR", "USER")})
+    needed = ("HOME", "PATH", "LANG", "TMPDIR", "USER")
+    return run_belay.Belay(program, agent.world, environment if everything else {
+        name: environment[name] for name in needed})
 
 
 def tell_with_belay(told, program):
@@ -204,7 +208,8 @@ def put_on_path(agent, belay):
     """The agent and Belay by the names people call them by."""
     (agent.world.bin / "belay").symlink_to(belay)
     own = agent.world.bin / agent.name
-    own.write_text("#!/bin/sh\nexec " + " ".join(agent.program()) + ' "$@"\n')
+    own.write_text(f"#!/bin/sh\n{agent.without_screen}exec " + " ".join(agent.program())
+                   + ' "$@"\n')
     own.chmod(0o755)
 
 
@@ -217,7 +222,8 @@ def run(name, options, report):
             world = World(scratch, "")
             agent = ALL[name](pins[name], pins["node"], world)
             run_story.make_project(world.project)
-            script = model_script.Script(run_story.script_for(agent))
+            turns = run_chat.EVERY if options.chat else run_story.TURNS
+            script = model_script.Script(run_story.script_for(agent, turns))
             server = model_server.ModelServer(script, log)
             world.url = server.url
             told = Run(agent, server, report)
@@ -225,7 +231,9 @@ def run(name, options, report):
             with server:
                 agent.prepare()
                 put_on_path(agent, options.belay)
-                if options.bare:
+                if options.chat:
+                    run_chat.tell(told, belay_for(agent, options.belay, everything=True))
+                elif options.bare:
                     tell_bare(told, options)
                 elif options.project:
                     tell_in_project(told, options.belay)

@@ -33,6 +33,12 @@ class Belay:
         self.program, self.world = program, world
         self.environment = environment
 
+    def without(self, agent):
+        """The same where the agent's program is not to be found."""
+        there = self.environment["PATH"].split(":")
+        path = ":".join(one for one in there if one != str(agent.world.bin))
+        return Belay(self.program, self.world, dict(self.environment, PATH=path))
+
     def run(self, *words, stdin=""):
         return run_sandbox.run([self.program, *words], self.environment, self.world.project,
                                60, stdin)

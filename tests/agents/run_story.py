@@ -184,10 +184,10 @@ def heard(conversation, agent):
     return found
 
 
-def script_for(agent):
+def script_for(agent, turns=TURNS):
     """The story in the words of an agent, for the model server."""
     rules = []
-    for turn in [*TURNS, *([] if "subagent" in agent.cannot else [SUB])]:
+    for turn in [*turns, *([] if "subagent" in agent.cannot else [SUB])]:
         steps = [{"text": step["text"], "calls": [agent.call(a) for a in step["actions"]]}
                  for step in steps_of(turn, agent)]
         rules.append({"name": turn["name"], "prompt": turn["prompt"], "steps": steps,

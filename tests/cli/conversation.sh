@@ -139,6 +139,18 @@ run rollback turn:1 --both --yes --exact; expect_rc 0; expect_in_err "cannot be 
 [ "$(cat c)" = one ] || fail "the code did not go back"
 run resume t1 --dry-run; expect_rc 0; expect_in_out "cline --id t1"
 
+# --- the same of one whose hooks tell of no prompt
+mkdir -p "$scratch/src/crush"; cd "$scratch/src/crush" || exit 1
+echo one >c
+run on; expect_rc 0
+crush() { printf '%s' "{\"event\":\"PreToolUse\",\"session_id\":\"k1\",\"cwd\":\"$PWD\",\"tool_name\":\"bash\",\"tool_input\":{\"command\":\"$1\"}}" | "$BELAY_BIN" hook crush >/dev/null 2>&1; }
+crush "echo two >c"; echo two >c; crush ls
+run rollback 2 --chat --yes; expect_rc 1; expect_in_err "conversation of crush cannot be taken back from outside"
+run rewind k1 --to turn:1; expect_rc 1; expect_in_err "conversation of crush cannot be taken back from outside"
+[ "$(cat c)" = two ] || fail "the code went back"
+run rollback 2 --both --yes --exact; expect_rc 0; expect_in_err "cannot be taken back from outside"
+[ "$(cat c)" = one ] || fail "the code did not go back"
+
 # --- a host that keeps its messages itself is told what to take back
 mkdir -p "$scratch/src/host"; cd "$scratch/src/host" || exit 1
 echo one >h

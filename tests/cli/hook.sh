@@ -161,6 +161,15 @@ echo 3 >f; git add f; commit three; three=$(git rev-parse HEAD)
 run rollback turn:1 --session g2 --yes --exact; expect_rc 0
 [ "$(git rev-parse HEAD)" = "$three" ] || fail "a commit of somebody else was taken back"
 
+# --- what is told while Belay has the agent fork a conversation is nobody's doing
+run list --all --json; before=$(grep -o '"id"' <<<"$out" | wc -l)
+export BELAY_FORKING=1
+prompt q9 "said by nobody"
+unset BELAY_FORKING
+run list --all --json; [ "$(grep -o '"id"' <<<"$out" | wc -l)" = "$before" ] || fail "a fork was recorded: $out"
+prompt q9 "said by somebody"
+run list --all --json; [ "$(grep -o '"id"' <<<"$out" | wc -l)" -gt "$before" ] || fail "nothing is recorded any more"
+
 # --- auto: a new directory is protected at first sight, its whole work tree; home is not
 printf 'auto = true\n' >"$BELAY_CONFIG"
 mkdir -p "$scratch/work/new/deep"; git init -q "$scratch/work/new"
