@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -62,47 +61,112 @@ Result<Kept> Keep(Fs& fs, const AbsPath& dir, const GitFile& file, size_t limit,
   return out;
 }
 
+Result<ObjectId> KeepIndex(const OpenIndex& index, const ObjectId& before,
+                           ScanSink& sink) {
+  if (index.size() <= kMaxBlob) {
+    BELAY_TRY(const Bytes bytes, index.ReadAll(kMaxBlob));
+    return sink.PutChanged(bytes, before);
+  }
+  uint64_t at = 0;
+  return sink.PutStream([&](std::span<std::byte> out) -> Result<size_t> {
+    const uint64_t left = index.size() - at;
+    BELAY_TRY(
+        const size_t got,
+        index.Read(
+            at, out.first(static_cast<size_t>(std::min<uint64_t>(left, out.size())))));
+    at += got;
+    return got;
+  });
+}
+
 ObjectId IdOf(const GitRepoRecord* before, std::string_view name) {
   if (before == nullptr) return {};
   auto found = std::ranges::find(before->own, name, &GitKept::name);
   return found == before->own.end() ? ObjectId() : found->id;
 }
 
+std::string HexOf(const Hash256& id, GitHash hash) {
+  return ToHex(id.span().first(GitHashSize(hash)));
+}
+
+// Gathers the objects that an index names under a path that is not left out. No names
+// are held: of half a million paths they would be 200 MB.
+class WantedObjects {
+ public:
+  // `path`: of the repository, from the root on.
+  WantedObjects(const ScanRequest& request, const std::string& path)
+      : purged_(request.purged), path_(path) {
+    if (request.rules->lists().skip_secrets &&
+        !BELAY_MUTANT("git-keeps-skipped-secrets"))
+      secrets_.emplace(request.rules->lists());
+  }
+
+  void Add(std::string_view path, uint32_t mode, ByteSpan object) {
+    if (!IsBlobMode(mode)) return;
+    if (!purged_.empty() || secrets_) {
+      if (path.empty()) return;  // nobody knows
+      whole_ = path_.empty() ? path : path_ + "/" + std::string(path);
+      if (std::ranges::any_of(
+              purged_, [&](const auto& top) { return IsAtOrBelow(whole_, top); }) &&
+          !BELAY_MUTANT("git-keeps-what-was-purged"))
+        return;
+      if (secrets_ && secrets_->IsSecret(whole_)) return;
+    }
+    ids_.push_back(GitId(object));
+  }
+  void Clear() { ids_.clear(); }
+  // Each once, rising.
+  std::vector<Hash256> Take() {
+    SortOnce(ids_);
+    return std::move(ids_);
+  }
+
+ private:
+  const std::vector<std::string>& purged_;
+  const std::string path_;
+  std::optional<SecretRules> secrets_;
+  std::string whole_;
+  std::vector<Hash256> ids_;
+};
+
 // Of the objects that are in no file of their own those that HEAD's commit does not
 // name, with their content. Nothing when git cannot be asked: they are rarely lost.
 std::vector<std::pair<std::string, Bytes>> AskForPacked(
     Store& store, const GitRepository& repository, const AskGitOptions& ask,
-    const std::vector<std::string>& sorted, const std::string& head) {
+    const std::vector<Hash256>& sorted, const std::string& head) {
   std::vector<std::pair<std::string, Bytes>> out;
   auto git = GitRunner::Find(store.fs(), repository, ask);
   if (sorted.empty() || !git.ok()) return out;
-  std::vector<std::string> wanted = sorted;
-  if (!head.empty()) {
+  std::vector<Hash256> wanted;
+  if (head.empty()) {
+    wanted = sorted;
+  } else {
     auto said =
         git->Run({"diff-index", "--cached", "--raw", "-z", "--no-renames", head});
     if (!said.ok()) return out;
-    wanted.clear();
     // ":mode mode object object status", NUL, path, NUL.
     for (std::string_view rest = *said; rest.starts_with(':');) {
       std::string_view line = rest.substr(0, rest.find('\0'));
       for (int field = 0; field < 3; ++field)
         line.remove_prefix(std::min(line.size(), line.find(' ') + 1));
-      std::string object(line.substr(0, line.find(' ')));
-      if (std::ranges::binary_search(sorted, object)) wanted.push_back(object);
+      Bytes object(GitHashSize(repository.hash));
+      if (FromHex(line.substr(0, line.find(' ')), object) &&
+          std::ranges::binary_search(sorted, GitId(object)))
+        wanted.push_back(GitId(object));
       for (int field = 0; field < 2; ++field)
         rest.remove_prefix(std::min(rest.size(), rest.find('\0') + 1));
     }
     // Two paths may stage the same.
-    std::ranges::sort(wanted);
-    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    SortOnce(wanted);
   }
   if (wanted.empty()) return out;
   std::string input;
-  for (const std::string& hex : wanted) input += hex + "\n";
+  for (const Hash256& id : wanted) input += HexOf(id, repository.hash) + "\n";
   auto said = git->Run({"cat-file", "--batch", "--buffer"}, std::move(input));
   if (!said.ok()) return out;
   std::string_view rest = *said;
-  for (const std::string& hex : wanted) {
+  for (const Hash256& id : wanted) {
+    const std::string hex = HexOf(id, repository.hash);
     const size_t end = rest.find('\n');
     if (end == std::string_view::npos) return out;
     const std::string_view line = rest.substr(0, end);
@@ -135,35 +199,8 @@ Hash256 GitCapture::RulesPrint() const {
   return Sha256::Of(bytes);
 }
 
-std::vector<std::string> GitCapture::WantedObjects(
-    const std::string& path, std::vector<NamedEntry> entries) const {
-  const std::vector<std::string>& purged = request_.purged;
-  std::optional<SecretRules> secrets;
-  if (request_.rules->lists().skip_secrets &&
-      !BELAY_MUTANT("git-keeps-skipped-secrets"))
-    secrets.emplace(request_.rules->lists());
-  std::vector<std::string> out;
-  out.reserve(entries.size());
-  for (NamedEntry& entry : entries) {
-    if (!entry.is_blob()) continue;
-    if (!purged.empty() || secrets) {
-      if (entry.path.empty()) continue;  // nobody knows
-      const std::string whole = path.empty() ? entry.path : path + "/" + entry.path;
-      if (std::ranges::any_of(
-              purged, [&](const auto& top) { return IsAtOrBelow(whole, top); }) &&
-          !BELAY_MUTANT("git-keeps-what-was-purged"))
-        continue;
-      if (secrets && secrets->IsSecret(whole)) continue;
-    }
-    out.push_back(std::move(entry.object));
-  }
-  std::ranges::sort(out);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
 Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
-                                         const std::vector<std::string>& blobs,
+                                         std::vector<Hash256> blobs,
                                          const std::string& head,
                                          const GitRepoRecord* before, ScanSink& sink) {
   if (blobs.empty() || BELAY_MUTANT("git-index-objects-not-kept")) return ObjectId();
@@ -186,15 +223,15 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
     return Ok();
   };
   // Not asked about again, and not when HEAD moved, which is where new ones come from.
-  std::unordered_set<std::string> had_before;
+  std::vector<Hash256> had_before;
   const bool asks = before == nullptr || before->head == head;
   if (before != nullptr && asks) {
-    auto entries = LoadGitIndex(store, *before);
-    if (entries.ok())
-      for (NamedEntry& entry : *entries) had_before.insert(std::move(entry.object));
+    auto ids = LoadGitIndexIds(store, *before);
+    if (ids.ok()) had_before = std::move(*ids);
   }
-  std::vector<std::string> packed;
-  for (const std::string& hex : blobs) {
+  size_t packed = 0;  // of the blobs, and from the front on: to be asked for
+  for (const Hash256& id : blobs) {
+    const std::string hex = HexOf(id, repository.hash);
     auto had = std::ranges::lower_bound(known.entries, hex, {}, &TreeEntry::name);
     if (had != known.entries.end() && had->name == hex) {
       if (had->size > limit) continue;
@@ -205,14 +242,15 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
       }
     }
     if (!loose.contains(hex)) {
-      if (asks && !had_before.contains(hex)) packed.push_back(hex);
+      if (asks && !std::ranges::binary_search(had_before, id)) blobs[packed++] = id;
       continue;
     }
     BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, limit));
     if (content) BELAY_OK(keep(hex, *content));
   }
+  blobs.resize(packed);
   for (const auto& [hex, content] :
-       AskForPacked(store, repository, request_.git.ask, packed, head))
+       AskForPacked(store, repository, request_.git.ask, blobs, head))
     if (content.size() <= limit) BELAY_OK(keep(hex, content));
   std::ranges::sort(out.entries, {}, &TreeEntry::name);
   if (out.entries.empty()) return ObjectId();
@@ -233,7 +271,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     out.elsewhere = repository.common_dir.bytes();
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
-  std::vector<NamedEntry> named;
+  WantedObjects wanted(request_, path);
   std::vector<GitKept> older_shared;
   bool older = false;  // the index is kept as it was before
   std::string shared;  // what the one that is kept names
@@ -241,23 +279,36 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
   if (look.index && !above) {
     const ObjectId known =
         before != nullptr && before->index ? before->index->id : ObjectId();
-    BELAY_TRY(Bytes bytes,
-              ReadGitFile(fs, repository.git_dir, look.index->name, kMaxIndex));
-    auto read = [&](const std::string& name) {
-      return ReadGitFile(fs, repository.git_dir, name, kMaxIndex);
-    };
-    auto entries = ReadWholeIndex(bytes, repository.hash, &named, read);
+    BELAY_TRY(const OpenIndex index,
+              OpenIndex::Open(fs, repository.git_dir, look.index->name));
+    auto entries = index.Visit(repository.hash, [&](const MetEntry& met) {
+      wanted.Add(met.path, met.mode, met.object);
+    });
+    // A split one, one that is damaged, or of a newer kind.
+    if (!entries.ok() || entries->by_bytes) {
+      wanted.Clear();
+      BELAY_TRY(const Bytes bytes, index.ReadAll(kMaxIndex));
+      auto read = [&](const std::string& name) {
+        return ReadGitFile(fs, repository.git_dir, name, kMaxIndex);
+      };
+      std::vector<NamedEntry> named;
+      entries = ReadWholeIndex(bytes, repository.hash, &named, read);
+      if (entries.ok()) {
+        Bytes object(GitHashSize(repository.hash));
+        for (const NamedEntry& entry : named)
+          if (FromHex(entry.object, object)) wanted.Add(entry.path, entry.mode, object);
+      } else if (entries.error().code == Errc::kCorrupt) {
+        // What is damaged is kept as it is, so that another can take its place and an
+        // undo brings it again; the scan has said so. A newer kind is not ours to
+        // judge.
+        out.index_digest = DigestOfDamagedIndex(bytes);
+      } else {
+        out.trouble = "its index " + entries.error().what;
+      }
+    }
     if (entries.ok()) {
       out.index_digest = entries->digest;
       shared = entries->shared;
-    } else {
-      named.clear();
-      // What is damaged is kept as it is, so that another can take its place and an
-      // undo brings it again; the scan has said so. A newer kind is not ours to judge.
-      if (entries.error().code == Errc::kCorrupt)
-        out.index_digest = DigestOfDamagedIndex(bytes);
-      else
-        out.trouble = "its index " + entries.error().what;
     }
     older = before != nullptr && before->index && out.trouble.empty() &&
             before->index_digest == out.index_digest &&
@@ -279,9 +330,9 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     } else {
       out.index = GitKept{.name = "index",
                           .id = {},
-                          .size = bytes.size(),
+                          .size = index.size(),
                           .mode = look.index->stat.mode};
-      BELAY_TRY(out.index->id, sink.PutChanged(bytes, known));
+      BELAY_TRY(out.index->id, KeepIndex(index, known, sink));
       out.index_mtime_ns = look.index->stat.mtime_ns;
     }
   }
@@ -321,8 +372,8 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
                    sink));
     out.stash_log = std::move(kept.kept);
   }
-  BELAY_TRY(out.objects, KeepObjects(repository, WantedObjects(path, std::move(named)),
-                                     out.head, before, sink));
+  BELAY_TRY(out.objects,
+            KeepObjects(repository, wanted.Take(), out.head, before, sink));
   return out;
 }
 

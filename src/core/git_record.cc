@@ -232,6 +232,38 @@ Result<std::vector<NamedEntry>> LoadGitIndex(Store& store,
   return out;
 }
 
+Hash256 GitId(ByteSpan object) {
+  Hash256 id;
+  BELAY_CHECK(object.size() <= id.bytes.size());
+  std::ranges::copy(object, id.bytes.begin());
+  return id;
+}
+
+void SortOnce(std::vector<Hash256>& ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+Result<std::vector<Hash256>> LoadGitIndexIds(Store& store,
+                                             const GitRepoRecord& record) {
+  std::vector<Hash256> out;
+  if (!record.index) return out;
+  BELAY_TRY(const Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndex));
+  BELAY_TRY(const IndexEntries met,
+            VisitIndex(bytes, record.hash, [&](const MetEntry& entry) {
+              out.push_back(GitId(entry.object));
+            }));
+  if (met.split) {
+    out.clear();
+    BELAY_TRY(const auto entries, LoadGitIndex(store, record));
+    Bytes object(GitHashSize(record.hash));
+    for (const NamedEntry& entry : entries)
+      if (FromHex(entry.object, object)) out.push_back(GitId(object));
+  }
+  SortOnce(out);
+  return out;
+}
+
 namespace {
 
 std::string_view BranchOf(std::string_view ref) {

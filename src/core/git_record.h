@@ -88,6 +88,13 @@ Result<Tree> LoadGitObjects(Store& store, const GitRepoRecord& record);
 // What the index of a record names, shared part included; of a split one in no order.
 Result<std::vector<NamedEntry>> LoadGitIndex(Store& store, const GitRepoRecord& record);
 
+// Git's name of an object; of SHA-1 it ends in zeros.
+Hash256 GitId(ByteSpan object);
+// Each once, rising.
+void SortOnce(std::vector<Hash256>& ids);
+// Of the objects that the index of a record names: each once, rising.
+Result<std::vector<Hash256>> LoadGitIndexIds(Store& store, const GitRepoRecord& record);
+
 // What a person would say changed in git from one to the other: "main moved to
 // abc1234"; empty when nothing did.
 std::string DescribeGitChange(const GitRecord& before, const GitRecord& now);
@@ -124,13 +131,10 @@ class GitCapture {
                                 ScanSink& sink);
 
   Hash256 RulesPrint() const;
-  // Objects that the index names under a path that is not left out, each once, rising.
-  std::vector<std::string> WantedObjects(const std::string& path,
-                                         std::vector<NamedEntry> entries) const;
+  // `blobs`: git's names of them, each once, rising; shorter ones end in zeros.
   Result<ObjectId> KeepObjects(const GitRepository& repository,
-                               const std::vector<std::string>& blobs,
-                               const std::string& head, const GitRepoRecord* before,
-                               ScanSink& sink);
+                               std::vector<Hash256> blobs, const std::string& head,
+                               const GitRepoRecord* before, ScanSink& sink);
 
   Store& store_;
   // Leaves it as `before` has it when nothing else changed: what is named is there.

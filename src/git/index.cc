@@ -45,8 +45,9 @@ Error Corrupt(std::string what) { return Error(Errc::kCorrupt, std::move(what));
 // The bytes of an index file but for its trailer, in order, hashed on the way.
 class IndexStream {
  public:
-  IndexStream(Fs& fs, const OpenFile& open, const ReadIndexOptions& options)
-      : fs_(&fs), file_(&open.file), kind_(options.hash), size_(open.stat.size) {
+  // `file` outlives this.
+  IndexStream(Fs& fs, const Fd& file, uint64_t size, const ReadIndexOptions& options)
+      : fs_(&fs), file_(&file), kind_(options.hash), size_(size) {
     buffer_.resize(std::max<size_t>(options.buffer, 64));
   }
 
@@ -135,7 +136,7 @@ class IndexStream {
   }
 
   Fs* fs_ = nullptr;
-  const Fd* file_ = nullptr;  // of the OpenFile, which outlives us
+  const Fd* file_ = nullptr;
   GitHash kind_;
   uint64_t size_;
   ByteSpan whole_;     // in place of a file
@@ -321,7 +322,7 @@ class IndexParser {
 template <class Add, class Reserve>
 Status ParseFile(Fs& fs, const OpenFile& open, const ReadIndexOptions& options,
                  Extensions& extensions, Bytes* trailer, Add add, Reserve reserve) {
-  IndexStream stream(fs, open, options);
+  IndexStream stream(fs, open.file, open.stat.size, options);
   IndexParser<Add> parser(stream, options.hash, add);
   BELAY_OK(parser.Run(extensions, reserve));
   if (trailer != nullptr) *trailer = stream.trailer();
@@ -464,8 +465,11 @@ Result<std::vector<IndexStat>> ReadIndexStats(
   return out;
 }
 
-Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
-                                      std::vector<NamedEntry>* named) {
+namespace {
+
+// Its digest is that of its entries, or is left to who has its bytes.
+Result<IndexEntries> VisitEntries(IndexStream& stream, GitHash hash,
+                                  const VisitEntry& each) {
   IndexEntries out;
   Sha256 sha;
   Bytes one;
@@ -478,24 +482,71 @@ Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
                                 flags, one);
     sha.Update(one);
     ++out.count;
-    if (named != nullptr)
-      named->push_back({std::string(entry.name), ToHex(entry.object), entry.mode,
-                        entry.stage, (more & kIntentToAdd) != 0, flags});
+    if (each) each({entry.name, entry.object, entry.mode, entry.stage, flags});
     return Ok();
   };
-  IndexStream stream(index, hash);
   Extensions extensions;
   IndexParser<decltype(add)> parser(stream, hash, add);
   BELAY_OK(parser.Run(extensions, [](size_t, size_t) {}));
   out.split = extensions.link.has_value();
-  out.digest =
-      out.split || !extensions.unknown.empty() ? Sha256::Of(index) : sha.Finish();
+  out.by_bytes = out.split || !extensions.unknown.empty();
+  if (!out.by_bytes) out.digest = sha.Finish();
   if (!out.split) return out;
   if (!extensions.link->base.empty())
     out.shared = "sharedindex." + extensions.link->base;
   out.replaced = std::move(extensions.link->replaced);
   out.deleted = std::move(extensions.link->deleted);
   return out;
+}
+
+}  // namespace
+
+Result<IndexEntries> VisitIndex(ByteSpan index, GitHash hash, const VisitEntry& each) {
+  IndexStream stream(index, hash);
+  return VisitEntries(stream, hash, each);
+}
+
+Result<IndexEntries> ReadIndexEntries(ByteSpan index, GitHash hash,
+                                      std::vector<NamedEntry>* named) {
+  VisitEntry each;
+  if (named != nullptr)
+    each = [named](const MetEntry& met) {
+      named->push_back({std::string(met.path), ToHex(met.object), met.mode, met.stage,
+                        (met.flags & 16) != 0, met.flags});
+    };
+  BELAY_TRY(IndexEntries out, VisitIndex(index, hash, each));
+  if (out.by_bytes) out.digest = Sha256::Of(index);
+  return out;
+}
+
+Result<OpenIndex> OpenIndex::Open(Fs& fs, const AbsPath& git_dir,
+                                  std::string_view name) {
+  BELAY_TRY(Fd dir, fs.OpenDir(git_dir));
+  BELAY_TRY(RelPath path, RelPath::Parse(name));
+  BELAY_TRY(Fd file, fs.OpenBeneath(dir, path, OpenMode::Read()));
+  BELAY_TRY(FileStat stat, fs.Stat(file));
+  if (stat.type != FileType::kRegular)
+    return Error(Errc::kConflict, EscapeForDisplay(name) + " is no file any more");
+  return OpenIndex(fs, std::move(file), stat);
+}
+
+Result<IndexEntries> OpenIndex::Visit(GitHash hash, const VisitEntry& each) const {
+  IndexStream stream(*fs_, file_, stat_.size, {.hash = hash});
+  return VisitEntries(stream, hash, each);
+}
+
+Result<Bytes> OpenIndex::ReadAll(size_t limit) const {
+  if (stat_.size > limit)
+    return Error(Errc::kInvalid,
+                 "an index is larger than " + std::to_string(limit) + " bytes");
+  Bytes bytes(static_cast<size_t>(stat_.size));
+  BELAY_TRY(const size_t got, ReadFull(*fs_, file_, 0, bytes));
+  bytes.resize(got);
+  return bytes;
+}
+
+Result<size_t> OpenIndex::Read(uint64_t at, std::span<std::byte> out) const {
+  return fs_->Read(file_, at, out);
 }
 
 bool IsAsAdded(const IndexStat& remembered, const FileStat& stat) {

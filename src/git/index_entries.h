@@ -5,9 +5,12 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/fs.h"
 #include "base/sha256.h"
 #include "git/index.h"
 
@@ -25,7 +28,14 @@ struct IndexEntries {
   std::string shared;
   std::vector<uint32_t> replaced, deleted;
   bool split = false;
+  // It is told apart by its bytes: split, or with an extension that we do not know.
+  bool by_bytes = false;
 };
+
+// A file or a symlink: its object is a blob.
+inline bool IsBlobMode(uint32_t mode) {
+  return (mode & 0170000) == 0100000 || (mode & 0170000) == 0120000;
+}
 
 // One path of an index.
 struct NamedEntry {
@@ -37,10 +47,44 @@ struct NamedEntry {
   // As the digest has them: 4 assume unchanged, 8 skip the work tree, 16 to be added
   // later.
   uint8_t flags = 0;
-  // A file or a symlink: its object is a blob.
-  bool is_blob() const {
-    return (mode & 0170000) == 0100000 || (mode & 0170000) == 0120000;
-  }
+  bool is_blob() const { return IsBlobMode(mode); }
+};
+
+// One path of an index as it is met: all of it lives until the call returns.
+struct MetEntry {
+  std::string_view path;
+  ByteSpan object;
+  uint32_t mode = 0;
+  unsigned stage = 0;
+  uint8_t flags = 0;  // as of NamedEntry
+};
+
+using VisitEntry = std::function<void(const MetEntry&)>;
+// Of the bytes of an index file; without a digest when that is to be had of the bytes
+// (by_bytes).
+Result<IndexEntries> VisitIndex(ByteSpan index, GitHash hash, const VisitEntry& each);
+
+// An index file that is open: what it says and its bytes are of one file, though git
+// replaces it meanwhile. Read in pieces: of half a million paths it is 70 MB.
+class OpenIndex {
+ public:
+  // kConflict when `name` is no file any more.
+  static Result<OpenIndex> Open(Fs& fs, const AbsPath& git_dir, std::string_view name);
+
+  uint64_t size() const { return stat_.size; }
+  // As VisitIndex.
+  Result<IndexEntries> Visit(GitHash hash, const VisitEntry& each) const;
+  // kInvalid when it is longer than `limit`.
+  Result<Bytes> ReadAll(size_t limit) const;
+  // Some of it, from there on; 0 at its end.
+  Result<size_t> Read(uint64_t at, std::span<std::byte> out) const;
+
+ private:
+  OpenIndex(Fs& fs, Fd file, const FileStat& stat)
+      : fs_(&fs), file_(std::move(file)), stat_(stat) {}
+  Fs* fs_;
+  Fd file_;
+  FileStat stat_;
 };
 
 // Of the bytes of an index file. A split index, and one with an extension that we do

@@ -60,6 +60,9 @@ class TrackedSet {
   virtual bool HasBelow(std::string_view dir) const = 0;  // some entry lies below it
   // The index could not be read: that something is not in the set means nothing.
   virtual bool unknown() const { return false; }
+  // Nobody asks at the moment, and hardly anybody will: what it holds in memory may go,
+  // and is read again for who asks all the same.
+  virtual void Rest() const {}
 };
 
 // --- what goes in --------------------------------------------------------------------

@@ -19,6 +19,9 @@ std::string IndexTrouble(const Error& error) {
          "kind are not in the checkpoint";
 }
 
+// Not worth reading again below that.
+constexpr size_t kRestsFrom = size_t{2} << 20;
+
 // Asks the index when first asked.
 class LazyTracked final : public TrackedSet {
  public:
@@ -27,25 +30,36 @@ class LazyTracked final : public TrackedSet {
   LazyTracked(Fs& fs, const WorkTreeFacts& facts, const AskGitOptions& ask,
               TrackedPaths paths)
       : LazyTracked(fs, facts, ask) {
-    std::call_once(loaded_, [&] { paths_ = std::move(paths); });
+    paths_ = std::move(paths);
+    loaded_ = true;
   }
 
   bool HasFile(std::string_view path) const override { return Paths().Find(path) != 0; }
   bool HasBelow(std::string_view dir) const override { return Paths().HasBelow(dir); }
   bool unknown() const override { return unknown_; }
+  void Rest() const override {
+    std::lock_guard guard(mutex_);
+    if (!loaded_ || unknown_ || paths_.memory() < kRestsFrom) return;
+    loaded_ = BELAY_MUTANT("tracked-are-forgotten");
+    TrackedPaths gone;  // an assignment would leave it the room
+    std::swap(paths_, gone);
+  }
 
  private:
   const TrackedPaths& Paths() const {
-    std::call_once(loaded_, [this] {
-      auto index = ReadTracked(fs_, repository_, ask_);
-      if (index.ok()) {
-        paths_ = std::move(index->paths);
-        return;
-      }
+    if (loaded_) [[likely]]
+      return paths_;
+    std::lock_guard guard(mutex_);
+    if (loaded_) return paths_;
+    auto index = ReadTracked(fs_, repository_, ask_);
+    if (index.ok()) {
+      paths_ = std::move(index->paths);
+    } else {
       unknown_ = !BELAY_MUTANT("unreadable-index-is-empty");
-      std::lock_guard guard(late_->mutex);
+      std::lock_guard late(late_->mutex);
       late_->what = IndexTrouble(index.error());
-    });
+    }
+    loaded_ = true;
     return paths_;
   }
 
@@ -53,8 +67,9 @@ class LazyTracked final : public TrackedSet {
   const GitRepository repository_;
   const AskGitOptions ask_;
   const std::shared_ptr<WorkTreeFacts::LateTrouble> late_;
-  mutable std::once_flag loaded_;
-  mutable TrackedPaths paths_;
+  mutable std::mutex mutex_;  // guards paths_ being read
+  mutable std::atomic<bool> loaded_{false};
+  mutable TrackedPaths paths_;  // constant while loaded_
   mutable std::atomic<bool> unknown_{false};
 };
 

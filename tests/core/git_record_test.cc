@@ -104,6 +104,39 @@ TEST_F(GitRecordTest, HoldsWhereHeadIsAndTheIndexByteForByte) {
   EXPECT_EQ((*refs)["refs/heads/main"], repo.head);
 }
 
+TEST_F(GitRecordTest, AnIndexThatIsReadInPiecesIsKeptByteForByte) {
+  Begin();
+  const std::string blob = Rev("HEAD:a");
+  std::string input;
+  for (int i = 10'000; i < 22'000; ++i)
+    input += "100644 " + blob + "\t" + std::string(90, 'n') + std::to_string(i) + "\n";
+  world_.Git("project", {"update-index", "--index-info"}, input);
+  const std::string object = StageAlone();
+  const Captured made = Take("x");
+  const GitRepoRecord repo = Top(made);
+  EXPECT_EQ(repo.trouble, "");
+  ASSERT_TRUE(repo.index);
+  ASSERT_GT(repo.index->size, kMaxBlob);
+  auto opened = belay_.Open();
+  ASSERT_TRUE(opened.ok());
+  auto index = opened->store->ReadContentBytes(repo.index->id, size_t{8} << 20);
+  ASSERT_TRUE(index.ok());
+  EXPECT_EQ(AsText(*index), world_.Read("project/.git/index"));
+  std::vector<NamedEntry> named;
+  auto entries = ReadIndexEntries(*index, GitHash::kSha1, &named);
+  ASSERT_TRUE(entries.ok());
+  EXPECT_EQ(entries->digest, repo.index_digest);
+  EXPECT_GT(named.size(), 12'000u);
+  EXPECT_EQ(Kept(made)[object], "only staged\n");
+  auto ids = LoadGitIndexIds(*opened->store, repo);
+  ASSERT_TRUE(ids.ok());
+  for (const NamedEntry& entry : named) {
+    Bytes raw(20);
+    ASSERT_TRUE(FromHex(entry.object, raw));
+    ASSERT_TRUE(std::ranges::binary_search(*ids, GitId(raw)));
+  }
+}
+
 TEST_F(GitRecordTest, ContentThatOnlyTheIndexNamesIsKept) {
   Begin();
   const std::string object = StageAlone();

@@ -93,6 +93,34 @@ Paths Listed(GitWorld& world, std::string_view repo) {
   return paths;
 }
 
+// Mutant: tracked-are-forgotten.
+TEST(GitScan, WhatRestsIsReadAgainForWhoAsks) {
+  GitWorld world;
+  world.Init("repo");
+  const std::string blob =
+      world.Git("repo", {"hash-object", "-w", "--stdin"}, "one").substr(0, 40);
+  std::string input;
+  const std::string long_name = "in/" + std::string(180, 'n');
+  for (int i = 10'000; i < 24'000; ++i)
+    input += "100644 " + blob + "\t" + long_name + std::to_string(i) + "\n";
+  world.Git("repo", {"update-index", "--index-info"}, input);
+  RealFs fs;
+  RealClock clock;
+  GitPlaces places;
+  places.user = world.user();
+  WorkTreeLoader loader(fs, clock, places);
+  const WorkTreeFacts facts = Must(loader.AroundRoot(world / "repo", {}));
+  const TrackedSet* tracked = facts.tree->tracked();
+  ASSERT_NE(tracked, nullptr);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(tracked->HasFile(long_name + "12345"));
+    EXPECT_TRUE(tracked->HasBelow("in"));
+    EXPECT_FALSE(tracked->HasFile(long_name));
+    EXPECT_FALSE(tracked->unknown());
+    tracked->Rest();
+  }
+}
+
 TEST(GitScan, CoversWhatGitTracksOrDoesNotIgnore) {
   GitWorld world;
   world.Init("r");
