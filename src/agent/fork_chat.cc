@@ -89,7 +89,7 @@ class Planner {
 
  private:
   Result<std::optional<ForkChat>> OfOpencode() {
-    out_.native = "";
+    out_.native = ForkChat::Native{.session = request_.session};
     if (!request_.turn) return std::optional(std::move(out_));
     if (turns_.empty() || turns_[0].turn.turn == *request_.turn)
       return std::optional<ForkChat>();
@@ -98,7 +98,8 @@ class Planner {
       return Error(Errc::kNotFound, "which message began turn " +
                                         std::to_string(*request_.turn) +
                                         " was not recorded");
-    out_.native = *turn->turn.anchor;
+    out_.native =
+        ForkChat::Native{.session = turn->turn.session, .message = *turn->turn.anchor};
     return std::optional(std::move(out_));
   }
 

@@ -59,8 +59,8 @@ void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, const DirFork& fork,
     BELAY_TRY(const NativeFork made, ForkByOpencode({.program = program,
                                                      .environment = ctx.env.all,
                                                      .directory = cwd,
-                                                     .session = record.session},
-                                                    *along->native));
+                                                     .session = along->native->session},
+                                                    along->native->message));
     record.forked = made.session;
     note.forked = record.forked;
     (void)NoteFork(store, fork.root.id, note);

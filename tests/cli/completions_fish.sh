@@ -29,6 +29,7 @@ check "config auto true " ""
 check "completions z" "zsh "
 check "help conf" "config "
 check "help config " ""
-check "summar" ""
+check "serv" ""
+check "summar" "summarize "
 check "on a-f" "a-file "
 finish

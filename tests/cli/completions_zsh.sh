@@ -51,7 +51,8 @@ check "config auto f" "config auto false"
 check "config auto stor" "config auto stor"
 check "completions z" "completions zsh"
 check "help conf" "help config"
-check "summar" "summar"
+check "serv" "serv"
+check "summar" "summarize"
 check "on a-f" "on a-file"
 
 for how in autoload source; do

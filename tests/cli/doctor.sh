@@ -28,7 +28,7 @@ expect_py "[(o['path'],o['why'],o['rule'],o['files'],o['bytes']) for o in d['cov
 expect_py "(d['coverage']['files'], d['coverage']['secrets'], d['coverage']['left_out_files'], d['coverage']['nested']) == (3, 1, 4, ['nested'])"
 expect_py "all(k in d['system'] for k in ('kernel','openat2','statx','reflink','inotify_watches','inotify_instances'))"
 expect_py "all(k in d['store'] for k in ('path','bytes','cap','floor','free','read_only','network','file_system'))"
-expect_py "len(d['settings']) == 28 and all(s['source'] == 'default' for s in d['settings'])"
+expect_py "len(d['settings']) == 29 and all(s['source'] == 'default' for s in d['settings'])"
 [ -z "$(find "$BELAY_HOME" -name '*.tmp')" ] || fail "something is left in the store"
 
 # The figures are those of a checkpoint.

@@ -143,7 +143,7 @@ class Server(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         with open(os.environ["ASKED"], "a") as asked:
             asked.write(os.getcwd() + " " + self.path + " " + body.decode() + "\n")
-        answer = json.dumps({"id": "ses_new"}).encode()
+        answer = json.dumps({"id": os.environ.get("NEW", "ses_new")}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(answer)))
         self.end_headers()
@@ -159,6 +159,13 @@ ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" fork 1 "$scratch/o1" -
 expect_py "d['chat']['forked'] == 'ses_new' and d['chat']['resume'] == 'opencode -s ses_new'"
 grep -q "^$scratch/o1 /session/ses_1/fork?directory=.*o1 {}" "$scratch/asked" || fail "asked: $(cat "$scratch/asked")"
 run sessions --root "$scratch/o1" --json; expect_py "[(s['id'], s['parent']) for s in d['sessions']] == [('ses_new', 'ses_1')]"
+
+# What it only inherited, opencode knows in the session that it was said in, and by the id of that.
+for i in 2 3; do opencode chat.message '"message":{"id":"msg_'$i'"},"parts":[{"type":"text","text":"wish '$i'"}]'; echo "$i" >>a; opencode session.idle; done
+NEW=ses_back ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" rewind ses_1 --to turn:3 >/dev/null 2>"$scratch/err" || fail "rewind: $(cat "$scratch/err")"
+NEW=ses_there ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" fork turn:2 "$scratch/o2" --session ses_back --json >"$scratch/out" 2>"$scratch/err" || fail "opencode: $(cat "$scratch/err")"
+expect_py "d['chat']['forked'] == 'ses_there'"
+grep -q "^$scratch/o2 /session/ses_1/fork?directory=.*o2 .*msg_2" "$scratch/asked" || fail "asked: $(cat "$scratch/asked")"
 
 # --- killed anywhere: directory and conversation, or neither
 ref=$("$BELAY_BIN" list --all --json | python3 -c 'import json,sys; print([c["id"] for c in json.load(sys.stdin)["checkpoints"] if c["name"] == "present"][0])')
