@@ -168,20 +168,13 @@ Result<std::string> SummaryByCommand(Fs& fs, UserHookPlace place, const Argv& co
                                      const SummaryAbout& about,
                                      const SummaryDigest& digest) {
   JsonWriter json;
-  auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
-    json.Key(key);
-    if (value)
-      json.Uint(*value);
-    else
-      json.Null();
-  };
   json.BeginObject();
   json.Key("hook").String("summarize");
   json.Key("session").PathValue(about.session);
   json.Key("agent").PathValue(about.agent);
   json.Key("root").PathValue(about.root);
-  number("first_turn", about.first_turn);
-  number("last_turn", about.last_turn);
+  json.Key("first_turn").Uint(about.first_turn);
+  json.Key("last_turn").Uint(about.last_turn);
   json.Key("messages").Uint(digest.messages().size());
   json.Key("messages_left_out").Uint(digest.messages_left_out());
   json.EndObject();

@@ -84,6 +84,10 @@ JsonWriter& JsonWriter::Uint(uint64_t value) {
   out_.append(digits, end);
   return *this;
 }
+
+JsonWriter& JsonWriter::Uint(const std::optional<uint64_t>& value) {
+  return value ? Uint(*value) : Null();
+}
 JsonWriter& JsonWriter::Double(double value) {
   if (!std::isfinite(value)) return Null();
   BeforeValue();

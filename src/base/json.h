@@ -8,6 +8,7 @@
 // Belay reads no JSON through this file.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ class JsonWriter {
   JsonWriter& PathValue(std::string_view bytes);
   JsonWriter& Int(int64_t value);
   JsonWriter& Uint(uint64_t value);
+  JsonWriter& Uint(const std::optional<uint64_t>& value);  // null when there is none
   JsonWriter& Double(double value);  // shortest form that reads back as the same number
   JsonWriter& Bool(bool value);
   JsonWriter& Null();

@@ -66,13 +66,6 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
     else
       json.PathValue(value);
   };
-  auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
-    json.Key(key);
-    if (value)
-      json.Uint(*value);
-    else
-      json.Null();
-  };
   // What a fork would be called is not known before it is made.
   const Resumption resumption = ResumptionOf(*chat, undone);
   json.BeginObject();
@@ -84,11 +77,11 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
   text("resume", dry_run ? "" : Words(resumption.command));
   text("cwd", chat->cwd);
   text("prompt", chat->prompt);
-  number("messages_taken_back", chat->taken);
-  number("messages_kept", chat->kept);
-  number("turn", chat->turn);
+  json.Key("messages_taken_back").Uint(chat->taken);
+  json.Key("messages_kept").Uint(chat->kept);
+  json.Key("turn").Uint(chat->turn);
   text("message", chat->message.value_or(""));
-  number("message_index", chat->message_index);
+  json.Key("message_index").Uint(chat->message_index);
   text("transcript", dry_run ? "" : chat->path);
   json.Key("summarized");
   if (chat->summary) {

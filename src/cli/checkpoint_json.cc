@@ -43,17 +43,6 @@ void WriteMeta(JsonWriter& json, const std::map<std::string, std::string>& meta)
   json.EndArray();
 }
 
-namespace {
-void OptionalNumber(JsonWriter& json, std::string_view key,
-                    const std::optional<uint64_t>& value) {
-  json.Key(key);
-  if (value)
-    json.Uint(*value);
-  else
-    json.Null();
-}
-}  // namespace
-
 StateParts StateFacts::Of(const ObjectId& id) {
   auto state = store_.GetState(id);
   if (!state.ok()) return {};
@@ -149,10 +138,10 @@ void WriteCheckpoint(const CatalogEntry& entry, uint64_t number,
   json.Key("root").PathValue(root_path);
   WriteTextOrNull(json, "session", c.session);
   WriteTextOrNull(json, "agent", c.agent);
-  OptionalNumber(json, "turn", c.turn);
+  json.Key("turn").Uint(c.turn);
   WriteTextOrNull(json, "prompt", c.prompt);
   WriteTextOrNull(json, "message_id", c.message_id);
-  OptionalNumber(json, "message_index", c.message_index);
+  json.Key("message_index").Uint(c.message_index);
   json.Key("tool");
   if (c.tool_name || c.tool_use_id) {
     json.BeginObject();

@@ -95,13 +95,6 @@ class EventWriter {
   }
 
   void WriteMore(const LogRecord& record, JsonWriter& json) {
-    auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
-      json.Key(key);
-      if (value)
-        json.Uint(*value);
-      else
-        json.Null();
-    };
     if (auto c = ToCheckpoint(record); c.ok()) {
       json.Key("checkpoint").String(c->id.text());
       json.Key("kind").String(c->kind == CheckpointKind::kManual   ? "manual"
@@ -111,7 +104,7 @@ class EventWriter {
       WriteTextOrNull(json, "description", c->description);
       WriteTextOrNull(json, "session", c->session);
       WriteTextOrNull(json, "agent", c->agent);
-      number("turn", c->turn);
+      json.Key("turn").Uint(c->turn);
       WriteTextOrNull(json, "message_id", c->message_id);
       WriteTextOrNull(json, "tool", c->tool_name);
       WriteTextOrNull(json, "tool_id", c->tool_use_id);
@@ -161,13 +154,6 @@ class EventWriter {
     if (!operation_ || !operation_->chat) return;
     const ChatRecord& chat = *operation_->chat;
     const bool undone = operation_->kind == OperationKind::kUndo;
-    auto number = [&](std::string_view key, const std::optional<uint64_t>& value) {
-      json.Key(key);
-      if (value)
-        json.Uint(*value);
-      else
-        json.Null();
-    };
     json.Key("operation").String(operation_->id.text());
     json.Key("undone").Bool(undone);
     json.Key("rewound").PathValue(chat.session);
@@ -185,7 +171,7 @@ class EventWriter {
       json.BeginObject();
       json.Key("turn").Uint(chat.inherited);
       WriteTextOrNull(json, "before_message", chat.message);
-      number("before_index", chat.message_index);
+      json.Key("before_index").Uint(chat.message_index);
       json.EndObject();
     }
     json.Key("prompt");
@@ -193,7 +179,7 @@ class EventWriter {
       json.Null();
     else
       json.PathValue(chat.prompt);
-    number("messages_taken_back", chat.taken);
+    json.Key("messages_taken_back").Uint(chat.taken);
     json.Key("summarized");
     if (chat.summary) {
       json.BeginObject();

@@ -35,11 +35,8 @@ ExitCode CmdRewind(CommandContext& ctx) {
                               "belay rewind SESSION --to turn:3");
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto session = FindSession(*root->catalog, ctx.args.positional()[0]);
+  auto session = FindSessionHere(*root, ctx.args.positional()[0]);
   if (!session.ok()) return ctx.term.Fail(session.error());
-  // What is another directory's is asked for there.
-  if (Status here = CheckSession(*root->catalog, root->root.id, *session); !here.ok())
-    return ctx.term.Fail(here.error());
   auto wanted = Wanted(*session, *to);
   if (!wanted.ok()) return ctx.term.FailUsage(wanted.error().what, wanted.error().hint);
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/rollback_view.h"
+#include "cli/take_chat_back.h"
 #include "cli/text.h"
 #include "core/chat.h"
 #include "core/failures.h"
@@ -101,10 +102,8 @@ ExitCode CmdSummarize(CommandContext& ctx) {
                               "belay summarize SESSION --to turn:9");
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
   if (!root.ok()) return ctx.term.Fail(root.error());
-  auto session = FindSession(*root->catalog, ctx.args.positional()[0]);
+  auto session = FindSessionHere(*root, ctx.args.positional()[0]);
   if (!session.ok()) return ctx.term.Fail(session.error());
-  if (Status here = CheckSession(*root->catalog, root->root.id, *session); !here.ok())
-    return ctx.term.Fail(here.error());
   auto wanted = Wanted(ctx, *session, root->path);
   if (!wanted.ok()) return ctx.term.FailUsage(wanted.error().what, wanted.error().hint);
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);

@@ -68,11 +68,7 @@ void WriteJson(const OpenedRoot& root, const std::optional<std::string>& session
     json.Key("description").PathValue(c.description);
     text("session", c.session);
     text("agent", c.agent);
-    json.Key("turn");
-    if (c.turn)
-      json.Uint(*c.turn);
-    else
-      json.Null();
+    json.Key("turn").Uint(c.turn);
     text("prompt", c.prompt);
     text("message_id", c.message_id);
     json.EndObject();

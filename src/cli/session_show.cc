@@ -46,11 +46,7 @@ void WritePoints(const std::vector<SessionTurn::Point>& points, JsonWriter& json
 
 void WriteTurn(const SessionTurn& turn, JsonWriter& json) {
   json.BeginObject();
-  json.Key("turn");
-  if (turn.turn)
-    json.Uint(*turn.turn);
-  else
-    json.Null();
+  json.Key("turn").Uint(turn.turn);
   WriteTextOrNull(json, "session",
                   turn.session.empty() ? std::nullopt : std::optional(turn.session));
   json.Key("prompt").PathValue(turn.prompt);

@@ -7,8 +7,10 @@
 #include "cli/rollback_hooks.h"
 #include "cli/rollback_view.h"
 #include "cli/text.h"
+#include "core/chat.h"
 #include "core/failures.h"
 #include "core/lineage.h"
+#include "core/sessions.h"
 #include "restore/fork_note.h"
 
 namespace belay {
@@ -153,6 +155,12 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
   WarnAbout(ctx.term, *done);
   SayChat(ctx, *done->chat, plan.prompt);
   return code;
+}
+
+Result<std::string> FindSessionHere(OpenedRoot& root, std::string_view text) {
+  BELAY_TRY(std::string session, FindSession(*root.catalog, text));
+  BELAY_OK(CheckSession(*root.catalog, root.root.id, session));
+  return session;
 }
 
 }  // namespace belay

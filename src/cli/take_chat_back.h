@@ -36,4 +36,8 @@ Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan);
 void ForkIsUsed(OpenedRoot& root, const RewindPlan& plan);
 void ForkIsNotUsed(CommandContext& ctx, OpenedRoot& root, const RewindPlan& plan);
 
+// The session with this id, or the only one that begins so. What is another directory's
+// is asked for there: not found.
+Result<std::string> FindSessionHere(OpenedRoot& root, std::string_view text);
+
 }  // namespace belay

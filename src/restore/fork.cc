@@ -10,6 +10,7 @@
 #include "restore/fork_internal.h"
 #include "restore/mover.h"
 #include "restore/publication.h"
+#include "restore/remove_all.h"
 #include "scan/tree_diff.h"
 #include "store/batch_writer.h"
 

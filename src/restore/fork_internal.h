@@ -18,7 +18,4 @@ Result<bool> MakeForkedRepository(Store& store, const AbsPath& source,
                                   const AbsPath& path, const Fd& work,
                                   std::vector<std::string>& warnings);
 
-// `name` in `dir` and all below it. What is gone already is fine.
-Status RemoveAll(Fs& fs, const Fd& dir, const Name& name);
-
 }  // namespace belay

@@ -8,6 +8,7 @@
 #include "restore/external.h"
 #include "restore/ground.h"
 #include "restore/paths_internal.h"
+#include "restore/remove_all.h"
 
 namespace belay {
 
@@ -204,25 +205,9 @@ Status Publication::TakeBack() {
   return fs_.Sync(dir_);
 }
 
-Status Publication::RemoveAll(const Fd& dir, const Name& name) {
-  auto stat = fs_.StatAt(dir, name);
-  if (!stat.ok()) {
-    if (IsAbsence(stat.error())) return Ok();
-    return std::move(stat).error();
-  }
-  if (stat->type != FileType::kDirectory) return fs_.Unlink(dir, name);
-  BELAY_TRY(Fd inner, fs_.Open(dir, name, OpenMode::Directory()));
-  BELAY_TRY(auto entries, fs_.List(inner));
-  for (const DirEntry& entry : entries) {
-    BELAY_TRY(const Name below, Name::Parse(entry.name));
-    BELAY_OK(RemoveAll(inner, below));
-  }
-  return fs_.RemoveDir(dir, name);
-}
-
 Status Publication::Tidy() {
   if (!dir_.is_open()) return Ok();
-  BELAY_OK(RemoveAll(dir_, Name::Literal(stage_name_)));
+  BELAY_OK(RemoveAll(fs_, dir_, Name::Literal(stage_name_)));
   stage_ = Fd();
   // Before what leads here goes; also when it was removed before, and not flushed.
   if (BELAY_MUTANT("tidied-unflushed")) return Ok();

@@ -62,7 +62,6 @@ class Publication {
   Status WriteBelow(const Fd& folder, const ChatFile& file, const ChatPlan& plan,
                     uint32_t uid);
   Result<bool> Has(const Fd& dir, const Name& name);
-  Status RemoveAll(const Fd& dir, const Name& name);
 
   Fs& fs_;
   const PublicationPlace& place_;

@@ -1,5 +1,7 @@
 # belay fork with the conversation: of each agent where it looks for those of the new directory, several side by side, killed anywhere.
 . "$(dirname "$0")/lib.bash"
+command -v strace >/dev/null || { echo "strace is not installed"; exit 77; }
+strace -o /dev/null true 2>/dev/null || { echo "strace may not trace here"; exit 77; }
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
 root=$scratch/src/project
@@ -170,20 +172,21 @@ grep -q "^$scratch/o2 /session/ses_1/fork?directory=.*o2 .*msg_2" "$scratch/aske
 # --- killed anywhere: directory and conversation, or neither
 ref=$("$BELAY_BIN" list --all --json | python3 -c 'import json,sys; print([c["id"] for c in json.load(sys.stdin)["checkpoints"] if c["name"] == "present"][0])')
 slug=$home/.claude/projects/$(dashed "$scratch/k")
-for ms in 1 3 5 8 12 17 23 30 40; do
-  "$BELAY_BIN" fork "$ref" "$scratch/k" >/dev/null 2>&1 &
-  sleep 0.0$(printf %02d $ms)
-  { kill -KILL $! && wait $!; } 2>/dev/null  # gone for good, with its locks
-  run fork "$ref" "$scratch/after.$ms"; expect_rc 0
-  find "$scratch" -name '.belay-fork*' | grep -q . && fail "left after $ms ms: $(find "$scratch" -name '.belay-fork*')"
+kills=0
+for ((call = 1; ; call += 17)); do
+  killed_at $call fork "$ref" "$scratch/k" || break
+  kills=$((kills + 1))
+  run fork "$ref" "$scratch/after.$call"; expect_rc 0
+  find "$scratch" -name '.belay-fork*' | grep -q . && fail "left call $call: $(find "$scratch" -name '.belay-fork*')"
   if [ -e "$scratch/k" ]; then
     run sessions --root "$scratch/k" --json; expect_rc 0
     expect_py "len(d['sessions']) == 1 and d['sessions'][0]['parent'] == '$claude'"
-    [ -s "$slug/$(field "d['sessions'][0]['id']").jsonl" ] || fail "no conversation after $ms ms"
+    [ -s "$slug/$(field "d['sessions'][0]['id']").jsonl" ] || fail "no conversation call $call"
     run off --forget --yes "$scratch/k"; rm -rf "$scratch/k" "$slug"
   else
-    [ -e "$slug" ] && fail "a conversation without its directory after $ms ms"
+    [ -e "$slug" ] && fail "a conversation without its directory call $call"
   fi
 done
+[ $kills -ge 5 ] || fail "killed $kills times"
 run verify --read-data; expect_rc 0
 finish

@@ -70,6 +70,21 @@ d=json.load(open(sys.argv[1]))
 sys.exit(0 if eval(sys.argv[2]) else 1)' "$scratch/out" "$1") || fail "not so: $1 of '$out'"
 }
 
+# killed_at CALL ARGS...: belay, killed (SIGKILL) at its CALL-th call that writes. False when it
+# ended before that. Needs strace.
+killed_at() {
+  local writing=openat,openat2,mkdirat,renameat2,unlinkat,pwrite64,pwritev2,ftruncate,fsync,fdatasync,syncfs,fchmod,fchown
+  local call=$1; shift
+  # In a shell of its own, which says that it was killed.
+  bash -c '"$@"; exit $?' - strace -f -qq -o /dev/null -e "trace=$writing" -e "inject=$writing:signal=KILL:when=$call" \
+    "$BELAY_BIN" "$@" >"$scratch/said" 2>&1
+  case $? in
+    137) return 0 ;;
+    0) return 1 ;;
+    *) fail "to be killed at call $call: $(cat "$scratch/said")"; return 1 ;;
+  esac
+}
+
 finish() {
   [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
   exit 0
