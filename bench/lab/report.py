@@ -109,7 +109,7 @@ def everyday(measured, workloads):
 def peak_mb(measured):
     peaks = [cells["belay"].maxrss_kb for cells in measured.cells.values()
              if "belay" in cells and cells["belay"].maxrss_kb]
-    return max(peaks) / 1024 if peaks else None
+    return max(peaks) * 1024 / 1e6 if peaks else None
 
 
 def number(value):

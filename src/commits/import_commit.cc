@@ -7,12 +7,12 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
-#include "commits/blob_reader.h"
 #include "commits/export_commit.h"
 #include "core/capture.h"
 #include "core/roots.h"
 #include "core/space.h"
 #include "core/state_view.h"
+#include "git/blob_reader.h"
 #include "scan/rules_record.h"
 #include "store/batch_writer.h"
 #include "store/heads.h"

@@ -1,10 +1,10 @@
 // Reading what repositories are like now: GitCapture of core/git_record.h.
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/git_packed.h"
 #include "core/git_record.h"
 #include "core/purged.h"
 #include "core/state_rules.h"
@@ -129,60 +129,20 @@ class WantedObjects {
   std::vector<Hash256> ids_;
 };
 
-// Of the objects that are in no file of their own those that HEAD's commit does not
-// name, with their content. Nothing when git cannot be asked: they are rarely lost.
-std::vector<std::pair<std::string, Bytes>> AskForPacked(
-    Store& store, const GitRepository& repository, const AskGitOptions& ask,
-    const std::vector<Hash256>& sorted, const std::string& head) {
-  std::vector<std::pair<std::string, Bytes>> out;
-  auto git = GitRunner::Find(store.fs(), repository, ask);
-  if (sorted.empty() || !git.ok()) return out;
-  std::vector<Hash256> wanted;
-  if (head.empty()) {
-    wanted = sorted;
-  } else {
-    auto said =
-        git->Run({"diff-index", "--cached", "--raw", "-z", "--no-renames", head});
-    if (!said.ok()) return out;
-    // ":mode mode object object status", NUL, path, NUL.
-    for (std::string_view rest = *said; rest.starts_with(':');) {
-      std::string_view line = rest.substr(0, rest.find('\0'));
-      for (int field = 0; field < 3; ++field)
-        line.remove_prefix(std::min(line.size(), line.find(' ') + 1));
-      Bytes object(GitHashSize(repository.hash));
-      if (FromHex(line.substr(0, line.find(' ')), object) &&
-          std::ranges::binary_search(sorted, GitId(object)))
-        wanted.push_back(GitId(object));
-      for (int field = 0; field < 2; ++field)
-        rest.remove_prefix(std::min(rest.size(), rest.find('\0') + 1));
-    }
-    // Two paths may stage the same.
-    SortOnce(wanted);
-  }
-  if (wanted.empty()) return out;
-  std::string input;
-  for (const Hash256& id : wanted) input += HexOf(id, repository.hash) + "\n";
-  auto said = git->Run({"cat-file", "--batch", "--buffer"}, std::move(input));
-  if (!said.ok()) return out;
-  std::string_view rest = *said;
-  for (const Hash256& id : wanted) {
-    const std::string hex = HexOf(id, repository.hash);
-    const size_t end = rest.find('\n');
-    if (end == std::string_view::npos) return out;
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end + 1);
-    const std::string start = hex + " blob ";
-    if (!line.starts_with(start)) {
-      if (line.ends_with(" missing")) continue;
-      return out;
-    }
-    size_t size = 0;
-    std::from_chars(line.data() + start.size(), line.data() + line.size(), size);
-    if (rest.size() < size + 1) return out;
-    out.emplace_back(hex, ToBytes(rest.substr(0, size)));
-    rest.remove_prefix(size + 1);
-  }
-  return out;
+// Of `ids` (each once, rising) those stay that the index of a record does not name. All
+// of them when it cannot be read.
+void LeaveNew(Store& store, const GitRepoRecord& record, std::vector<Hash256>& ids) {
+  std::vector<bool> had(ids.size());
+  const Status visited = VisitGitIndexIds(store, record, [&](const Hash256& id) {
+    const auto found = std::ranges::lower_bound(ids, id);
+    if (found != ids.end() && *found == id)
+      had[static_cast<size_t>(found - ids.begin())] = true;
+  });
+  if (!visited.ok()) return;
+  size_t left = 0;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (!had[i]) ids[left++] = ids[i];
+  ids.resize(left);
 }
 
 }  // namespace
@@ -201,7 +161,8 @@ Hash256 GitCapture::RulesPrint() const {
 
 Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
                                          std::vector<Hash256> blobs,
-                                         const std::string& head,
+                                         const std::string& tree,
+                                         const GitRepoRecord& now,
                                          const GitRepoRecord* before, ScanSink& sink) {
   if (blobs.empty() || BELAY_MUTANT("git-index-objects-not-kept")) return ObjectId();
   Store& store = store_;
@@ -212,23 +173,19 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
     auto loaded = LoadGitObjects(store, *before);
     if (loaded.ok()) known = std::move(*loaded);
   }
-  BELAY_TRY(auto loose, ListLooseObjects(store.fs(), repository));
+  BELAY_TRY(auto loose, LooseObjects::Open(store.fs(), repository));
+  Status kept = Ok();
   auto keep = [&](const std::string& hex, ByteSpan content) -> Status {
     TreeEntry entry;
     entry.name = hex;
     entry.mode = 0444;
     entry.size = content.size();
-    BELAY_TRY(entry.id, sink.PutContent(content));
+    auto put = sink.PutContent(content);
+    if (!put.ok()) return kept = std::move(put).error();
+    entry.id = *put;
     out.entries.push_back(std::move(entry));
     return Ok();
   };
-  // Not asked about again, and not when HEAD moved, which is where new ones come from.
-  std::vector<Hash256> had_before;
-  const bool asks = before == nullptr || before->head == head;
-  if (before != nullptr && asks) {
-    auto ids = LoadGitIndexIds(store, *before);
-    if (ids.ok()) had_before = std::move(*ids);
-  }
   size_t packed = 0;  // of the blobs, and from the front on: to be asked for
   for (const Hash256& id : blobs) {
     const std::string hex = HexOf(id, repository.hash);
@@ -241,17 +198,31 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
         continue;
       }
     }
-    if (!loose.contains(hex)) {
-      if (asks && !std::ranges::binary_search(had_before, id)) blobs[packed++] = id;
+    BELAY_TRY(const bool is_loose, loose.Has(hex));
+    if (!is_loose) {
+      blobs[packed++] = id;
       continue;
     }
     BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, limit));
     if (content) BELAY_OK(keep(hex, *content));
   }
   blobs.resize(packed);
-  for (const auto& [hex, content] :
-       AskForPacked(store, repository, request_.git.ask, blobs, head))
-    if (content.size() <= limit) BELAY_OK(keep(hex, content));
+  // Not asked about again, and not when HEAD moved, which is where new ones come from.
+  if (before != nullptr) {
+    const bool same = before->head != now.head || (before->index && now.index &&
+                                                   before->index->id == now.index->id);
+    if (same) blobs.clear();
+    if (!blobs.empty() && !BELAY_MUTANT("git-asks-again"))
+      LeaveNew(store, *before, blobs);
+  }
+  // Nothing when git cannot be asked: they are rarely lost.
+  auto git = GitRunner::Find(store.fs(), repository, request_.git.ask);
+  if (!blobs.empty() && git.ok()) {
+    GitPacked ask(*git, repository);
+    if (now.head.empty() || ask.LeaveStaged(now.head, tree, blobs).ok())
+      (void)ask.Read(blobs, limit, keep);
+    BELAY_OK(kept);
+  }
   std::ranges::sort(out.entries, {}, &TreeEntry::name);
   if (out.entries.empty()) return ObjectId();
   return sink.PutChangedTree(out, known);
@@ -275,6 +246,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
   std::vector<GitKept> older_shared;
   bool older = false;  // the index is kept as it was before
   std::string shared;  // what the one that is kept names
+  std::string tree;    // that the index would commit, if git knows
   // Of one that reaches above the root nothing is put back: the rest of it is not here.
   if (look.index && !above) {
     const ObjectId known =
@@ -309,6 +281,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     if (entries.ok()) {
       out.index_digest = entries->digest;
       shared = entries->shared;
+      tree = entries->tree;
     }
     older = before != nullptr && before->index && out.trouble.empty() &&
             before->index_digest == out.index_digest &&
@@ -373,7 +346,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     out.stash_log = std::move(kept.kept);
   }
   BELAY_TRY(out.objects,
-            KeepObjects(repository, wanted.Take(), out.head, before, sink));
+            KeepObjects(repository, wanted.Take(), tree, out, before, sink));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "git/index_entries.h"
+#include "store/content_stream.h"
 
 namespace belay {
 
@@ -244,24 +245,20 @@ void SortOnce(std::vector<Hash256>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-Result<std::vector<Hash256>> LoadGitIndexIds(Store& store,
-                                             const GitRepoRecord& record) {
-  std::vector<Hash256> out;
-  if (!record.index) return out;
-  BELAY_TRY(const Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndex));
+Status VisitGitIndexIds(Store& store, const GitRepoRecord& record,
+                        const std::function<void(const Hash256&)>& each) {
+  if (!record.index) return Ok();
+  BELAY_TRY(ContentStream content, ContentStream::Open(store, record.index->id));
   BELAY_TRY(const IndexEntries met,
-            VisitIndex(bytes, record.hash, [&](const MetEntry& entry) {
-              out.push_back(GitId(entry.object));
-            }));
-  if (met.split) {
-    out.clear();
-    BELAY_TRY(const auto entries, LoadGitIndex(store, record));
-    Bytes object(GitHashSize(record.hash));
-    for (const NamedEntry& entry : entries)
-      if (FromHex(entry.object, object)) out.push_back(GitId(object));
-  }
-  SortOnce(out);
-  return out;
+            VisitIndex([&](std::span<std::byte> out) { return content.Read(out); },
+                       record.index->size, record.hash,
+                       [&](const MetEntry& entry) { each(GitId(entry.object)); }));
+  if (!met.split) return Ok();
+  BELAY_TRY(const auto entries, LoadGitIndex(store, record));
+  Bytes object(GitHashSize(record.hash));
+  for (const NamedEntry& entry : entries)
+    if (FromHex(entry.object, object)) each(GitId(object));
+  return Ok();
 }
 
 namespace {

@@ -92,8 +92,10 @@ Result<std::vector<NamedEntry>> LoadGitIndex(Store& store, const GitRepoRecord& 
 Hash256 GitId(ByteSpan object);
 // Each once, rising.
 void SortOnce(std::vector<Hash256>& ids);
-// Of the objects that the index of a record names: each once, rising.
-Result<std::vector<Hash256>> LoadGitIndexIds(Store& store, const GitRepoRecord& record);
+// The objects that the index of a record names, in no order, some of them often. It is
+// read in pieces, but for a split one. After an error some were named.
+Status VisitGitIndexIds(Store& store, const GitRepoRecord& record,
+                        const std::function<void(const Hash256&)>& each);
 
 // What a person would say changed in git from one to the other: "main moved to
 // abc1234"; empty when nothing did.
@@ -131,10 +133,12 @@ class GitCapture {
                                 ScanSink& sink);
 
   Hash256 RulesPrint() const;
-  // `blobs`: git's names of them, each once, rising; shorter ones end in zeros.
+  // `blobs`: git's names of them, each once, rising; shorter ones end in zeros. `tree`:
+  // IndexEntries::tree. `now`: HEAD and the index are known.
   Result<ObjectId> KeepObjects(const GitRepository& repository,
-                               std::vector<Hash256> blobs, const std::string& head,
-                               const GitRepoRecord* before, ScanSink& sink);
+                               std::vector<Hash256> blobs, const std::string& tree,
+                               const GitRepoRecord& now, const GitRepoRecord* before,
+                               ScanSink& sink);
 
   Store& store_;
   // Leaves it as `before` has it when nothing else changed: what is named is there.

@@ -1,6 +1,7 @@
 #include "git/index.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 #include "base/escape.h"
@@ -26,6 +27,7 @@ constexpr size_t kNameMask = 0xFFF;     // of the flags; this long or longer
 constexpr uint32_t kExtended = 0x4000;  // two more bytes of flags follow
 constexpr size_t kLongestName = size_t{1} << 20;
 constexpr size_t kLongestLink = size_t{64} << 20;
+constexpr size_t kLongestTreeHead = 64;  // before the object, of "TREE"
 constexpr size_t kMemoryStep = size_t{64} << 10;
 constexpr uint32_t kAssumeValid = 0x8000;
 constexpr uint32_t kSkipWorkTree = 0x4000, kIntentToAdd = 0x2000;  // of the two more
@@ -51,6 +53,12 @@ class IndexStream {
     buffer_.resize(std::max<size_t>(options.buffer, 64));
   }
 
+  // Of one that is read from its start on.
+  IndexStream(const IndexSource& source, uint64_t size, const ReadIndexOptions& options)
+      : source_(&source), kind_(options.hash), size_(size) {
+    buffer_.resize(std::max<size_t>(options.buffer, 64));
+  }
+
   // Of one that is in memory already, and outlives this.
   IndexStream(ByteSpan bytes, GitHash kind)
       : kind_(kind), size_(bytes.size()), whole_(bytes) {}
@@ -60,14 +68,16 @@ class IndexStream {
     if (size_ < kHeader + trailer) return Corrupt("is too short for an index");
     body_ = size_ - trailer;
     trailer_.resize(trailer);
+    if (source_ != nullptr) {  // comes last
+      hashed_ = true;
+      return Ok();
+    }
     if (fs_ != nullptr) {
       BELAY_OK(ReadExact(*fs_, *file_, body_, trailer_));
     } else {
       std::ranges::copy(whole_.subspan(body_), trailer_.begin());
     }
-    // index.skipHash: git has left the checksum out.
-    hashed_ = std::any_of(trailer_.begin(), trailer_.end(),
-                          [](std::byte b) { return b != std::byte{0}; });
+    hashed_ = HasChecksum();
     return Ok();
   }
 
@@ -100,6 +110,10 @@ class IndexStream {
 
   // All was read; is it what git wrote?
   Status CheckTrailer() {
+    if (source_ != nullptr) {
+      BELAY_OK(ReadOn(trailer_));
+      hashed_ = HasChecksum();
+    }
     if (!hashed_ || BELAY_MUTANT("git-index-skip-checksum")) return Ok();
     bool same = kind_ == GitHash::kSha1
                     ? std::ranges::equal(sha1_.Finish(), trailer_)
@@ -110,6 +124,20 @@ class IndexStream {
   const Bytes& trailer() const { return trailer_; }
 
  private:
+  // index.skipHash: git has left the checksum out.
+  bool HasChecksum() const {
+    return std::ranges::any_of(trailer_, [](std::byte b) { return b != std::byte{0}; });
+  }
+
+  Status ReadOn(std::span<std::byte> out) {
+    while (!out.empty()) {
+      BELAY_TRY(const size_t got, (*source_)(out));
+      if (got == 0) return Corrupt("is shorter than it was");
+      out = out.subspan(got);
+    }
+    return Ok();
+  }
+
   Status Refill(size_t count) {
     if (available() > 0) std::memmove(buffer_.data(), data(), available());
     end_ = available();
@@ -118,7 +146,9 @@ class IndexStream {
     size_t step =
         static_cast<size_t>(std::min<uint64_t>(buffer_.size() - end_, body_ - read_));
     std::span<std::byte> fresh = std::span(buffer_).subspan(end_, step);
-    if (fs_ != nullptr) {
+    if (source_ != nullptr) {
+      BELAY_OK(ReadOn(fresh));
+    } else if (fs_ != nullptr) {
       BELAY_OK(ReadExact(*fs_, *file_, read_, fresh));
     } else {
       std::ranges::copy(whole_.subspan(read_, step), fresh.begin());
@@ -137,6 +167,7 @@ class IndexStream {
 
   Fs* fs_ = nullptr;
   const Fd* file_ = nullptr;
+  const IndexSource* source_ = nullptr;
   GitHash kind_;
   uint64_t size_;
   ByteSpan whole_;     // in place of a file
@@ -163,6 +194,9 @@ struct Entry {
 struct Extensions {
   std::optional<LinkExtension> link;
   std::string unknown;  // a required one that we do not know
+  // Of "TREE", as far as it tells of the whole: how many entries the tree stands for.
+  std::optional<uint64_t> tree_entries;
+  std::string tree;  // hex
 };
 
 // Calls `add(entry)` for each entry.
@@ -303,11 +337,36 @@ class IndexParser {
       in_.Advance(size);
       return Ok();
     }
+    if (signature == "TREE") {
+      // Where it ends is for Skip() to judge.
+      const size_t longest = kLongestTreeHead + GitHashSize(hash_);
+      BELAY_OK(in_.Want(longest));
+      ParseTree(TextAt(0, std::min({longest, size_t{size}, in_.available()})),
+                extensions);
+      return in_.Skip(size);
+    }
     // A capital first letter means that a reader may pass it by. "sdir" only announces
     // the sparse directories, which the entries tell us themselves.
     bool optional = signature[0] >= 'A' && signature[0] <= 'Z';
     if (!optional && signature != "sdir") extensions.unknown = signature;
     return in_.Skip(size);
+  }
+
+  // The first record of the extension is about the whole index: an empty path, how many
+  // entries it has (-1: git does not know the tree any more), how many directories, the
+  // tree. Whatever is of another form says nothing.
+  void ParseTree(std::string_view text, Extensions& extensions) const {
+    extensions.tree_entries.reset();
+    const size_t space = text.find(' '), line = text.find('\n');
+    if (!text.starts_with('\0') || space == text.npos || line == text.npos ||
+        space > line || text.size() - line - 1 < GitHashSize(hash_))
+      return;
+    uint64_t entries = 0;
+    const char* end = text.data() + space;
+    auto [stop, problem] = std::from_chars(text.data() + 1, end, entries);
+    if (problem != std::errc() || stop != end) return;
+    extensions.tree_entries = entries;
+    extensions.tree = ToHex(AsBytes(text.substr(line + 1, GitHashSize(hash_))));
   }
 
   IndexStream& in_;
@@ -473,6 +532,7 @@ Result<IndexEntries> VisitEntries(IndexStream& stream, GitHash hash,
   IndexEntries out;
   Sha256 sha;
   Bytes one;
+  bool committable = true;
   auto add = [&](const Entry& entry) -> Status {
     const uint32_t more = entry.flags >> 16;
     const auto flags = static_cast<uint8_t>(
@@ -482,6 +542,7 @@ Result<IndexEntries> VisitEntries(IndexStream& stream, GitHash hash,
                                 flags, one);
     sha.Update(one);
     ++out.count;
+    committable = committable && entry.stage == 0 && (more & kIntentToAdd) == 0;
     if (each) each({entry.name, entry.object, entry.mode, entry.stage, flags});
     return Ok();
   };
@@ -490,7 +551,13 @@ Result<IndexEntries> VisitEntries(IndexStream& stream, GitHash hash,
   BELAY_OK(parser.Run(extensions, [](size_t, size_t) {}));
   out.split = extensions.link.has_value();
   out.by_bytes = out.split || !extensions.unknown.empty();
-  if (!out.by_bytes) out.digest = sha.Finish();
+  if (!out.by_bytes) {
+    out.digest = sha.Finish();
+    // Git itself forgets the tree with each change; others may have been careless.
+    if ((committable && extensions.tree_entries == out.count) ||
+        BELAY_MUTANT("git-stale-tree-is-believed"))
+      out.tree = std::move(extensions.tree);
+  }
   if (!out.split) return out;
   if (!extensions.link->base.empty())
     out.shared = "sharedindex." + extensions.link->base;
@@ -503,6 +570,12 @@ Result<IndexEntries> VisitEntries(IndexStream& stream, GitHash hash,
 
 Result<IndexEntries> VisitIndex(ByteSpan index, GitHash hash, const VisitEntry& each) {
   IndexStream stream(index, hash);
+  return VisitEntries(stream, hash, each);
+}
+
+Result<IndexEntries> VisitIndex(const IndexSource& source, uint64_t size, GitHash hash,
+                                const VisitEntry& each) {
+  IndexStream stream(source, size, {.hash = hash});
   return VisitEntries(stream, hash, each);
 }
 

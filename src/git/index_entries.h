@@ -22,6 +22,9 @@ struct IndexEntries {
   // was remembered of the files on disk.
   Hash256 digest;
   size_t count = 0;
+  // The tree object that a commit of this index would have, in hex, where git remembers
+  // it; empty: it does not, or something is unmerged, or it is told apart by its bytes.
+  std::string tree;
   // Of a split index: the name of its shared part ("sharedindex.<hex>"), and which
   // entries of that its own entries without a path stand for, in their order; and those
   // that are no more.
@@ -63,6 +66,12 @@ using VisitEntry = std::function<void(const MetEntry&)>;
 // Of the bytes of an index file; without a digest when that is to be had of the bytes
 // (by_bytes).
 Result<IndexEntries> VisitIndex(ByteSpan index, GitHash hash, const VisitEntry& each);
+
+// The same of one that is read from its start on, in pieces: as much as fits of what
+// comes next, 0 at its end.
+using IndexSource = std::function<Result<size_t>(std::span<std::byte>)>;
+Result<IndexEntries> VisitIndex(const IndexSource& source, uint64_t size, GitHash hash,
+                                const VisitEntry& each);
 
 // An index file that is open: what it says and its bytes are of one file, though git
 // replaces it meanwhile. Read in pieces: of half a million paths it is 70 MB.

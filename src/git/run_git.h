@@ -43,6 +43,9 @@ class GitRunner {
   Result<std::unique_ptr<RunningProcess>> Start(
       const std::vector<std::string>& command,
       const std::vector<std::string>& variables = {});
+  // The time for all runs together is over: for who reads from a process that Start()
+  // made.
+  bool IsLate() const { return std::chrono::steady_clock::now() >= deadline_; }
   // All later runs look for objects there, too; `first`: before they look in the
   // repository, for what is damaged in that. Then what a run makes goes there.
   void AlsoLookIn(std::string objects, bool first = false) {

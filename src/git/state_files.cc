@@ -401,29 +401,27 @@ std::string GitInProgress(const std::vector<std::string>& own_names) {
 
 // --- objects -------------------------------------------------------------------------
 
-Result<std::unordered_set<std::string>> ListLooseObjects(
-    Fs& fs, const GitRepository& repository) {
-  std::unordered_set<std::string> out;
+Result<LooseObjects> LooseObjects::Open(Fs& fs, const GitRepository& repository) {
   BELAY_TRY(Fd objects,
             fs.OpenDir(repository.common_dir.Join(RelPath::Literal("objects"))));
-  BELAY_TRY(auto fans, fs.List(objects));
-  for (const DirEntry& fan : fans) {
-    if (fan.name.size() != 2 ||
-        fan.name.find_first_not_of("0123456789abcdef") != std::string::npos)
-      continue;
-    BELAY_TRY(Name name, Name::Parse(fan.name));
-    auto dir = fs.Open(objects, name, OpenMode::Directory());
-    if (!dir.ok()) {
-      if (IsGone(dir.error())) continue;
+  return LooseObjects(fs, std::move(objects));
+}
+
+Result<bool> LooseObjects::Has(std::string_view hex) {
+  if (fan_ != hex.substr(0, 2)) {
+    BELAY_TRY(const Name name, Name::Parse(hex.substr(0, 2)));
+    fan_.clear();
+    names_.clear();
+    auto dir = fs_->Open(objects_, name, OpenMode::Directory());
+    if (dir.ok()) {
+      BELAY_TRY(auto entries, fs_->List(*dir));
+      for (DirEntry& entry : entries) names_.insert(std::move(entry.name));
+    } else if (!IsGone(dir.error())) {
       return std::move(dir).error();
     }
-    BELAY_TRY(auto names, fs.List(*dir));
-    for (const DirEntry& entry : names) {
-      std::string hex = fan.name + entry.name;
-      if (IsGitHex(hex, repository.hash)) out.insert(std::move(hex));
-    }
+    fan_ = name.bytes();
   }
-  return out;
+  return !names_.empty() && names_.contains(std::string(hex.substr(2)));
 }
 
 namespace {

@@ -95,9 +95,22 @@ bool IsGitStateFile(std::string_view name);
 // empty.
 std::string GitInProgress(const std::vector<std::string>& own_names);
 
-// Names of the objects that lie in files of their own.
-Result<std::unordered_set<std::string>> ListLooseObjects(
-    Fs& fs, const GitRepository& repository);
+// Which objects lie in files of their own. Names of one of git's 256 directories are
+// held at a time: half a million would be 60 MB. Whoever asks in rising order has each
+// directory listed once.
+class LooseObjects {
+ public:
+  // `fs` must outlive it.
+  static Result<LooseObjects> Open(Fs& fs, const GitRepository& repository);
+  Result<bool> Has(std::string_view hex);
+
+ private:
+  LooseObjects(Fs& fs, Fd objects) : fs_(&fs), objects_(std::move(objects)) {}
+  Fs* fs_;
+  Fd objects_;
+  std::string fan_;  // whose names these are
+  std::unordered_set<std::string> names_;
+};
 // The content of a loose blob, inflated; nothing when there is no such object, when it
 // is no blob, or when it does not hash to its name. Above `limit` bytes: nothing.
 Result<std::optional<Bytes>> ReadLooseBlob(Fs& fs, const GitRepository& repository,

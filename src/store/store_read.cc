@@ -4,6 +4,7 @@
 
 #include "base/mutant.h"
 #include "store/batch_writer.h"
+#include "store/content_stream.h"
 #include "store/store.h"
 
 namespace belay {
@@ -152,33 +153,12 @@ Result<bool> Store::HasContent(const ObjectId& id) {
 
 Status Store::ReadContent(const ObjectId& id,
                           const std::function<Status(ByteSpan)>& sink) {
-  // Most content is a blob; the cheap look decides which to ask for in earnest.
-  BELAY_TRY(auto chunked, Find({ObjectType::kChunks, id}));
-  if (!chunked) {
-    auto blob = Get({ObjectType::kBlob, id});
-    if (blob.ok()) return sink(*blob);
-    if (blob.error().code != Errc::kNotFound) return std::move(blob).error();
+  BELAY_TRY(ContentStream content, ContentStream::Open(*this, id));
+  for (;;) {
+    BELAY_TRY(const auto piece, content.Next());
+    if (!piece) return Ok();
+    BELAY_OK(sink(*piece));
   }
-  auto encoded = Get({ObjectType::kChunks, id});
-  if (!encoded.ok()) {
-    if (encoded.error().code == Errc::kNotFound)
-      return Error(Errc::kNotFound, "content " + id.hex() + " is not in the store");
-    return std::move(encoded).error();
-  }
-  BELAY_TRY(ChunkList list, DecodeChunks(*encoded));
-  Sha256 whole;
-  Bytes held;  // one chunk behind, so that the last waits for the verdict
-  for (const Chunk& chunk : list.chunks) {
-    BELAY_TRY(Bytes bytes, Get({ObjectType::kBlob, chunk.id}));
-    if (bytes.size() != chunk.length)
-      return Error(Errc::kCorrupt, "chunk list of " + id.hex() + " is damaged");
-    whole.Update(bytes);
-    if (!held.empty()) BELAY_OK(sink(held));
-    held = std::move(bytes);
-  }
-  if (whole.Finish() != id && !BELAY_MUTANT("trust-chunk-list"))
-    return Error(Errc::kCorrupt, "content " + id.hex() + " does not match its hash");
-  return sink(held);
 }
 
 Result<Bytes> Store::ReadContentBytes(const ObjectId& id, uint64_t limit) {

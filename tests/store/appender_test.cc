@@ -9,6 +9,7 @@
 #include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "crash/hook_fs.h"
+#include "store/content_stream.h"
 #include "store/gc.h"
 #include "store/inventory.h"
 #include "store/verify.h"
@@ -628,6 +629,79 @@ TEST_F(AppenderTest, AChunkListOfOtherContentIsDamage) {
   auto read = store_->ReadContentBytes(*forged, 1 << 20);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code, Errc::kCorrupt);
+}
+
+TEST_F(AppenderTest, AStreamHandsOutContentInPieces) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{3000}, size_t{9} << 20}) {
+    const std::string content = Noise(7, size);
+    auto writer = store_->Begin();
+    ASSERT_OK(writer);
+    auto id = (*writer)->PutStream(
+        [at = size_t{0}, &content](std::span<std::byte> out) mutable -> Result<size_t> {
+          const size_t part = std::min(out.size(), content.size() - at);
+          std::ranges::copy(AsBytes(content).subspan(at, part), out.begin());
+          at += part;
+          return part;
+        });
+    ASSERT_OK(id);
+    ASSERT_OK((*writer)->Commit());
+    auto stream = ContentStream::Open(*store_, *id);
+    ASSERT_OK(stream);
+    std::string read;
+    Bytes some(50'001);
+    for (;;) {
+      auto got = stream->Read(some);
+      ASSERT_OK(got);
+      if (*got == 0) break;
+      read += AsText(ByteSpan(some).first(*got));
+    }
+    EXPECT_TRUE(read == content) << size;
+    auto pieces = ContentStream::Open(*store_, *id);
+    ASSERT_OK(pieces);
+    size_t count = 0, total = 0;
+    for (;; ++count) {
+      auto piece = pieces->Next();
+      ASSERT_OK(piece);
+      if (!*piece) break;
+      EXPECT_LE((*piece)->size(), kMaxBlob);
+      total += (*piece)->size();
+    }
+    EXPECT_EQ(total, size);
+    EXPECT_GE(count, std::max<size_t>(1, size / kMaxBlob));
+  }
+  auto none = ContentStream::Open(*store_, ObjectId());
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, Errc::kNotFound);
+}
+
+// Not one byte of the end, whatever was read before.
+TEST_F(AppenderTest, AStreamOfOtherContentEndsInAnError) {
+  auto writer = store_->Begin();
+  ASSERT_OK(writer);
+  ChunkList list;
+  for (uint64_t seed : {1, 2, 3}) {
+    auto blob = (*writer)->PutContent(AsBytes(Noise(seed, 3000)));
+    ASSERT_OK(blob);
+    list.chunks.push_back({*blob, 3000});
+    list.total += 3000;
+  }
+  auto forged = (*writer)->PutObject(ObjectType::kChunks, EncodeChunks(list));
+  ASSERT_OK(forged);
+  ASSERT_OK((*writer)->Commit());
+  auto stream = ContentStream::Open(*store_, *forged);
+  ASSERT_OK(stream);
+  Bytes some(1000);
+  size_t total = 0;
+  for (;;) {
+    auto got = stream->Read(some);
+    if (!got.ok()) {
+      EXPECT_EQ(got.error().code, Errc::kCorrupt);
+      break;
+    }
+    ASSERT_GT(*got, 0u);
+    total += *got;
+  }
+  EXPECT_LE(total, 6000u);
 }
 
 }  // namespace

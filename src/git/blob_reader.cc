@@ -1,4 +1,4 @@
-#include "commits/blob_reader.h"
+#include "git/blob_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,8 +17,14 @@ constexpr size_t kAhead = 256;
 
 Result<std::unique_ptr<BlobReader>> BlobReader::Start(GitRunner& git,
                                                       std::vector<std::string> ids) {
-  std::unique_ptr<BlobReader> out(new BlobReader(git, std::move(ids)));
-  if (out->ids_.empty()) return out;
+  const size_t count = ids.size();
+  return Start(git, count, [ids = std::move(ids)](size_t at) { return ids[at]; });
+}
+
+Result<std::unique_ptr<BlobReader>> BlobReader::Start(GitRunner& git, size_t count,
+                                                      IdAt id) {
+  std::unique_ptr<BlobReader> out(new BlobReader(git, count, std::move(id)));
+  if (count == 0) return out;
   BELAY_TRY(out->process_, git.Start(kCommand));
   return out;
 }
@@ -33,8 +39,8 @@ Error BlobReader::Broken() {
 
 Status BlobReader::Ask() {
   std::string lines;
-  for (; asked_ < ids_.size() && asked_ < next_ + kAhead; ++asked_)
-    lines += ids_[asked_] + "\n";
+  for (; asked_ < count_ && asked_ < next_ + kAhead; ++asked_)
+    lines += id_(asked_) + "\n";
   if (lines.empty()) return Ok();
   const Status written = process_->Write(AsBytes(lines));
   if (!written.ok() && written.error().code == Errc::kIo) return Broken();
@@ -51,7 +57,7 @@ Status BlobReader::Fill() {
 }
 
 Result<std::optional<uint64_t>> BlobReader::Next() {
-  BELAY_CHECK(next_ < ids_.size());
+  BELAY_CHECK(next_ < count_);
   while (left_ > 0) {
     if (at_ == buffer_.size()) BELAY_OK(Fill());
     const auto part =
@@ -74,7 +80,7 @@ Result<std::optional<uint64_t>> BlobReader::Next() {
     if (line.size() > 200) return Broken();
   }
   open_ = false;
-  const std::string& id = ids_[next_++];
+  const std::string id = id_(next_++);
   if (line == id + " missing") return std::optional<uint64_t>();
   const std::string head = id + " blob ";
   uint64_t size = 0;
