@@ -50,6 +50,21 @@ if(NOT BELAY_FUZZ OR BELAY_TESTS)
     <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
 endif()
 
+# Several sources as one: half off a clean build. So no two sources of a directory may
+# give the same name to different things, not even in an anonymous namespace; those whose
+# names are the fields of a record are compiled alone. The debug, clang and fuzz presets
+# compile every source alone, and notice what only stands because of its neighbours.
+set(BELAY_ALONE src/core/annotate.cc src/core/git_record.cc src/core/operations.cc
+                src/core/sessions.cc)
+list(TRANSFORM BELAY_ALONE PREPEND "${PROJECT_SOURCE_DIR}/")
+set_source_files_properties(${BELAY_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+function(belay_together target)
+  if(BELAY_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON
+                          UNITY_BUILD_BATCH_SIZE ${BELAY_TOGETHER})
+  endif()
+endfunction()
+
 set(BELAY_LIBRARIES "")  # the modules that exist so far, lowest first
 foreach(module IN LISTS BELAY_MODULES)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${module}/*.cc")
@@ -58,6 +73,7 @@ foreach(module IN LISTS BELAY_MODULES)
     continue()
   endif()
   add_library(belay_${module} STATIC ${sources})
+  belay_together(belay_${module})
   # Highest first: the order in which a linker wants static archives.
   set(above ${BELAY_LIBRARIES})
   list(REVERSE above)

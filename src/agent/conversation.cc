@@ -14,10 +14,6 @@ namespace {
 
 constexpr size_t kSmallFile = 1 << 20;
 
-std::string BaseName(const AbsPath& path) {
-  return path.bytes().substr(path.bytes().rfind('/') + 1);
-}
-
 Result<AbsPath> Sibling(const AbsPath& path, std::string_view name) {
   BELAY_TRY(const RelPath below, RelPath::Parse(name));
   return path.parent().Join(below);
@@ -98,14 +94,14 @@ Result<AbsPath> CopyPath(const ForkRequest& request, const std::string& old_id,
       return Sibling(at, session + ".jsonl");
     case AgentKind::kCodex: {
       // rollout-2026-11-15T01-43-12-<id>.jsonl
-      std::string name = BaseName(at);
+      std::string name = at.name();
       const size_t id = name.find(old_id);
       name = id == std::string::npos ? "rollout-" : name.substr(0, id);
       return Sibling(at, name + session + ".jsonl");
     }
     case AgentKind::kGemini: {
       // session-2026-11-15T01-43-<the first 8 of the id>.jsonl
-      const std::string name = BaseName(at);
+      const std::string name = at.name();
       const size_t id = name.rfind('-');
       return Sibling(at, name.substr(0, id == std::string::npos ? 0 : id + 1) +
                              session.substr(0, 8) + ".jsonl");

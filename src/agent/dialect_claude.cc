@@ -13,7 +13,7 @@ using enum ToolReach;
 
 // Of a Skill, a Workflow and what worktrees and schedules do nothing is known: they
 // write. An Agent writes by calls that are told one by one.
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kClaudeTools[] = {
     {"Read", kReads, "file_path"},
     {"Glob", kReads, "pattern"},
     {"Grep", kReads, "pattern"},
@@ -45,7 +45,7 @@ constexpr KnownTool kTools[] = {
     {"Bash", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kClaudeEvents[] = {
     {"SessionStart", EventKind::kSessionStart},
     {"UserPromptSubmit", EventKind::kPrompt},
     {"PreToolUse", EventKind::kToolBegin},
@@ -78,8 +78,8 @@ std::optional<std::vector<std::string>> RunningTasks(
   return tasks;
 }
 
-ToolCall ReadTool(const Payload& payload, std::string_view cwd) {
-  ToolCall call = ReadCall(kTools, payload, cwd);
+ToolCall ReadClaudeTool(const Payload& payload, std::string_view cwd) {
+  ToolCall call = ReadCall(kClaudeTools, payload, cwd);
   const std::optional<Json> input = payload.Get("tool_input");
   if (call.name == "Agent" || call.name == "Task") {
     // A work tree of its own is made by the call itself.
@@ -100,7 +100,7 @@ ToolCall ReadTool(const Payload& payload, std::string_view cwd) {
 }  // namespace
 
 HookEvent ParseClaude(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kClaude, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kClaude, kClaudeEvents, payload, given);
   event.anchor = payload.Id({"prompt_id"});
   switch (event.kind) {
     case EventKind::kPrompt:
@@ -111,7 +111,7 @@ HookEvent ParseClaude(const Payload& payload, std::string_view given) {
       break;
     case EventKind::kToolBegin:
     case EventKind::kToolEnd:
-      event.tool = ReadTool(payload, event.cwd);
+      event.tool = ReadClaudeTool(payload, event.cwd);
       break;
     case EventKind::kTurnEnd:
       event.running_tasks = RunningTasks(payload, std::nullopt);

@@ -12,7 +12,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kClineTools[] = {
     {"read_files", kReads},
     {"read_file", kReads, "path"},
     {"list_files", kReads, "path"},
@@ -30,7 +30,7 @@ constexpr KnownTool kTools[] = {
     {"execute_command", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kClineEvents[] = {
     {"agent_start", EventKind::kPrompt},
     {"prompt_submit", EventKind::kPrompt},
     {"agent_resume", EventKind::kSessionStart},
@@ -73,14 +73,14 @@ std::string Commands(const std::optional<Json>& input) {
   return OneLine(all);
 }
 
-ToolCall ReadTool(const Payload& payload, bool begins, std::string_view cwd) {
+ToolCall ReadClineTool(const Payload& payload, bool begins, std::string_view cwd) {
   const std::string_view now = begins ? "tool_call" : "tool_result";
   const std::string_view old = begins ? "preToolUse" : "postToolUse";
   std::optional<Json> name = Inner(payload, now, "name");
   if (!name) name = Inner(payload, old, "toolName");
   std::optional<Json> input = Inner(payload, now, "input");
   if (!input) input = Inner(payload, old, "parameters");
-  ToolCall call = MakeCall(kTools, IdOf(name).value_or(""), input, cwd);
+  ToolCall call = MakeCall(kClineTools, IdOf(name).value_or(""), input, cwd);
   call.id = IdOf(Inner(payload, now, "id"));
   if (call.name == "apply_patch") TakePatch(call, input, cwd);
   if (const std::string commands = Commands(input); !commands.empty())
@@ -96,7 +96,7 @@ ToolCall ReadTool(const Payload& payload, bool begins, std::string_view cwd) {
 
 HookEvent ParseCline(const Payload& payload, std::string_view given) {
   const std::string name = payload.Id({"hookName"}).value_or(std::string(given));
-  HookEvent event = ReadCommon(AgentKind::kCline, kEvents, payload, name);
+  HookEvent event = ReadCommon(AgentKind::kCline, kClineEvents, payload, name);
   event.session = IdOf(Inner(payload, "sessionContext", "rootSessionId")).value_or("");
   if (event.session.empty()) event.session = payload.Id({"taskId"}).value_or("");
   if (!payload.Id({"parent_agent_id"})) event.subagent.reset();
@@ -118,7 +118,7 @@ HookEvent ParseCline(const Payload& payload, std::string_view given) {
   const std::optional<Json> answer = Inner(payload, "turn", "outputText");
   if (answer && answer->is_string()) event.last_answer = *answer->Text(kMaxPrompt);
   if (IsCall(event.kind))
-    event.tool = ReadTool(payload, event.kind == EventKind::kToolBegin, event.cwd);
+    event.tool = ReadClineTool(payload, event.kind == EventKind::kToolBegin, event.cwd);
   return event;
 }
 

@@ -13,7 +13,7 @@ namespace {
 using enum ToolReach;
 
 // A subagent's calls are told one by one, with its agent_id.
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kCodexTools[] = {
     {"view_image", kReads, "path"},
     {"update_plan", kReads},
     {"web_search", kReads, "query"},
@@ -27,7 +27,7 @@ constexpr KnownTool kTools[] = {
     {"Bash", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kCodexEvents[] = {
     {"SessionStart", EventKind::kSessionStart},
     {"UserPromptSubmit", EventKind::kPrompt},
     {"PreToolUse", EventKind::kToolBegin},
@@ -43,14 +43,14 @@ constexpr KnownEvent kEvents[] = {
 }  // namespace
 
 HookEvent ParseCodex(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kCodex, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kCodex, kCodexEvents, payload, given);
   // A subagent has turns and a rollout of its own; the session is its parent's.
   if (event.subagent)
     event.transcript.reset();
   else
     event.anchor = payload.Id({"turn_id"});
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kCodexTools, payload, event.cwd);
   if (event.tool->name == "apply_patch")
     TakePatch(*event.tool, payload.Get("tool_input"), event.cwd);
   return event;

@@ -9,7 +9,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kCopilotTools[] = {
     {"view", kReads, "path"},
     {"glob", kReads, "pattern"},
     {"grep", kReads, "pattern"},
@@ -28,7 +28,7 @@ constexpr KnownTool kTools[] = {
     {"bash", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kCopilotEvents[] = {
     {"sessionStart", EventKind::kSessionStart},
     {"userPromptSubmitted", EventKind::kPrompt},
     {"preToolUse", EventKind::kToolBegin},
@@ -43,7 +43,7 @@ constexpr KnownEvent kEvents[] = {
 }  // namespace
 
 HookEvent ParseCopilot(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kCopilot, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kCopilot, kCopilotEvents, payload, given);
   if (event.source == "new") event.source = "startup";
   const std::optional<std::string> parent = payload.Id({"parentAgentId"});
   if (parent && event.subagent == event.session) {
@@ -53,7 +53,7 @@ HookEvent ParseCopilot(const Payload& payload, std::string_view given) {
     if (event.kind == EventKind::kTurnEnd) event.kind = EventKind::kOther;
   }
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kCopilotTools, payload, event.cwd);
   if (event.tool->name == "apply_patch")
     TakePatch(*event.tool, payload.Get("toolArgs"), event.cwd);
   const std::optional<Json> args = payload.Get("toolArgs");

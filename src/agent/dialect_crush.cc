@@ -10,7 +10,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kCrushTools[] = {
     {"view", kReads, "file_path"},
     {"ls", kReads, "path"},
     {"glob", kReads, "pattern"},
@@ -26,7 +26,7 @@ constexpr KnownTool kTools[] = {
     {"bash", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kCrushEvents[] = {
     {"SessionStart", EventKind::kSessionStart},
     {"UserPromptSubmit", EventKind::kPrompt},
     {"TurnStart", EventKind::kPrompt},
@@ -41,9 +41,9 @@ constexpr KnownEvent kEvents[] = {
 }  // namespace
 
 HookEvent ParseCrush(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kCrush, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kCrush, kCrushEvents, payload, given);
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kCrushTools, payload, event.cwd);
   if (!event.tool->id) event.tool->id = payload.Id({"tool_call_id"});
   event.tool->background = InputFlag(payload, "run_in_background");
   return event;

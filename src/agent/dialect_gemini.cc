@@ -9,7 +9,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kGeminiTools[] = {
     {"read_file", kReads, "file_path"},
     {"read_many_files", kReads, "include"},
     {"list_directory", kReads, "dir_path"},
@@ -32,7 +32,7 @@ constexpr KnownTool kTools[] = {
 
 // PreCompress comes before every request to the model, whether or not anything is
 // compressed: it says nothing.
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kGeminiEvents[] = {
     {"SessionStart", EventKind::kSessionStart}, {"BeforeAgent", EventKind::kPrompt},
     {"BeforeTool", EventKind::kToolBegin},      {"AfterTool", EventKind::kToolEnd},
     {"AfterAgent", EventKind::kTurnEnd},        {"SessionEnd", EventKind::kSessionEnd},
@@ -41,9 +41,9 @@ constexpr KnownEvent kEvents[] = {
 }  // namespace
 
 HookEvent ParseGemini(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kGemini, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kGemini, kGeminiEvents, payload, given);
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kGeminiTools, payload, event.cwd);
   event.tool->background = InputFlag(payload, "is_background");
   if (const std::optional<Json> response = payload.Get("tool_response"))
     event.tool->failed = response->Get("error").has_value();

@@ -5,7 +5,7 @@
 namespace belay {
 namespace {
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kGenericEvents[] = {
     {"session.begin", EventKind::kSessionStart},
     {"session.end", EventKind::kSessionEnd},
     {"turn.begin", EventKind::kPrompt},
@@ -16,7 +16,7 @@ constexpr KnownEvent kEvents[] = {
     {"compact", EventKind::kCompact},
 };
 
-constexpr size_t kMostTasks = 1000, kMostMessages = 1000, kMostMeta = 64,
+constexpr size_t kMostTasks = 1000, kMostOfMessages = 1000, kMostMeta = 64,
                  kLongestMeta = 4096;
 
 std::optional<std::string> FromBase64(std::string_view text) {
@@ -69,7 +69,7 @@ bool TakePaths(const std::optional<Json>& list, std::vector<std::string>& paths)
   return !paths.empty();
 }
 
-ToolCall ReadTool(const Json& json, std::string_view cwd) {
+ToolCall ReadGenericTool(const Json& json, std::string_view cwd) {
   const Payload tool(json);
   std::optional<Json> input = tool.Get("input");
   const std::optional<Json> paths = tool.Get("paths");
@@ -93,7 +93,7 @@ ToolCall ReadTool(const Json& json, std::string_view cwd) {
 std::vector<HookMessage> ReadMessages(const std::optional<Json>& list) {
   std::vector<HookMessage> messages;
   if (!list || !list->is_array()) return messages;
-  for (JsonParts parts(*list); parts.Next() && messages.size() < kMostMessages;) {
+  for (JsonParts parts(*list); parts.Next() && messages.size() < kMostOfMessages;) {
     const Payload message(parts.value());
     const std::optional<Json> index = message.Get("index");
     messages.push_back({.role = message.Id({"role"}).value_or(""),
@@ -124,7 +124,7 @@ std::vector<std::pair<std::string, std::string>> ReadMeta(
 }  // namespace
 
 HookEvent ParseGeneric(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kGeneric, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kGeneric, kGenericEvents, payload, given);
   event.host = payload.Id({"host"}).value_or("");
   event.session = payload.Id({"session"}).value_or("");
   event.parent_session = payload.Id({"parent_session"});
@@ -153,7 +153,7 @@ HookEvent ParseGeneric(const Payload& payload, std::string_view given) {
     if (tasks->Get("running")) event.running_tasks = Ids(tasks->Get("running"));
   }
   if (event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd)
-    event.tool = ReadTool(payload.Get("tool").value_or(Json()), event.cwd);
+    event.tool = ReadGenericTool(payload.Get("tool").value_or(Json()), event.cwd);
   event.messages = ReadMessages(payload.Get("messages"));
   event.meta = ReadMeta(payload.Get("meta"));
   return event;

@@ -11,7 +11,7 @@ namespace {
 using enum ToolReach;
 
 // Tools of the extension `developer` come with and without its name.
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kGooseTools[] = {
     {"tree", kReads, "path"},
     {"developer__tree", kReads, "path"},
     {"read_image", kReads, "path"},
@@ -28,7 +28,7 @@ constexpr KnownTool kTools[] = {
     {"developer__shell", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kGooseEvents[] = {
     {"SessionStart", EventKind::kSessionStart},
     {"UserPromptSubmit", EventKind::kPrompt},
     {"PreToolUse", EventKind::kToolBegin},
@@ -41,12 +41,12 @@ constexpr KnownEvent kEvents[] = {
 }  // namespace
 
 HookEvent ParseGoose(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kGoose, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kGoose, kGooseEvents, payload, given);
   if (event.cwd.empty()) event.cwd = DirectoryOf(payload.Get("working_dir"));
   if (event.kind == EventKind::kPrompt)
     event.prompt = payload.Text({"message", "prompt"}, kMaxPrompt);
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kGooseTools, payload, event.cwd);
   event.tool->id = payload.Id({"tool_call_id"});
   event.tool->failed = payload.Id({"event"}).value_or(std::string(given)) ==
                        std::string_view("PostToolUseFailure");

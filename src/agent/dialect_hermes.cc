@@ -9,7 +9,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kHermesTools[] = {
     {"read_file", kReads, "path"},
     {"search_files", kReads, "pattern"},
     {"web_search", kReads, "query"},
@@ -30,7 +30,7 @@ constexpr KnownTool kTools[] = {
     {"delegate_task", kWrites, "goal"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kHermesEvents[] = {
     {"on_session_start", EventKind::kSessionStart},
     {"on_session_reset", EventKind::kSessionStart},
     {"pre_llm_call", EventKind::kPrompt},
@@ -45,7 +45,7 @@ constexpr KnownEvent kEvents[] = {
 }  // namespace
 
 HookEvent ParseHermes(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kHermes, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kHermes, kHermesEvents, payload, given);
   const Payload extra(payload.Get("extra").value_or(Json()));
   event.anchor = extra.Id({"turn_id"});
   if (event.kind == EventKind::kPrompt)
@@ -53,7 +53,7 @@ HookEvent ParseHermes(const Payload& payload, std::string_view given) {
   if (event.kind == EventKind::kTurnEnd)
     event.last_answer = extra.Text({"assistant_response"}, kMaxPrompt);
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kHermesTools, payload, event.cwd);
   event.tool->id = extra.Id({"tool_call_id"});
   event.tool->failed = extra.Id({"status"}).value_or("") == "error";
   event.tool->background = InputFlag(payload, "background");

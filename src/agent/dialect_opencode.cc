@@ -30,7 +30,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kOpencodeTools[] = {
     {"read", kReads, "filePath"},
     {"list", kReads, "path"},
     {"glob", kReads, "pattern"},
@@ -48,7 +48,7 @@ constexpr KnownTool kTools[] = {
     {"bash", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kOpencodeEvents[] = {
     {"session.created", EventKind::kSessionStart},
     {"chat.message", EventKind::kPrompt},
     {"tool.execute.before", EventKind::kToolBegin},
@@ -74,9 +74,10 @@ std::string PromptOf(const std::optional<Json>& parts) {
   return std::string(CutText(prompt, kMaxPrompt));
 }
 
-ToolCall ReadTool(const Payload& payload, std::string_view cwd) {
+ToolCall ReadOpencodeTool(const Payload& payload, std::string_view cwd) {
   const std::optional<Json> args = payload.Get("args");
-  ToolCall call = MakeCall(kTools, payload.Id({"tool"}).value_or(""), args, cwd);
+  ToolCall call =
+      MakeCall(kOpencodeTools, payload.Id({"tool"}).value_or(""), args, cwd);
   call.id = payload.Id({"callID"});
   if (call.name == "apply_patch" || call.name == "patch") TakePatch(call, args, cwd);
   if (const std::optional<Json> metadata = payload.Get("metadata")) {
@@ -91,7 +92,7 @@ ToolCall ReadTool(const Payload& payload, std::string_view cwd) {
 }  // namespace
 
 HookEvent ParseOpencode(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kOpencode, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kOpencode, kOpencodeEvents, payload, given);
   event.session = payload.Id({"sessionID"}).value_or("");
   event.parent_session = payload.Id({"parentID"});
   // What a plugin of before took for it: the message that another one answers.
@@ -112,7 +113,7 @@ HookEvent ParseOpencode(const Payload& payload, std::string_view given) {
     }
     case EventKind::kToolBegin:
     case EventKind::kToolEnd:
-      event.tool = ReadTool(payload, event.cwd);
+      event.tool = ReadOpencodeTool(payload, event.cwd);
       break;
     case EventKind::kTurnEnd:
       event.last_answer = payload.Text({"answer"}, kMaxPrompt);

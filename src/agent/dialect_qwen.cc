@@ -13,7 +13,7 @@ namespace {
 using enum ToolReach;
 
 // An agent's calls are told one by one, with its agent_id.
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kQwenTools[] = {
     {"read_file", kReads, "file_path", "absolute_path"},
     {"read_many_files", kReads},
     {"zoom_image", kReads},
@@ -41,7 +41,7 @@ constexpr KnownTool kTools[] = {
     {"run_shell_command", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kQwenEvents[] = {
     {"SessionStart", EventKind::kSessionStart},
     {"UserPromptSubmit", EventKind::kPrompt},
     {"PreToolUse", EventKind::kToolBegin},
@@ -56,7 +56,7 @@ constexpr KnownEvent kEvents[] = {
 };
 
 // "Background shell started.\nid: bg_1f2e3d4c\n..." is all that tells the task.
-std::optional<std::string> TaskOf(const Payload& payload) {
+std::optional<std::string> ShellTaskOf(const Payload& payload) {
   constexpr std::string_view kBegin = "Background shell started.\nid: ";
   const std::optional<Json> response = payload.Get("tool_response");
   const std::optional<Json> content =
@@ -72,7 +72,7 @@ std::optional<std::string> TaskOf(const Payload& payload) {
 }  // namespace
 
 HookEvent ParseQwen(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kQwen, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kQwen, kQwenEvents, payload, given);
   event.anchor = payload.Id({"prompt_id"});
   if (event.kind == EventKind::kPrompt) {
     if (std::optional<std::vector<std::string>> ended = EndedTasks(event.prompt)) {
@@ -84,9 +84,9 @@ HookEvent ParseQwen(const Payload& payload, std::string_view given) {
       event.human = false;
   }
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kQwenTools, payload, event.cwd);
   event.tool->background = InputFlag(payload, "is_background");
-  event.tool->task = TaskOf(payload);
+  event.tool->task = ShellTaskOf(payload);
   if (event.tool->task) event.tool->background = true;
   const std::optional<Json> name = payload.Get("hook_event_name");
   event.tool->failed = name && name->TextIs("PostToolUseFailure");

@@ -9,7 +9,7 @@ namespace {
 
 using enum ToolReach;
 
-constexpr KnownTool kTools[] = {
+constexpr KnownTool kReasonixTools[] = {
     {"read_file", kReads, "path"},
     {"ls", kReads, "path"},
     {"glob", kReads, "pattern"},
@@ -38,7 +38,7 @@ constexpr KnownTool kTools[] = {
     {"bash", kWrites, "command"},
 };
 
-constexpr KnownEvent kEvents[] = {
+constexpr KnownEvent kReasonixEvents[] = {
     {"SessionStart", EventKind::kSessionStart},
     {"UserPromptSubmit", EventKind::kPrompt},
     {"PreToolUse", EventKind::kToolBegin},
@@ -73,9 +73,9 @@ std::optional<std::string> TaskOf(const Payload& payload) {
 }  // namespace
 
 HookEvent ParseReasonix(const Payload& payload, std::string_view given) {
-  HookEvent event = ReadCommon(AgentKind::kReasonix, kEvents, payload, given);
+  HookEvent event = ReadCommon(AgentKind::kReasonix, kReasonixEvents, payload, given);
   if (!IsCall(event.kind)) return event;
-  event.tool = ReadCall(kTools, payload, event.cwd);
+  event.tool = ReadCall(kReasonixTools, payload, event.cwd);
   event.tool->background = InputFlag(payload, "run_in_background");
   event.tool->task = TaskOf(payload);
   if (event.tool->task) event.tool->background = true;

@@ -9,7 +9,7 @@
 namespace belay {
 namespace {
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view WithoutBlanks(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r";
   const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
   text.remove_prefix(begin);
@@ -28,13 +28,13 @@ std::optional<std::vector<std::string>> PatchPaths(std::string_view patch) {
   bool begun = false;
   while (!patch.empty()) {
     const size_t end = std::min(patch.find('\n'), patch.size());
-    const std::string_view line = Trimmed(patch.substr(0, end));
+    const std::string_view line = WithoutBlanks(patch.substr(0, end));
     patch.remove_prefix(std::min(end + 1, patch.size()));
     if (line == "*** Begin Patch") begun = true;
     for (std::string_view mark : kMarks) {
       if (!begun || !line.starts_with(mark)) continue;
       if (mark == kMarks[3] && BELAY_MUTANT("patch-misses-move")) continue;
-      const std::string_view path = Trimmed(line.substr(mark.size()));
+      const std::string_view path = WithoutBlanks(line.substr(mark.size()));
       if (path.empty() || path.size() > kMaxPath || paths.size() == kMaxPaths ||
           path.find('\0') != std::string_view::npos)
         return std::nullopt;

@@ -10,10 +10,6 @@ namespace belay {
 
 namespace {
 
-std::string BaseName(const AbsPath& path) {
-  return path.bytes().substr(path.bytes().rfind('/') + 1);
-}
-
 bool IsAlnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
@@ -54,9 +50,9 @@ std::string MarkedBy(Fs& fs, const AbsPath& dir) {
   return text;
 }
 
-class Planner {
+class ForkPlanner {
  public:
-  Planner(Store& store, Catalog& catalog, const ForkChatRequest& request)
+  ForkPlanner(Store& store, Catalog& catalog, const ForkChatRequest& request)
       : store_(store), fs_(store.fs()), catalog_(catalog), request_(request) {}
 
   Result<std::optional<ForkChat>> Run() {
@@ -140,22 +136,22 @@ class Planner {
   Status FindPlace(const std::string& cwd, ForkRequest& wanted) {
     const AbsPath at = wanted.place.value_or(wanted.transcript);
     const std::string& now = out_.chat.record.cwd;
-    const Name name = Name::Literal(BaseName(at));
+    const Name name = Name::Literal(at.name());
     switch (out_.agent) {
       case AgentKind::kClaude: {
         const AbsPath project = at.parent();
-        if (BaseName(project) != Dashed(cwd)) return Elsewhere();
+        if (project.name() != Dashed(cwd)) return Elsewhere();
         BELAY_TRY(const Name dir, Name::Parse(Dashed(now)));
         wanted.place = project.parent().Join(dir).Join(name);
         return Ok();
       }
       case AgentKind::kQwen: {
         const AbsPath project = at.parent().parent();
-        if (BaseName(project) != Dashed(cwd)) return Elsewhere();
+        if (project.name() != Dashed(cwd)) return Elsewhere();
         BELAY_TRY(const Name dir, Name::Parse(Dashed(now)));
         wanted.place = project.parent()
                            .Join(dir)
-                           .Join(Name::Literal(BaseName(at.parent())))
+                           .Join(Name::Literal(at.parent().name()))
                            .Join(name);
         return Ok();
       }
@@ -179,7 +175,7 @@ class Planner {
       const AbsPath candidate = project.parent().Join(dir);
       const bool there = fs_.OpenDir(candidate).ok();
       if (there && MarkedBy(fs_, candidate) != now) continue;
-      wanted.place = candidate.Join(Name::Literal(BaseName(at.parent()))).Join(name);
+      wanted.place = candidate.Join(Name::Literal(at.parent().name())).Join(name);
       if (!there) marker_ = candidate.Join(Marker());
       return Ok();
     }
@@ -200,7 +196,7 @@ class Planner {
       auto stat = fs_.OpenDir(dir);
       if (stat.ok()) break;
       if (stat.error().code != Errc::kNotFound) return std::move(stat).error();
-      out_.chat.folder = BaseName(dir);
+      out_.chat.folder = dir.name();
       dir = dir.parent();
     }
     BELAY_TRY(const AbsPath real, fs_.RealPath(dir));
@@ -239,7 +235,7 @@ std::string CwdInFork(const std::string& cwd, const AbsPath& from, const AbsPath
 
 Result<std::optional<ForkChat>> PlanForkChat(Store& store, Catalog& catalog,
                                              const ForkChatRequest& request) {
-  return Planner(store, catalog, request).Run();
+  return ForkPlanner(store, catalog, request).Run();
 }
 
 }  // namespace belay

@@ -32,10 +32,10 @@ struct WholeFile {
   bool runs = false;  // a program
 };
 
-class Planner {
+class InstallPlanner {
  public:
-  Planner(Fs& fs, const InstallPlaces& places, AgentKind agent,
-          const InstallRecords& records, AgentPlan& plan)
+  InstallPlanner(Fs& fs, const InstallPlaces& places, AgentKind agent,
+                 const InstallRecords& records, AgentPlan& plan)
       : fs_(fs),
         places_(places),
         profile_(ProfileOf(agent)),
@@ -414,14 +414,14 @@ Status HandOver(InstallRecords& records, const std::vector<std::string>& dirs) {
 }
 
 AgentPlan MakePlan(Fs& fs, const InstallPlaces& places, AgentKind agent,
-                   const std::function<Status(Planner&)>& make) {
+                   const std::function<Status(InstallPlanner&)>& make) {
   AgentPlan plan{.agent = agent};
   auto records = InstallRecords::Load(fs, places.store);
   if (!records.ok()) {
     plan.refused.push_back(records.error());
     return plan;
   }
-  Planner planner(fs, places, agent, *records, plan);
+  InstallPlanner planner(fs, places, agent, *records, plan);
   Status made = make(planner);
   if (!made.ok()) {
     plan.files.clear();
@@ -440,12 +440,12 @@ bool AgentPlan::changes() const {
 AgentPlan PlanInstall(Fs& fs, const InstallPlaces& places, AgentKind agent,
                       bool trust) {
   return MakePlan(fs, places, agent,
-                  [&](Planner& planner) { return planner.Install(trust); });
+                  [&](InstallPlanner& planner) { return planner.Install(trust); });
 }
 
 AgentPlan PlanUninstall(Fs& fs, const InstallPlaces& places, AgentKind agent) {
   return MakePlan(fs, places, agent,
-                  [](Planner& planner) { return planner.Uninstall(); });
+                  [](InstallPlanner& planner) { return planner.Uninstall(); });
 }
 
 Status ApplyInstall(Fs& fs, Clock& clock, const InstallPlaces& places,

@@ -9,30 +9,30 @@ namespace {
 // comes; the rest is for a machine that is busy.
 constexpr int64_t kSeconds = 60, kMillis = 60'000;
 
-constexpr HookEventSpec kClaudeEvents[] = {
+constexpr HookEventSpec kClaudeHooks[] = {
     {"SessionStart", false, kSeconds},      {"UserPromptSubmit", false, kSeconds},
     {"PreToolUse", true, kSeconds},         {"PostToolUse", true, kSeconds},
     {"PostToolUseFailure", true, kSeconds}, {"Stop", false, kSeconds},
     {"SubagentStop", false, kSeconds},      {"PreCompact", false, kSeconds},
     {"SessionEnd", false, kSeconds}};
 // Codex cuts what two of them may take to three seconds, and warns when asked for more.
-constexpr HookEventSpec kCodexEvents[] = {
+constexpr HookEventSpec kCodexHooks[] = {
     {"SessionStart", false, kSeconds}, {"UserPromptSubmit", false, kSeconds},
     {"PreToolUse", true, kSeconds},    {"PostToolUse", true, kSeconds},
     {"Stop", false, kSeconds},         {"SubagentStop", false, kSeconds},
     {"PreCompact", false, kSeconds},   {"Interrupt", false, 3},
     {"SessionEnd", false, 3}};
 // Not PreCompress: it comes before every request to the model.
-constexpr HookEventSpec kGeminiEvents[] = {
+constexpr HookEventSpec kGeminiHooks[] = {
     {"SessionStart", false, kMillis}, {"BeforeAgent", false, kMillis},
     {"BeforeTool", true, kMillis},    {"AfterTool", true, kMillis},
     {"AfterAgent", false, kMillis},   {"SessionEnd", false, kMillis}};
-constexpr HookEventSpec kReasonixEvents[] = {
+constexpr HookEventSpec kReasonixHooks[] = {
     {"SessionStart", false, kMillis}, {"UserPromptSubmit", false, kMillis},
     {"PreToolUse", true, kMillis},    {"PostToolUse", true, kMillis},
     {"Stop", false, kMillis},         {"SubagentStop", false, kMillis},
     {"PreCompact", false, kMillis},   {"SessionEnd", false, kMillis}};
-constexpr HookEventSpec kCopilotEvents[] = {
+constexpr HookEventSpec kCopilotHooks[] = {
     {"sessionStart", false, kSeconds},      {"userPromptSubmitted", false, kSeconds},
     {"preToolUse", true, kSeconds},         {"postToolUse", true, kSeconds},
     {"postToolUseFailure", true, kSeconds}, {"agentStop", false, kSeconds},
@@ -40,8 +40,8 @@ constexpr HookEventSpec kCopilotEvents[] = {
     {"sessionEnd", false, kSeconds}};
 // Versions differ in what else there is, and take a name they do not know for a
 // mistake.
-constexpr HookEventSpec kCrushEvents[] = {{"PreToolUse", true, kSeconds}};
-constexpr HookEventSpec kClineEvents[] = {
+constexpr HookEventSpec kCrushHooks[] = {{"PreToolUse", true, kSeconds}};
+constexpr HookEventSpec kClineHooks[] = {
     {"TaskStart"},  {"TaskResume"},     {"TaskCancel"},  {"TaskComplete"},
     {"TaskError"},  {"PreToolUse"},     {"PostToolUse"}, {"UserPromptSubmit"},
     {"PreCompact"}, {"SessionShutdown"}};
@@ -51,7 +51,7 @@ constexpr AgentProfile kProfiles[] = {
      .program = "claude",
      .title = "Claude Code",
      .shape = HookShape::kGrouped,
-     .events = kClaudeEvents,
+     .events = kClaudeHooks,
      .matcher = "*",
      .typed = true,
      .has_commands = true},
@@ -59,7 +59,7 @@ constexpr AgentProfile kProfiles[] = {
      .program = "codex",
      .title = "Codex",
      .shape = HookShape::kGrouped,
-     .events = kCodexEvents,
+     .events = kCodexHooks,
      .typed = true},
     {.agent = AgentKind::kOpencode,
      .program = "opencode",
@@ -71,7 +71,7 @@ constexpr AgentProfile kProfiles[] = {
      .program = "gemini",
      .title = "Gemini CLI",
      .shape = HookShape::kGrouped,
-     .events = kGeminiEvents,
+     .events = kGeminiHooks,
      .label_key = "name",
      .matcher = "*",
      .typed = true,
@@ -80,7 +80,7 @@ constexpr AgentProfile kProfiles[] = {
      .program = "qwen",
      .title = "Qwen Code",
      .shape = HookShape::kGrouped,
-     .events = kClaudeEvents,
+     .events = kClaudeHooks,
      .label_key = "name",
      .matcher = "*",
      .typed = true,
@@ -89,7 +89,7 @@ constexpr AgentProfile kProfiles[] = {
      .program = "copilot",
      .title = "Copilot CLI",
      .shape = HookShape::kFlat,
-     .events = kCopilotEvents,
+     .events = kCopilotHooks,
      .command_key = "bash",
      .timeout_key = "timeoutSec",
      .typed = true,
@@ -99,19 +99,19 @@ constexpr AgentProfile kProfiles[] = {
      .program = "reasonix",
      .title = "Reasonix",
      .shape = HookShape::kFlat,
-     .events = kReasonixEvents,
+     .events = kReasonixHooks,
      .label_key = "description"},
     {.agent = AgentKind::kCline,
      .program = "cline",
      .title = "Cline",
      .shape = HookShape::kScripts,
-     .events = kClineEvents,
+     .events = kClineHooks,
      .event_argument = true},
     {.agent = AgentKind::kCrush,
      .program = "crush",
      .title = "Crush",
      .shape = HookShape::kFlat,
-     .events = kCrushEvents,
+     .events = kCrushHooks,
      .label_key = "name"},
 };
 

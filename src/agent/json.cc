@@ -285,20 +285,6 @@ void SkipSpace(std::string_view& text) {
   while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
 }
 
-void AppendUtf8(std::string& out, uint32_t c) {
-  const auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-  } else {
-    put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F));
-    put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-  }
-}
-
 // Decodes the \uXXXX at the beginning of `text`, and the second half of a pair.
 void DecodeUnicode(std::string_view& text, std::string& out) {
   uint32_t c = *HexDigits(text.substr(2));

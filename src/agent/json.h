@@ -112,4 +112,12 @@ class JsonFields {
 // `text` cut to at most `limit` bytes, between two characters when it is UTF-8.
 std::string_view CutText(std::string_view text, size_t limit);
 
+// Of fields that need not be there.
+inline bool Is(const std::optional<Json>& value, std::string_view text) {
+  return value && value->TextIs(text);
+}
+inline bool IsTrue(const std::optional<Json>& value) {
+  return value && value->Bool().value_or(false);
+}
+
 }  // namespace belay

@@ -27,20 +27,6 @@ Error AtOffset(std::string_view shown, std::string_view text, size_t offset,
   return Error(Errc::kInvalid, std::move(what));
 }
 
-void AppendUtf8(std::string& out, uint32_t c) {
-  auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xc0 | c >> 6), put(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    put(0xe0 | c >> 12), put(0x80 | (c >> 6 & 0x3f)), put(0x80 | (c & 0x3f));
-  } else {
-    put(0xf0 | c >> 18), put(0x80 | (c >> 12 & 0x3f));
-    put(0x80 | (c >> 6 & 0x3f)), put(0x80 | (c & 0x3f));
-  }
-}
-
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

@@ -109,7 +109,7 @@ bool SameWord(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return low(x) == low(y); });
 }
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view HeaderValue(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
@@ -157,7 +157,7 @@ Result<Head> ReadHead(std::string_view bytes) {
     head.remove_prefix(end + 2);
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) return NoAnswer();
-    const std::string_view value = Trimmed(line.substr(colon + 1));
+    const std::string_view value = HeaderValue(line.substr(colon + 1));
     if (SameWord(line.substr(0, colon), "transfer-encoding"))
       out.chunked = SameWord(value, "chunked");
     if (SameWord(line.substr(0, colon), "content-length")) {

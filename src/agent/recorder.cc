@@ -28,7 +28,7 @@ std::string FirstLine(std::string_view text) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-std::string Cut(std::string_view text, size_t limit) {
+std::string CutAt(std::string_view text, size_t limit) {
   if (text.size() <= limit) return std::string(text);
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80) --limit;
   return std::string(text.substr(0, limit));
@@ -384,7 +384,7 @@ class EventStep final : public LiveStep {
   std::string KeptPrompt() const {
     return settings_.transcripts == Transcripts::kOff
                ? std::string()
-               : Cut(event_.prompt, kMaxPromptKept);
+               : CutAt(event_.prompt, kMaxPromptKept);
   }
 
   // One at a time: what has begun before is over.

@@ -83,9 +83,9 @@ const TurnOf* TurnBefore(const std::vector<TurnOf>& turns, uint64_t number) {
   return found;
 }
 
-class Planner {
+class RewindPlanner {
  public:
-  Planner(Store& store, Catalog& catalog, const RewindRequest& request)
+  RewindPlanner(Store& store, Catalog& catalog, const RewindRequest& request)
       : store_(store), catalog_(catalog), request_(request) {}
 
   Result<RewindPlan> Run() {
@@ -251,7 +251,7 @@ std::optional<AbsPath> FindProgram(const std::string& name, const std::string& p
 
 Result<RewindPlan> PlanRewind(Store& store, Catalog& catalog,
                               const RewindRequest& request) {
-  return Planner(store, catalog, request).Run();
+  return RewindPlanner(store, catalog, request).Run();
 }
 
 Status CheckRewind(Catalog& catalog, const std::string& session) {

@@ -8,14 +8,6 @@
 namespace belay {
 namespace {
 
-bool Is(const std::optional<Json>& value, std::string_view text) {
-  return value && value->TextIs(text);
-}
-
-bool IsTrue(const std::optional<Json>& value) {
-  return value && value->Bool().value_or(false);
-}
-
 // A text, or whatever it is as it was written.
 std::string TextOf(const std::optional<Json>& value) {
   if (!value) return {};

@@ -14,10 +14,10 @@ namespace belay {
 namespace {
 
 // What is compared where there is no id: an agent cuts and trims as it likes.
-std::string_view Words(std::string_view text) {
-  constexpr size_t kCompared = 4096;  // the longest prompt that is recorded
+std::string_view Compared(std::string_view text) {
+  constexpr size_t kMostCompared = 4096;  // the longest prompt that is recorded
   constexpr std::string_view kBlank = " \t\r\n";
-  text = text.substr(0, kCompared);
+  text = text.substr(0, kMostCompared);
   const size_t begin = text.find_first_not_of(kBlank);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
@@ -49,15 +49,15 @@ Result<std::vector<SessionTurn>> TurnsOf(Catalog& catalog, const Lineage& lineag
   return out;
 }
 
-constexpr size_t kNone = SIZE_MAX;
+constexpr size_t kNoTurn = SIZE_MAX;
 struct Matches {
   std::vector<size_t> turn_of;    // of each prompt of the transcript
   std::vector<size_t> prompt_of;  // of each turn
 };
 Matches Match(const std::vector<SessionTurn>& turns,
               const std::vector<TranscriptPrompt>& prompts) {
-  Matches out{.turn_of = std::vector<size_t>(prompts.size(), kNone),
-              .prompt_of = std::vector<size_t>(turns.size(), kNone)};
+  Matches out{.turn_of = std::vector<size_t>(prompts.size(), kNoTurn),
+              .prompt_of = std::vector<size_t>(turns.size(), kNoTurn)};
   auto give = [&](size_t turn, size_t prompt) {
     out.turn_of[prompt] = turn;
     out.prompt_of[turn] = prompt;
@@ -74,8 +74,9 @@ Matches Match(const std::vector<SessionTurn>& turns,
   // The rest by their words, from the end: what is missing is missing at the beginning.
   size_t limit = prompts.size();
   for (size_t t = turns.size(); t-- > 0;) {
-    for (size_t p = limit; p-- > 0 && out.prompt_of[t] == kNone;)
-      if (out.turn_of[p] == kNone && Words(prompts[p].text) == Words(turns[t].prompt))
+    for (size_t p = limit; p-- > 0 && out.prompt_of[t] == kNoTurn;)
+      if (out.turn_of[p] == kNoTurn &&
+          Compared(prompts[p].text) == Compared(turns[t].prompt))
         give(t, p);
     limit = std::min(limit, out.prompt_of[t]);
   }
@@ -91,11 +92,11 @@ std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transc
   size_t next = 0;                      // of the turns
   auto add_missing_until = [&](size_t end) {
     for (; next < end; ++next)
-      if (matches.prompt_of[next] == kNone) out.push_back(turns[next]);
+      if (matches.prompt_of[next] == kNoTurn) out.push_back(turns[next]);
   };
   for (size_t p = 0; p < transcript.prompts.size(); ++p) {
     const TranscriptPrompt& prompt = transcript.prompts[p];
-    if (const size_t turn = matches.turn_of[p]; turn != kNone) {
+    if (const size_t turn = matches.turn_of[p]; turn != kNoTurn) {
       add_missing_until(turn);
       out.push_back(turns[turn]);
       if (out.back().prompt.empty()) out.back().prompt = prompt.text;
@@ -111,7 +112,7 @@ std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transc
     if (at == by_index.end()) continue;
     SessionTurn& turn = out[at->second];
     const bool is_prompt = message.role == "user" && turn.messages.empty() &&
-                           Words(turn.prompt).starts_with(Words(message.text));
+                           Compared(turn.prompt).starts_with(Compared(message.text));
     if (!is_prompt) turn.messages.push_back(std::move(message));
   }
   return out;

@@ -15,7 +15,7 @@ constexpr size_t kTextKept = 2000, kFilesKept = 40, kCommandsKept = 20;
 constexpr size_t kCommandShown = 200;
 constexpr size_t kAnswerOfATool = 16 << 10;
 
-std::string Cut(std::string_view text, size_t limit) {
+std::string Shortened(std::string_view text, size_t limit) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
   text = text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
@@ -60,9 +60,9 @@ void SummaryDigest::Keep(std::string line) {
 void SummaryDigest::Words(bool by_user, std::string text) {
   Turn& turn = Now();
   if (!by_user)
-    turn.answer = Cut(text, kTextKept);
+    turn.answer = Shortened(text, kTextKept);
   else if (turn.prompt.empty())
-    turn.prompt = Cut(text, kTextKept);
+    turn.prompt = Shortened(text, kTextKept);
   if (!keep_) return;
   JsonWriter json;
   json.BeginObject().Key("role").String(by_user ? "user" : "assistant");
@@ -86,7 +86,7 @@ void SummaryDigest::Call(const std::string& tool, const Json& input) {
   }
   if (!about.command.empty()) {
     if (turn.commands.size() < kCommandsKept)
-      turn.commands.push_back(Cut(OneLine(about.command), kCommandShown));
+      turn.commands.push_back(Shortened(OneLine(about.command), kCommandShown));
     else
       ++turn.more_commands;
   }
@@ -119,18 +119,18 @@ std::string SummaryDigest::TextOf(const Turn& turn, size_t limit) {
   const std::string name =
       turn.number ? "Turn " + std::to_string(*turn.number) : "A turn";
   if (!turn.prompt.empty())
-    out += name + ", the user asked:\n" + Cut(turn.prompt, limit) + "\n";
+    out += name + ", the user asked:\n" + Shortened(turn.prompt, limit) + "\n";
   else
     out += name + ":\n";
   if (!turn.files.empty())
     out +=
-        "Files changed: " + Cut(List(turn.files, turn.more_files, ", "), limit) + "\n";
-  if (!turn.commands.empty())
-    out +=
-        "Commands run: " + Cut(List(turn.commands, turn.more_commands, "; "), limit) +
+        "Files changed: " + Shortened(List(turn.files, turn.more_files, ", "), limit) +
         "\n";
+  if (!turn.commands.empty())
+    out += "Commands run: " +
+           Shortened(List(turn.commands, turn.more_commands, "; "), limit) + "\n";
   if (!turn.answer.empty())
-    out += "The answer at the end:\n" + Cut(turn.answer, limit) + "\n";
+    out += "The answer at the end:\n" + Shortened(turn.answer, limit) + "\n";
   return out;
 }
 
@@ -191,7 +191,7 @@ Result<std::string> SummaryByCommand(Fs& fs, UserHookPlace place, const Argv& co
   };
   if (!run.ok() && !BELAY_MUTANT("any-summary-will-do")) return refuse(run.trouble);
   if (!IsValidUtf8(run.output)) return refuse("answered what is no text");
-  std::string summary = Cut(run.output, kLongestSummary);
+  std::string summary = Shortened(run.output, kLongestSummary);
   if (summary.empty()) return refuse("answered nothing");
   return summary;
 }

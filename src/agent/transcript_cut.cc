@@ -15,12 +15,6 @@ namespace {
 
 using Piece = TranscriptCut::Piece;
 
-uint64_t HashOf(std::string_view id) { return FastHash(AsBytes(id), 0); }
-
-bool Is(const std::optional<Json>& value, std::string_view text) {
-  return value && value->TextIs(text);
-}
-
 void AddPiece(std::vector<Piece>& pieces, uint64_t offset, uint64_t end) {
   if (offset >= end) return;
   if (!pieces.empty() && pieces.back().end == offset)

@@ -9,6 +9,8 @@
 
 #include "agent/json.h"
 #include "agent/transcript.h"
+#include "base/bytes.h"
+#include "base/fast_hash.h"
 
 namespace belay {
 
@@ -19,6 +21,9 @@ struct Record {
   uint64_t offset = 0;    // of the text
   uint64_t line = 0;
 };
+
+// By which ids are remembered: those of a long conversation take room.
+inline uint64_t HashOf(std::string_view id) { return FastHash(AsBytes(id), 0); }
 
 class TranscriptBuilder {
  public:

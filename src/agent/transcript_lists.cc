@@ -22,10 +22,6 @@
 namespace belay {
 namespace {
 
-bool Is(const std::optional<Json>& value, std::string_view text) {
-  return value && value->TextIs(text);
-}
-
 class CodexFormat final : public TranscriptFormat {
  public:
   using TranscriptFormat::TranscriptFormat;
@@ -150,8 +146,6 @@ class GeminiFormat final : public TranscriptFormat {
   std::unordered_set<uint64_t> seen_;
   std::optional<uint64_t> prompt_;
 };
-
-uint64_t HashOf(std::string_view id) { return FastHash(AsBytes(id), 0); }
 
 void GeminiFormat::TakeMessage(const Json& json, const Record& record) {
   const std::optional<std::string> id = IdOf(json.Get("id"));

@@ -21,12 +21,6 @@ namespace {
 // More records than this that hang below the part would be no conversation.
 constexpr size_t kMostSwaps = 100;
 
-uint64_t HashOf(std::string_view id) { return FastHash(AsBytes(id), 0); }
-
-bool Is(const std::optional<Json>& value, std::string_view text) {
-  return value && value->TextIs(text);
-}
-
 bool Covers(const TranscriptCut& cut, uint64_t offset) {
   auto piece = std::upper_bound(cut.pieces.begin(), cut.pieces.end(), offset,
                                 [](uint64_t at, const TranscriptCut::Piece& candidate) {

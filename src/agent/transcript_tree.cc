@@ -18,10 +18,6 @@
 namespace belay {
 namespace {
 
-bool IsTrue(const std::optional<Json>& value) {
-  return value && value->Bool().value_or(false);
-}
-
 bool TypeIs(const std::optional<Json>& type, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (type && type->TextIs(name)) return true;

@@ -7,6 +7,8 @@
 
 namespace belay {
 
+inline constexpr int64_t kDayMs = int64_t{24} * 60 * 60 * 1000;
+
 class Clock {
  public:
   virtual ~Clock() = default;

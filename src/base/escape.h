@@ -7,6 +7,7 @@
 // and the backslash become \n, \r, \t, \\ or \xNN. The result has no control
 // character, so a hostile file name cannot move the cursor, colour or reorder a line.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -30,5 +31,9 @@ bool IsValidUtf8(std::string_view bytes);
 // Length of the well-formed UTF-8 sequence at the start of `bytes`, 0 when there is
 // none; its code point goes to `code_point`.
 size_t DecodeUtf8(std::string_view bytes, char32_t& code_point);
+void AppendUtf8(std::string& out, char32_t code_point);
+
+// "1 file", "3 files".
+std::string Counted(uint64_t count, std::string_view noun);
 
 }  // namespace belay

@@ -115,6 +115,7 @@ struct OpenMode {
 
   static OpenMode Read() { return {}; }
   static OpenMode ReadWrite() { return {.access = Access::kReadWrite}; }
+  static OpenMode Path() { return {.access = Access::kPath}; }
   static OpenMode Directory() { return {.access = Access::kDirectory}; }
   static OpenMode CreateNew(uint32_t mode = 0600) {
     return {

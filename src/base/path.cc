@@ -113,6 +113,8 @@ Result<AbsPath> AbsPath::Resolve(const AbsPath& base, std::string_view bytes) {
   }
   return AbsPath(out.empty() ? "/" : std::move(out));
 }
+std::string AbsPath::name() const { return bytes_.substr(bytes_.rfind('/') + 1); }
+
 AbsPath AbsPath::parent() const {
   size_t slash = bytes_.rfind('/');
   return AbsPath(slash == 0 ? "/" : bytes_.substr(0, slash));

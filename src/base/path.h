@@ -84,7 +84,8 @@ class AbsPath {
   const std::string& bytes() const { return bytes_; }
   const char* c_str() const { return bytes_.c_str(); }
   bool is_root() const { return bytes_ == "/"; }
-  AbsPath parent() const;  // "/" is its own parent
+  AbsPath parent() const;    // "/" is its own parent
+  std::string name() const;  // the last piece; empty for "/"
   AbsPath Join(const RelPath& below) const;
   // `this` is `other` or lies beneath it.
   bool IsWithin(const AbsPath& other) const;

@@ -136,23 +136,22 @@ int OpenComponent(int dir, const char* name, int flags, uint32_t mode = 0) {
 
 // The open flags, or -EINVAL for what the kernel would silently ignore or half do.
 int FlagsFor(const OpenMode& mode) {
-  using Access = OpenMode::Access;
   bool makes = mode.create || mode.exclusive || mode.truncate;
   int flags = O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
   switch (mode.access) {
-    case Access::kDirectory:
+    case OpenMode::Access::kDirectory:
       return makes ? -EINVAL : flags | O_RDONLY | O_DIRECTORY;
-    case Access::kPath:
+    case OpenMode::Access::kPath:
       // openat2 refuses O_PATH with any flag that has no meaning for it.
       return makes ? -EINVAL : O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    case Access::kRead:
+    case OpenMode::Access::kRead:
       if (mode.truncate) return -EINVAL;
       flags |= O_RDONLY;
       break;
-    case Access::kWrite:
+    case OpenMode::Access::kWrite:
       flags |= O_WRONLY;
       break;
-    case Access::kReadWrite:
+    case OpenMode::Access::kReadWrite:
       flags |= O_RDWR;
       break;
   }
@@ -301,10 +300,10 @@ int StatRaw(int dir, const char* name, int flags, FileStat& out) {
 // until one fails; the last result.
 template <class OpenPiece>
 int OpenInPieces(std::string_view path, OpenPiece open_piece) {
-  constexpr size_t kLongest = PATH_MAX - 1;
-  while (path.size() > kLongest) {
+  constexpr size_t kLongestPiece = PATH_MAX - 1;
+  while (path.size() > kLongestPiece) {
     // A component is at most 255 bytes, so there is a slash in reach.
-    size_t slash = path.rfind('/', kLongest);
+    size_t slash = path.rfind('/', kLongestPiece);
     if (int fd = open_piece(std::string(path.substr(0, slash)), false); fd < 0)
       return fd;
     path.remove_prefix(slash + 1);

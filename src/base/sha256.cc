@@ -12,7 +12,9 @@ namespace belay {
 static_assert(sizeof(SHA256_CTX) <= 112 && alignof(SHA256_CTX) <= 8);
 
 namespace {
-SHA256_CTX* Ctx(unsigned char* state) { return reinterpret_cast<SHA256_CTX*>(state); }
+SHA256_CTX* StateOf(unsigned char* state) {
+  return reinterpret_cast<SHA256_CTX*>(state);
+}
 }  // namespace
 
 std::optional<Hash256> Hash256::FromHexText(std::string_view text) {
@@ -28,13 +30,13 @@ Hash256 Hash256::FromSpan(ByteSpan exactly_32) {
   return hash;
 }
 
-void Sha256::Reset() { SHA256_Init(Ctx(state_)); }
+void Sha256::Reset() { SHA256_Init(StateOf(state_)); }
 void Sha256::Update(ByteSpan bytes) {
-  SHA256_Update(Ctx(state_), bytes.data(), bytes.size());
+  SHA256_Update(StateOf(state_), bytes.data(), bytes.size());
 }
 Hash256 Sha256::Finish() {
   Hash256 hash;
-  SHA256_Final(reinterpret_cast<unsigned char*>(hash.bytes.data()), Ctx(state_));
+  SHA256_Final(reinterpret_cast<unsigned char*>(hash.bytes.data()), StateOf(state_));
   return hash;
 }
 Hash256 Sha256::Of(ByteSpan bytes) {

@@ -11,7 +11,7 @@ namespace belay {
 
 namespace {
 
-std::string Words(const std::vector<std::string>& command) {
+std::string AsOneLine(const std::vector<std::string>& command) {
   std::string text;
   for (const std::string& word : command)
     text += StrCat(text.empty() ? "" : " ", ShellWord(word));
@@ -74,7 +74,7 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
   text("forked", dry_run ? "" : chat->forked);
   text("goes_on",
        resumption.anew || (dry_run && !chat->hosted) ? "" : resumption.session);
-  text("resume", dry_run ? "" : Words(resumption.command));
+  text("resume", dry_run ? "" : AsOneLine(resumption.command));
   text("cwd", chat->cwd);
   text("prompt", chat->prompt);
   json.Key("messages_taken_back").Uint(chat->taken);
@@ -99,7 +99,7 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
 std::string ResumeText(const Resumption& resumption,
                        const std::optional<AbsPath>& cwd) {
   if (resumption.command.empty()) return {};
-  const std::string words = Words(resumption.command);
+  const std::string words = AsOneLine(resumption.command);
   if (resumption.cwd.empty() || (cwd && cwd->bytes() == resumption.cwd)) return words;
   return StrCat("cd ", ShellWord(resumption.cwd), " && ", words);
 }

@@ -32,15 +32,6 @@ std::optional<std::string> Text(const Args& args, std::string_view flag) {
   return value ? std::optional<std::string>(*value) : std::nullopt;
 }
 
-constexpr size_t kColumns = 80;
-
-std::string Milliseconds(uint64_t micros) {
-  char text[32];
-  std::snprintf(text, sizeof text, micros < 100'000 ? "%.1f ms" : "%.0f ms",
-                static_cast<double>(micros) / 1000.0);
-  return text;
-}
-
 // What was left out, in few words: the full list is in `belay show`.
 std::string SkippedText(const std::vector<SkippedPath>& skipped) {
   const std::string begin =

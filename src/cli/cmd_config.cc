@@ -9,35 +9,35 @@ namespace belay {
 namespace {
 
 // One line of the list: a row of the table, or a `tools.<Name>`.
-struct Row {
+struct SettingRow {
   std::string key;
   const SettingInfo* info = nullptr;
   bool tool = false;  // the value of a tool
   SettingSource source = SettingSource::kDefault;
 };
 
-Row RowOf(const Settings& settings, const SettingInfo& info) {
+SettingRow RowOf(const Settings& settings, const SettingInfo& info) {
   auto index = static_cast<size_t>(&info - SettingTable().data());
   return {
       .key = std::string(info.key), .info = &info, .source = settings.sources[index]};
 }
-Row RowOf(const std::string& name, const Settings::Tool& tool) {
+SettingRow RowOf(const std::string& name, const Settings::Tool& tool) {
   return {.key = StrCat("tools.", name), .tool = tool.enabled, .source = tool.source};
 }
 
-std::string ValueText(const Settings& settings, const Row& row) {
+std::string ValueText(const Settings& settings, const SettingRow& row) {
   if (row.info != nullptr) return SettingText(settings, *row.info);
   return row.tool ? "true" : "false";
 }
 
-std::vector<Row> AllRows(const Settings& settings) {
-  std::vector<Row> rows;
+std::vector<SettingRow> AllRows(const Settings& settings) {
+  std::vector<SettingRow> rows;
   for (const SettingInfo& info : SettingTable()) rows.push_back(RowOf(settings, info));
   for (const auto& [name, tool] : settings.tools) rows.push_back(RowOf(name, tool));
   return rows;
 }
 
-Result<Row> FindRow(const Settings& settings, std::string_view key) {
+Result<SettingRow> FindRow(const Settings& settings, std::string_view key) {
   if (const SettingInfo* info = FindSetting(key)) return RowOf(settings, *info);
   if (std::string_view name = ToolNameOfKey(key); !name.empty()) {
     auto found = settings.tools.find(name);
@@ -51,10 +51,11 @@ Result<Row> FindRow(const Settings& settings, std::string_view key) {
                                 : StrCat("did you mean ", nearest, "?"));
 }
 
-void ShowJson(Terminal& term, const Settings& settings, const std::vector<Row>& rows) {
+void ShowSettingsJson(Terminal& term, const Settings& settings,
+                      const std::vector<SettingRow>& rows) {
   JsonWriter json;
   json.BeginObject().Key("settings").BeginArray();
-  for (const Row& row : rows) {
+  for (const SettingRow& row : rows) {
     json.BeginObject();
     json.Key("key").String(row.key);
     json.Key("value");
@@ -70,8 +71,9 @@ void ShowJson(Terminal& term, const Settings& settings, const std::vector<Row>& 
   term.OutJson(json);
 }
 
-void ShowList(Terminal& term, const Settings& settings, const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
+void ShowSettings(Terminal& term, const Settings& settings,
+                  const std::vector<SettingRow>& rows) {
+  for (const SettingRow& row : rows) {
     std::string line =
         StrCat(Pad(Scrub(row.key), 23), Pad(SettingSourceName(row.source), 9),
                Scrub(ValueText(settings, row)));
@@ -102,7 +104,7 @@ ExitCode Set(CommandContext& ctx, const AbsPath& root, std::string_view key,
   auto row = FindRow(*settings, key);
   if (!row.ok()) return ctx.term.Fail(row.error());
   if (ctx.term.json()) {
-    ShowJson(ctx.term, *settings, {*row});
+    ShowSettingsJson(ctx.term, *settings, {*row});
     return ExitCode::kOk;
   }
   ctx.term.Say(StrCat("Set ", key, " in ", target->shown));
@@ -139,14 +141,14 @@ ExitCode CmdConfig(CommandContext& ctx) {
   auto settings = LoadSettingsFor(ctx, root->root);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   if (words.empty()) {
-    auto show = ctx.term.json() ? ShowJson : ShowList;
+    auto show = ctx.term.json() ? ShowSettingsJson : ShowSettings;
     show(ctx.term, *settings, AllRows(*settings));
     return ExitCode::kOk;
   }
   auto row = FindRow(*settings, words[0]);
   if (!row.ok()) return ctx.term.Fail(row.error());
   if (ctx.term.json()) {
-    ShowJson(ctx.term, *settings, {*row});
+    ShowSettingsJson(ctx.term, *settings, {*row});
   } else {
     ctx.term.Out(StrCat(Scrub(ValueText(*settings, *row)), "\n"));
   }

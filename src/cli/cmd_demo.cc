@@ -148,11 +148,6 @@ class Demo {
     Say("");
     Say(StrCat("$ ", line));
   }
-  static std::string Milliseconds(uint64_t micros) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f ms", static_cast<double>(micros) / 1000.0);
-    return text;
-  }
 
   Result<Opened> Open(Fs& fs) {
     Opened out;

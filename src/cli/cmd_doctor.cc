@@ -21,7 +21,7 @@ constexpr size_t kLeftOutKept = 200, kLeftOutShown = 8;
 constexpr uint64_t kFewWatches = 8192;
 
 // Where files are, and what is known about that.
-struct Place {
+struct Doctored {
   AbsPath path = AbsPath::Literal("/");
   bool exists = false;
   FsInfo info;
@@ -34,7 +34,7 @@ struct Findings {
   std::optional<CoverageSurvey> coverage;
   std::optional<Settings> settings;
   std::string user_file, project_file;  // shown
-  Place store, home, tree;
+  Doctored store, home, tree;
   uint64_t store_bytes = 0, cap = 0, floor = 0;
   bool floor_is_bounded = false;  // it would be more, did a percentage not mean 2 GiB
   KernelAbilities kernel;
@@ -48,8 +48,8 @@ struct Findings {
 };
 
 // The file system of `path`, or of the nearest directory above it that exists.
-Place LookAt(Fs& fs, const AbsPath& path) {
-  Place place{.path = path, .info = {}};
+Doctored LookAt(Fs& fs, const AbsPath& path) {
+  Doctored place{.path = path, .info = {}};
   for (AbsPath at = path;; at = at.parent()) {
     auto dir = fs.OpenDir(at);
     if (dir.ok()) {
@@ -297,7 +297,7 @@ void WriteTexts(JsonWriter& json, std::string_view key,
   json.EndArray();
 }
 
-void WritePlace(JsonWriter& json, const Place& place) {
+void WritePlace(JsonWriter& json, const Doctored& place) {
   json.Key("file_system").String(FileSystemName(place.info.magic));
   json.Key("read_only").Bool(place.info.read_only);
   json.Key("network").Bool(place.network);
@@ -405,9 +405,9 @@ void WriteJson(const Findings& f, JsonWriter& json) {
 
 // --- as text -------------------------------------------------------------------------
 
-class Page {
+class DoctorPage {
  public:
-  explicit Page(Terminal& term) : term_(term) {}
+  explicit DoctorPage(Terminal& term) : term_(term) {}
   void Title(std::string_view title) {
     term_.Out(StrCat(term_.Paint(Style::kBold, title), "\n"));
   }
@@ -424,7 +424,7 @@ std::string Right(std::string text, size_t width) {
   return text;
 }
 
-void ShowCoverage(Terminal& term, Page& page, const Findings& f) {
+void ShowCoverage(Terminal& term, DoctorPage& page, const Findings& f) {
   page.Title("coverage");
   const std::string root = EscapeForDisplay(f.root->root.bytes());
   page.Line(f.root->is_protected ? StrCat("protected: ", root)
@@ -468,7 +468,7 @@ void ShowCoverage(Terminal& term, Page& page, const Findings& f) {
     page.Line("  and more: belay doctor -v; of one path: belay why PATH");
 }
 
-void ShowSettings(Page& page, const Findings& f) {
+void ShowSettings(DoctorPage& page, const Findings& f) {
   page.Title("settings");
   page.Line(StrCat("yours: ", f.user_file));
   page.Line(StrCat("the project's: ", f.project_file));
@@ -486,7 +486,7 @@ void ShowSettings(Page& page, const Findings& f) {
                 : "everything as it comes: belay config");
 }
 
-void ShowAgents(Page& page, const Findings& f) {
+void ShowAgents(DoctorPage& page, const Findings& f) {
   page.Title("agents");
   bool any = false;
   for (const AgentStatus& agent : f.agents) {
@@ -497,7 +497,7 @@ void ShowAgents(Page& page, const Findings& f) {
   if (!any) page.Line("none found: belay install --list");
 }
 
-void ShowMachine(Page& page, const Findings& f) {
+void ShowMachine(DoctorPage& page, const Findings& f) {
   page.Title("store");
   page.Line(StrCat(EscapeForDisplay(f.store.path.bytes()), " on ",
                    FileSystemName(f.store.info.magic),
@@ -520,7 +520,7 @@ void ShowMachine(Page& page, const Findings& f) {
 }
 
 void ShowText(Terminal& term, const Findings& f) {
-  Page page(term);
+  DoctorPage page(term);
   ShowCoverage(term, page, f);
   ShowSettings(page, f);
   ShowAgents(page, f);

@@ -35,7 +35,7 @@ namespace {
 constexpr int64_t kWaitMs = 2000, kInputMs = 5000, kLockMs = 60'000;
 
 // What the child tells its parent.
-enum Outcome : int { kDone = 0, kFailed = 1, kFailedStrictly = 2 };
+enum Ending : int { kDone = 0, kFailed = 1, kFailedStrictly = 2 };
 
 // All of standard input, up to what is read at all.
 Result<std::string> ReadInput() {

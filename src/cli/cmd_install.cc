@@ -14,7 +14,7 @@ namespace belay {
 
 namespace {
 
-using What = FileChange::What;
+using FileVerb = FileChange::What;
 using Part = FileChange::Part;
 
 // --- what would change, as `diff -u` has it ------------------------------------------
@@ -60,15 +60,15 @@ void ShowDiff(Terminal& term, const std::string& diff) {
 
 // --- what was done -------------------------------------------------------------------
 
-std::string_view ActionWord(What what) {
+std::string_view ActionWord(FileVerb what) {
   switch (what) {
-    case What::kNothing:
+    case FileVerb::kNothing:
       return "none";
-    case What::kCreate:
+    case FileVerb::kCreate:
       return "create";
-    case What::kChange:
+    case FileVerb::kChange:
       return "change";
-    case What::kRemove:
+    case FileVerb::kRemove:
       return "remove";
   }
   return "none";
@@ -78,12 +78,12 @@ std::string_view PartWord(Part part) {
   return part == Part::kHooks ? "hooks" : part == Part::kCommand ? "command" : "trust";
 }
 
-struct Outcome {
+struct Installed {
   AgentPlan plan;
   std::optional<AbsPath> program;
 };
 
-void WriteOutcome(JsonWriter& json, const Outcome& outcome, bool dry_run) {
+void WriteInstalled(JsonWriter& json, const Installed& outcome, bool dry_run) {
   json.BeginObject();
   json.Key("agent").String(AgentName(outcome.plan.agent));
   json.Key("found");
@@ -97,7 +97,7 @@ void WriteOutcome(JsonWriter& json, const Outcome& outcome, bool dry_run) {
     json.Key("path").PathValue(change.path.bytes());
     json.Key("part").String(PartWord(change.part));
     json.Key("action").String(ActionWord(change.what));
-    if (dry_run && change.what != What::kNothing)
+    if (dry_run && change.what != FileVerb::kNothing)
       json.Key("diff").String(UnifiedDiff(change));
     json.EndObject();
   }
@@ -117,7 +117,7 @@ void WriteOutcome(JsonWriter& json, const Outcome& outcome, bool dry_run) {
   json.EndObject();
 }
 
-void SayWhatHappened(CommandContext& ctx, const Outcome& outcome, bool install) {
+void SayWhatHappened(CommandContext& ctx, const Installed& outcome, bool install) {
   const std::string_view name = AgentName(outcome.plan.agent);
   const bool changed = outcome.plan.changes();
   if (outcome.plan.refused.empty() || changed)
@@ -125,21 +125,21 @@ void SayWhatHappened(CommandContext& ctx, const Outcome& outcome, bool install) 
                         install ? (changed ? "connected" : "is connected already")
                                 : (changed ? "disconnected" : "is not connected")));
   for (const FileChange& change : outcome.plan.files) {
-    if (change.what == What::kNothing) continue;
+    if (change.what == FileVerb::kNothing) continue;
     ctx.term.Say(StrCat("  ",
-                        change.what == What::kCreate   ? "made "
-                        : change.what == What::kChange ? "changed "
-                                                       : "removed ",
+                        change.what == FileVerb::kCreate   ? "made "
+                        : change.what == FileVerb::kChange ? "changed "
+                                                           : "removed ",
                         EscapeForDisplay(change.path.bytes())));
   }
 }
 
-ExitCode Report(CommandContext& ctx, const std::vector<Outcome>& outcomes,
+ExitCode Report(CommandContext& ctx, const std::vector<Installed>& outcomes,
                 bool install) {
   const bool dry_run = ctx.args.has("--dry-run");
   const Error* first = nullptr;
   bool any = false;
-  for (const Outcome& outcome : outcomes) {
+  for (const Installed& outcome : outcomes) {
     if (first == nullptr && !outcome.plan.refused.empty())
       first = &outcome.plan.refused[0];
     any = any || outcome.plan.refused.empty() || outcome.plan.changes();
@@ -149,14 +149,14 @@ ExitCode Report(CommandContext& ctx, const std::vector<Outcome>& outcomes,
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject().Key("dry_run").Bool(dry_run).Key("agents").BeginArray();
-    for (const Outcome& outcome : outcomes) WriteOutcome(json, outcome, dry_run);
+    for (const Installed& outcome : outcomes) WriteInstalled(json, outcome, dry_run);
     json.EndArray().EndObject();
     ctx.term.OutJson(json);
   }
-  for (const Outcome& outcome : outcomes) {
+  for (const Installed& outcome : outcomes) {
     if (dry_run && !ctx.term.json()) {
       for (const FileChange& change : outcome.plan.files)
-        if (change.what != What::kNothing) ShowDiff(ctx.term, UnifiedDiff(change));
+        if (change.what != FileVerb::kNothing) ShowDiff(ctx.term, UnifiedDiff(change));
       if (!outcome.plan.changes() && outcome.plan.refused.empty())
         ctx.term.Note(StrCat(AgentName(outcome.plan.agent), ": nothing to change"));
     } else if (!ctx.term.json()) {
@@ -184,7 +184,7 @@ void SayWhereItCounts(CommandContext& ctx, const InstallPlaces& places) {
 void NoteShared(const InstallPlaces& places, AgentPlan& plan) {
   if (!places.project) return;
   for (const FileChange& change : plan.files)
-    if (change.what == What::kCreate || change.what == What::kChange) {
+    if (change.what == FileVerb::kCreate || change.what == FileVerb::kChange) {
       plan.notes.push_back(
           "what was written holds a path of this machine: keep it out of commits");
       return;
@@ -300,7 +300,7 @@ Result<AgentPlan> PlanAndApply(CommandContext& ctx, const InstallPlaces& places,
                          : PlanUninstall(ctx.fs, places, agent);
     if (ctx.args.has("--dry-run") || (install && !plan.changes())) return plan;
     if (install) {
-      // What files were before is kept in the store, which is made first.
+      // FileVerb files were before is kept in the store, which is made first.
       BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kWrite));
       BELAY_OK(ApplyInstall(ctx.fs, clock, places, plan));
     } else {
@@ -321,13 +321,13 @@ ExitCode ForEachAgent(CommandContext& ctx, bool install) {
   if (!agents.ok()) return ctx.term.FailUsage(agents.error().what, agents.error().hint);
   auto places = FindInstallPlaces(ctx, ctx.args.has("--project"));
   if (!places.ok()) return ctx.term.Fail(places.error());
-  std::vector<Outcome> outcomes;
+  std::vector<Installed> outcomes;
   bool changed = false;
   for (AgentKind agent : *agents) {
     auto plan = PlanAndApply(ctx, *places, agent, install);
     if (!plan.ok()) return FailOnStore(ctx, plan.error());
-    Outcome outcome{.plan = std::move(*plan),
-                    .program = ProgramOfAgent(ctx.fs, agent, ctx.env.exec_path)};
+    Installed outcome{.plan = std::move(*plan),
+                      .program = ProgramOfAgent(ctx.fs, agent, ctx.env.exec_path)};
     if (install) {
       NoteShared(*places, outcome.plan);
       if (!outcome.program && !outcome.plan.files.empty())

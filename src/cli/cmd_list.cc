@@ -20,7 +20,7 @@ namespace belay {
 namespace {
 
 // One line of the list: a checkpoint, or a turn by its first one.
-struct Row {
+struct ListRow {
   const CheckpointRow* row = nullptr;
   uint64_t number = 0;
   uint64_t folded = 1;   // checkpoints of the turn
@@ -33,18 +33,18 @@ struct Listing {
   std::vector<CheckpointRow> outline;
   std::vector<Operation> operations;
   History history;
-  std::vector<Row> rows;
+  std::vector<ListRow> rows;
   uint64_t hidden = 0;  // taken back, and not among the rows
 };
 
 // Newest first, as they came, but with the automatic ones of one turn folded into the
 // turn's first: that is the one to go back to.
-std::vector<Row> Fold(std::vector<Row> rows) {
+std::vector<ListRow> Fold(std::vector<ListRow> rows) {
   // By turn, then session: comparing numbers is quicker. The place in `out`.
   std::map<std::pair<uint64_t, std::string_view>, size_t> turns;
-  std::vector<Row> out;
+  std::vector<ListRow> out;
   for (size_t i = rows.size(); i-- > 0;) {  // oldest first
-    Row& row = rows[i];
+    ListRow& row = rows[i];
     const CheckpointRow& c = *row.row;
     if (c.kind == CheckpointKind::kAuto && c.session && c.turn) {
       auto [at, is_new] = turns.try_emplace({*c.turn, *c.session}, out.size());
@@ -80,14 +80,14 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
   if (session) {
     BELAY_TRY(lineage, Lineage::Of(*root.catalog, std::string(*session)));
   }
-  std::vector<Row> rows;
+  std::vector<ListRow> rows;
   rows.reserve(out.outline.size());
   for (size_t i = 0; i < out.outline.size(); ++i) {
     const CheckpointRow& c = out.outline[i];
     if ((kind && c.kind != *kind) ||
         (session && !lineage.Has(c.session, c.turn, c.seq)))
       continue;
-    Row& row = rows.emplace_back();
+    ListRow& row = rows.emplace_back();
     row.row = &c;
     row.number = i + 1;
     row.changed = c.changed;
@@ -99,7 +99,7 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
   // graph folds it.
   if (!ctx.term.json() && !args.has("--all") && !args.has("--graph"))
     out.hidden =
-        std::erase_if(rows, [](const Row& row) { return bool{row.taken_back}; });
+        std::erase_if(rows, [](const ListRow& row) { return bool{row.taken_back}; });
   if (limit && rows.size() > *limit) rows.resize(static_cast<size_t>(*limit));
   out.rows = std::move(rows);
   return out;
@@ -109,7 +109,7 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
 // find memory for than to read.
 class Entries {
  public:
-  Entries(Catalog& catalog, const std::vector<Row>& rows)
+  Entries(Catalog& catalog, const std::vector<ListRow>& rows)
       : catalog_(catalog), rows_(rows) {}
 
   // Of row `i`, until the next call.
@@ -133,23 +133,23 @@ class Entries {
 
  private:
   Catalog& catalog_;
-  const std::vector<Row>& rows_;
+  const std::vector<ListRow>& rows_;
   std::vector<CatalogEntry> loaded_;
   size_t first_ = 0;
 };
 
 // The rows as a tree: each grows from the nearest one below it that is shown.
-struct Tree {
+struct ListTree {
   std::vector<GraphNode> nodes;
   std::optional<RecordId> here;
 };
 
-Tree TreeOf(const Listing& listing) {
-  const std::vector<Row>& rows = listing.rows;
+ListTree TreeOf(const Listing& listing) {
+  const std::vector<ListRow>& rows = listing.rows;
   const History& history = listing.history;
   // Of each point: the nearest that is shown, itself included. Parents come first.
   std::vector<size_t> nearest(history.points.size(), History::kNone);
-  for (const Row& row : rows)
+  for (const ListRow& row : rows)
     if (size_t at = history.Find(row.row->seq); at != History::kNone) nearest[at] = at;
   for (size_t i = 0; i < nearest.size(); ++i)
     if (nearest[i] == History::kNone && history.parent[i] != History::kNone)
@@ -159,7 +159,7 @@ Tree TreeOf(const Listing& listing) {
       return std::nullopt;
     return history.points[nearest[point]].id;
   };
-  Tree tree;
+  ListTree tree;
   tree.nodes.reserve(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     GraphNode& node = tree.nodes.emplace_back();
@@ -192,7 +192,7 @@ std::string InOneLine(std::string_view text) {
 
 // Of a turn: "3 files, +11", the checkpoints besides its first; what it asked for says
 // more.
-std::string TurnCounts(const Row& row) {
+std::string TurnCounts(const ListRow& row) {
   std::string text;
   if (row.changed > 0) {
     const bool files = row.changed_dirs < row.changed;
@@ -205,7 +205,7 @@ std::string TurnCounts(const Row& row) {
   return StrCat(text, "+", std::to_string(row.folded - 1));
 }
 
-std::string Line(const Row& row, const CatalogEntry& entry, size_t digits,
+std::string Line(const ListRow& row, const CatalogEntry& entry, size_t digits,
                  std::string_view lanes, size_t columns) {
   const Checkpoint& c = entry.checkpoint;
   std::string number = StrCat(std::to_string(row.number), ".");
@@ -251,7 +251,7 @@ std::string OperationText(const Listing& listing, const RecordId& id) {
 Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
                  size_t digits) {
   Entries entries(*root.catalog, listing.rows);
-  const Tree tree = TreeOf(listing);
+  const ListTree tree = TreeOf(listing);
   bool any_folded = false;
   for (const GraphLine& line :
        DrawGraph(tree.nodes, tree.here, !ctx.args.has("--all"))) {
@@ -260,8 +260,8 @@ Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
       text +=
           StrCat(" here, after ", OperationText(listing, listing.operations.back().id));
     } else if (line.folded > 0) {
-      const Row& first = listing.rows[*line.node];
-      const Row& last = listing.rows[*line.node + line.folded - 1];
+      const ListRow& first = listing.rows[*line.node];
+      const ListRow& last = listing.rows[*line.node + line.folded - 1];
       text += StrCat(" ", std::to_string(first.number));
       if (line.folded > 1) text += StrCat("-", std::to_string(last.number));
       text += StrCat(" (", CountText(line.folded, "checkpoint"), ") taken back by ",
@@ -284,7 +284,7 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   JsonWriter json;
   json.BeginObject();
   json.Key("root").PathValue(root.root.path);
-  Tree tree;
+  ListTree tree;
   if (graph) tree = TreeOf(listing);
   auto id = [](JsonWriter& out, std::string_view key,
                const std::optional<RecordId>& value) {
@@ -298,7 +298,7 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   json.Key("checkpoints").BeginArray();
   StateFacts facts(root.store(), AnchoredIn(ctx.fs, root.path, GitPlacesOf(ctx.env)));
   for (size_t i = 0; i < listing.rows.size(); ++i) {
-    const Row& row = listing.rows[i];
+    const ListRow& row = listing.rows[i];
     BELAY_TRY(const CatalogEntry* entry, entries.At(i));
     const StateParts state = facts.Of(entry->checkpoint.state);
     WriteCheckpoint(
@@ -323,7 +323,7 @@ ExitCode CmdList(CommandContext& ctx) {
   if (!root.ok()) return FailOnStore(ctx, root.error());
   auto listing = Collect(ctx, *root, *limit);
   if (!listing.ok()) return ctx.term.Fail(listing.error());
-  const std::vector<Row>& rows = listing->rows;
+  const std::vector<ListRow>& rows = listing->rows;
   if (rows.empty() && listing->hidden == 0) {
     // Not a list that never had anything.
     auto damage = SeenDamage(root->store(), *root->catalog);
@@ -349,7 +349,7 @@ ExitCode CmdList(CommandContext& ctx) {
     return ExitCode::kOk;
   }
   size_t digits = 1;
-  for (const Row& row : rows)
+  for (const ListRow& row : rows)
     digits = std::max(digits, std::to_string(row.number).size());
   Entries entries(*root->catalog, rows);
   if (ctx.args.has("--graph")) {
@@ -366,7 +366,7 @@ ExitCode CmdList(CommandContext& ctx) {
         StrCat("   (", std::to_string(listing->hidden),
                " taken back by a rollback; see them with: belay list --all)\n"));
   if (rows.empty()) return ExitCode::kOk;
-  if (std::ranges::any_of(rows, [](const Row& row) { return row.folded > 1; }))
+  if (std::ranges::any_of(rows, [](const ListRow& row) { return row.folded > 1; }))
     ctx.term.Say("+N: more checkpoints within that turn; see them: belay list --tools");
   const std::string first = std::to_string(rows.front().number);
   ctx.term.Say(StrCat("Look at one: belay show ", first,

@@ -17,7 +17,7 @@ namespace belay {
 
 namespace {
 
-struct Row {
+struct LogRow {
   Operation operation;
   std::string_view state;          // "", "undone", "next undo", "next redo"
   std::vector<std::string> paths;  // of those asked for
@@ -26,8 +26,8 @@ struct Row {
   uint64_t checkpoints = 0;
 };
 
-Row RowOf(const Deed& deed) {
-  Row row;
+LogRow RowOf(const Deed& deed) {
+  LogRow row;
   row.operation.id = deed.id;
   row.operation.seq = deed.seq;
   row.operation.made_ms = deed.made_ms;
@@ -38,7 +38,7 @@ Row RowOf(const Deed& deed) {
   return row;
 }
 
-std::string DeedTitle(const Row& row) {
+std::string DeedTitle(const LogRow& row) {
   if (row.deed == "purge")
     return StrCat("purge of ", EscapeForDisplay(row.operation.label), " (",
                   // A session may have had prompts alone.
@@ -221,8 +221,8 @@ ExitCode CmdLog(CommandContext& ctx) {
       ctx.term.Warn(StrCat(id.text().substr(0, 7),
                            " cannot be read; what it changed is not shown"));
   }
-  std::vector<Row> rows;
-  auto add = [&](const Operation& operation) -> Row& {
+  std::vector<LogRow> rows;
+  auto add = [&](const Operation& operation) -> LogRow& {
     rows.push_back({operation, StateOf(operation, stacks), {}});
     return rows.back();
   };
@@ -231,7 +231,7 @@ ExitCode CmdLog(CommandContext& ctx) {
   } else {
     for (const PathHistoryRow& changed : history.rows) {
       if (changed.operation == nullptr) continue;
-      Row& row = add(*changed.operation);
+      LogRow& row = add(*changed.operation);
       for (const PathHistoryRow::Changed& one : changed.paths)
         row.paths.push_back(one.path);
     }
@@ -240,7 +240,7 @@ ExitCode CmdLog(CommandContext& ctx) {
     auto deeds = ListDeeds(*root->catalog, root->root.id);
     if (!deeds.ok()) return ctx.term.Fail(deeds.error());
     for (const Deed& deed : *deeds) rows.push_back(RowOf(deed));
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    std::stable_sort(rows.begin(), rows.end(), [](const LogRow& a, const LogRow& b) {
       return a.operation.seq > b.operation.seq;
     });
   }
@@ -249,7 +249,7 @@ ExitCode CmdLog(CommandContext& ctx) {
     json.BeginObject();
     json.Key("root").PathValue(root->root.path);
     json.Key("operations").BeginArray();
-    for (const Row& row : rows) {
+    for (const LogRow& row : rows) {
       const Operation& o = row.operation;
       auto id = [&](std::string_view key, const std::optional<RecordId>& value) {
         json.Key(key);
@@ -310,7 +310,7 @@ ExitCode CmdLog(CommandContext& ctx) {
          StrCat("  (", CountText(o.paths, "path"), ")", state.empty() ? "" : "  ",
                 state, o.recovered ? "  recovered" : ""));
   };
-  for (const Row& row : rows) {
+  for (const LogRow& row : rows) {
     if (!row.deed.empty())
       show(row.operation.id, row.operation.made_ms, DeedTitle(row), "");
     else if (asked.empty())

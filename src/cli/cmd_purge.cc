@@ -13,7 +13,7 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kShown = 10;
+constexpr size_t kPurgedShown = 10;
 
 void WriteJson(const PurgeRequest& request, const PurgeReport& report, bool dry_run,
                JsonWriter& json) {
@@ -97,10 +97,11 @@ std::string Whose(const PurgeRequest& request, const SharedContent& shared) {
 
 void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan) {
   auto more = [&](size_t count, std::string_view what) {
-    if (count > kShown)
-      term.Say(StrCat("  ... and ", std::to_string(count - kShown), " more ", what));
+    if (count > kPurgedShown)
+      term.Say(
+          StrCat("  ... and ", std::to_string(count - kPurgedShown), " more ", what));
   };
-  for (size_t i = 0; i < plan.paths.size() && i < kShown; ++i)
+  for (size_t i = 0; i < plan.paths.size() && i < kPurgedShown; ++i)
     term.Say(StrCat("  ", EscapeForDisplay(plan.paths[i])));
   more(plan.paths.size(), "paths");
   if (plan.git_copies)
@@ -108,7 +109,7 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
         "  the copies of .git that git.protect keeps go too, since they may hold it; "
         "none "
         "are made here from then on");
-  for (size_t i = 0; i < plan.shared.size() && i < kShown; ++i) {
+  for (size_t i = 0; i < plan.shared.size() && i < kPurgedShown; ++i) {
     const SharedContent& shared = plan.shared[i];
     term.Say(StrCat(
         request.everywhere ? "  erased there too: " : "  kept, because of ",
@@ -117,14 +118,14 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
         EscapeForDisplay(shared.path), ")"));
   }
   more(plan.shared.size(), "places that have the same content");
-  for (size_t i = 0; i < plan.purged_before.size() && i < kShown; ++i)
+  for (size_t i = 0; i < plan.purged_before.size() && i < kPurgedShown; ++i)
     term.Say(StrCat("  erased there too: ", Whose(request, plan.purged_before[i]),
                     ", which was purged before and kept until now (",
                     plan.purged_before[i].part ? "a part of it is the same as in "
                                                : "the same content as ",
                     EscapeForDisplay(plan.purged_before[i].path), ")"));
   more(plan.purged_before.size(), "places that were purged before");
-  for (size_t i = 0; i < plan.kept_by.size() && i < kShown; ++i) {
+  for (size_t i = 0; i < plan.kept_by.size() && i < kPurgedShown; ++i) {
     const KeepsOfSession& keeps = plan.kept_by[i];
     term.Say(StrCat("  stays in ", keeps.id.text().substr(0, 7), " '",
                     EscapeText(keeps.title), "': content that came with the session"));
@@ -144,7 +145,7 @@ void ShowPlan(Terminal& term, const PurgeRequest& request, const PurgePlan& plan
                         ? std::string("a copy")
                         : StrCat(std::to_string(plan.transcripts), " copies"),
                     " of its transcript; the agent's own file stays where it is"));
-  for (size_t i = 0; i < plan.grew_out_of_it.size() && i < kShown; ++i)
+  for (size_t i = 0; i < plan.grew_out_of_it.size() && i < kPurgedShown; ++i)
     term.Say(StrCat("  session ", EscapeText(plan.grew_out_of_it[i]),
                     " was forked from it, and its transcript may hold what was said "
                     "until then"));

@@ -9,7 +9,7 @@ namespace belay {
 
 namespace {
 
-struct Row {
+struct RootRow {
   Root root;
   std::string_view state;  // "protected", "missing", "unreadable", "moved", "off"
   uint64_t checkpoints = 0;
@@ -33,26 +33,26 @@ std::string_view StateName(RootPlace place) {
   return "missing";
 }
 
-Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
-                                 size_t& hidden) {
+Result<std::vector<RootRow>> Collect(CommandContext& ctx, Store& store, bool all,
+                                     size_t& hidden) {
   // A store that lost a pack must not look like one that never had anything.
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto damage, SeenDamage(store, *catalog));
   if (damage) return std::move(*damage);
   BELAY_TRY(auto roots, catalog->Roots());
-  std::vector<Row> rows;
+  std::vector<RootRow> rows;
   StateFacts facts(store);
   for (RootEntry& entry : roots) {
     if (entry.root.off && !all) {
       ++hidden;
       continue;
     }
-    Row row{.root = entry.root,
-            .state = "protected",
-            .last = {},
-            .tree = {},
-            .skipped = {},
-            .git = {}};
+    RootRow row{.root = entry.root,
+                .state = "protected",
+                .last = {},
+                .tree = {},
+                .skipped = {},
+                .git = {}};
     auto path = AbsPath::Parse(entry.root.path);
     if (entry.root.off)
       row.state = "off";
@@ -73,9 +73,9 @@ Result<std::vector<Row>> Collect(CommandContext& ctx, Store& store, bool all,
   return rows;
 }
 
-void WriteJson(const std::vector<Row>& rows, JsonWriter& json) {
+void WriteJson(const std::vector<RootRow>& rows, JsonWriter& json) {
   json.BeginObject().Key("roots").BeginArray();
-  for (const Row& row : rows) {
+  for (const RootRow& row : rows) {
     json.BeginObject();
     json.Key("root").PathValue(row.root.path);
     json.Key("id").String(row.root.id.text());
@@ -99,7 +99,7 @@ void WriteJson(const std::vector<Row>& rows, JsonWriter& json) {
 
 ExitCode CmdRoots(CommandContext& ctx) {
   auto opened = OpenStore(ctx, Store::Mode::kRead);
-  std::vector<Row> rows;
+  std::vector<RootRow> rows;
   size_t hidden = 0;
   if (opened.ok()) {
     auto found = Collect(ctx, *(*opened)->store, ctx.args.has("--all"), hidden);
@@ -115,7 +115,7 @@ ExitCode CmdRoots(CommandContext& ctx) {
     return ExitCode::kOk;
   }
   if (rows.empty()) ctx.term.Say("Nothing is protected yet. Start with: belay on");
-  for (const Row& row : rows) {
+  for (const RootRow& row : rows) {
     std::string state;
     if (row.state == "missing") state = "  (the directory is gone)";
     if (row.state == "unreadable") state = "  (the directory may not be read)";

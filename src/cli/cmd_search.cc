@@ -16,7 +16,7 @@ namespace belay {
 namespace {
 
 constexpr uint64_t kDefaultLimit = 20;
-constexpr size_t kColumns = 80, kPathsShown = 3;
+constexpr size_t kPathsShown = 3;
 
 bool IsWordByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||

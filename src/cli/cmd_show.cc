@@ -18,8 +18,7 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kColumns = 80;
-constexpr size_t kShown = 20;  // lines of a long list; all of it with -v
+constexpr size_t kLinesShown = 20;  // lines of a long list; all of it with -v
 
 struct ChangedPath {
   std::string path;
@@ -274,9 +273,9 @@ void WriteMore(const Details& d, JsonWriter& json) {
   WriteList(json, "trouble", d.trouble);
 }
 
-class Page {
+class ShowPage {
  public:
-  Page(Terminal& term) : term_(term) {}  // NOLINT: short-lived
+  ShowPage(Terminal& term) : term_(term) {}  // NOLINT: short-lived
 
   void Field(std::string_view label, std::string_view value) {
     const size_t at = 2 + kLabel;
@@ -291,7 +290,7 @@ class Page {
     if (lines.empty()) return;
     term_.Out(StrCat(title, "\n"));
     const size_t shown =
-        term_.verbose() ? lines.size() : std::min(lines.size(), kShown);
+        term_.verbose() ? lines.size() : std::min(lines.size(), kLinesShown);
     for (size_t i = 0; i < shown; ++i) term_.Out(StrCat("  ", lines[i], "\n"));
     if (shown < lines.size())
       term_.Out(StrCat("  ... and ", std::to_string(lines.size() - shown),
@@ -312,7 +311,7 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
               bool anchored) {
   const CatalogEntry& entry = d.found.entry;
   const Checkpoint& c = entry.checkpoint;
-  Page page(term);
+  ShowPage page(term);
   term.Out(StrCat(term.Paint(Style::kBold, c.id.text()), "\n"));
   page.Field("number", std::to_string(d.found.number));
   page.Field("kind", CheckpointKindName(c.kind));

@@ -11,13 +11,6 @@ namespace belay {
 
 namespace {
 
-std::string Milliseconds(uint64_t micros) {
-  char text[32];
-  std::snprintf(text, sizeof text, micros < 100'000 ? "%.1f ms" : "%.0f ms",
-                static_cast<double>(micros) / 1000.0);
-  return text;
-}
-
 std::string Percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", share * 100.0);

@@ -16,7 +16,7 @@ namespace belay {
 
 namespace {
 
-struct Shown {
+struct ShownSummary {
   const ChatRecord& chat;
   std::string by;                           // "command" or "extract"
   std::optional<std::string> summary = {};  // not known: the command was not run
@@ -24,7 +24,7 @@ struct Shown {
   bool dry_run = false;
 };
 
-void WriteShown(const Shown& shown, JsonWriter& json) {
+void WriteShown(const ShownSummary& shown, JsonWriter& json) {
   json.BeginObject();
   json.Key("session").PathValue(shown.chat.session);
   json.Key("dry_run").Bool(shown.dry_run);
@@ -44,7 +44,7 @@ void WriteShown(const Shown& shown, JsonWriter& json) {
   json.EndObject();
 }
 
-std::string What(const ChatRecord& chat) {
+std::string MessagesOf(const ChatRecord& chat) {
   return StrCat(CountText(chat.taken.value_or(0), "message"), " (",
                 TurnsText(chat.summary->first, chat.summary->last), ") of session ",
                 EscapeText(chat.session));
@@ -81,7 +81,7 @@ Result<std::optional<Argv>> CommandOf(CommandContext& ctx, const Settings& setti
 void Say(CommandContext& ctx, const ChatRecord& chat, const std::string& summary) {
   Terminal& term = ctx.term;
   const Resumption resumption = ResumptionOf(chat, false);
-  term.Say(StrCat("a summary stands for ", What(chat),
+  term.Say(StrCat("a summary stands for ", MessagesOf(chat),
                   " in a copy; the original is kept, and `belay undo` makes it go on "
                   "again"));
   term.Say(StrCat("  it goes on as session ", EscapeText(chat.forked)));
@@ -113,10 +113,10 @@ ExitCode CmdSummarize(CommandContext& ctx) {
   auto plan = PlanSummary(store, *root->catalog, *wanted);
   if (!plan.ok()) return ctx.term.Fail(plan.error());
   const bool dry = ctx.args.has("--dry-run");
-  Shown shown{.chat = plan->chat.record,
-              .by = *command ? "command" : "extract",
-              .dry_run = dry};
-  // What a command would say is known when it is run, and a dry run runs nothing.
+  ShownSummary shown{.chat = plan->chat.record,
+                     .by = *command ? "command" : "extract",
+                     .dry_run = dry};
+  // MessagesOf a command would say is known when it is run, and a dry run runs nothing.
   if (!dry || !*command) {
     auto summary = MakeSummary(ctx.fs, *plan, *command,
                                {.directory = root->path,
@@ -135,7 +135,7 @@ ExitCode CmdSummarize(CommandContext& ctx) {
   };
   if (dry) {
     if (ctx.term.json()) return write();
-    ctx.term.Out(StrCat("a summary would stand for ", What(plan->chat.record),
+    ctx.term.Out(StrCat("a summary would stand for ", MessagesOf(plan->chat.record),
                         shown.summary ? ":\n" : "\n",
                         shown.summary ? ShownText(*shown.summary) : ""));
     return ExitCode::kOk;

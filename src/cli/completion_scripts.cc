@@ -9,7 +9,7 @@ namespace belay {
 
 namespace {
 
-std::string Words(std::string_view choices) {
+std::string ChoiceWords(std::string_view choices) {
   std::string out(choices);
   for (char& c : out)
     if (c == '|') c = ' ';
@@ -58,7 +58,7 @@ std::string ArgumentWords(const CommandSpec& command) {
   if (command.name == "config") return SettingKeys();
   if (command.name == "help") return CommandNames();
   if (!command.args.empty() && IsChoice(command.args[0].name))
-    return Words(command.args[0].name);
+    return ChoiceWords(command.args[0].name);
   return {};
 }
 
@@ -113,7 +113,7 @@ std::string Join(const std::vector<std::string>& words, std::string_view between
 
 // What a setting can be set to, where that is one of a few words.
 std::string SettingValues(const SettingInfo& info) {
-  if (!info.choices.empty()) return Words(info.choices);
+  if (!info.choices.empty()) return ChoiceWords(info.choices);
   return std::holds_alternative<bool Settings::*>(info.field) ? "true false" : "";
 }
 
@@ -142,7 +142,8 @@ std::string Bash() {
   ForEachCommand([&](const CommandSpec& command) {
     ForEachFlag(command, [&](const FlagSpec& flag) {
       if (flag.value.empty()) return;
-      std::string how = IsChoice(flag.value) ? StrCat("-W '", Words(flag.value), "'")
+      std::string how = IsChoice(flag.value)
+                            ? StrCat("-W '", ChoiceWords(flag.value), "'")
                         : TakesFiles(flag.value) ? "-f"
                                                  : "-W ''";
       out += StrCat("    ", command.name, ":", flag.name);
@@ -206,7 +207,7 @@ std::string ZshFlag(const FlagSpec& flag) {
   std::string value;
   if (!flag.value.empty()) {
     std::string_view how = TakesFiles(flag.value) ? "_files" : "";
-    value = IsChoice(flag.value) ? StrCat(":value:(", Words(flag.value), ")")
+    value = IsChoice(flag.value) ? StrCat(":value:(", ChoiceWords(flag.value), ")")
                                  : StrCat(":", flag.value, ":", how);
   }
   std::string help = Quote(flag.help, kSpecial);
@@ -282,7 +283,7 @@ std::string FishFlag(std::string_view condition, const FlagSpec& flag) {
   if (flag.letter != 0) out += StrCat(" -s ", std::string(1, flag.letter));
   if (!flag.value.empty()) {
     out += TakesFiles(flag.value) ? " -r -F" : " -x";
-    if (IsChoice(flag.value)) out += StrCat(" -a ", Quote(Words(flag.value)));
+    if (IsChoice(flag.value)) out += StrCat(" -a ", Quote(ChoiceWords(flag.value)));
   }
   return out + StrCat(" -d ", Quote(flag.help, "\\"), "\n");
 }

@@ -271,11 +271,8 @@ std::string StatTable::Text(const Terminal& term) const {
     }
     out += '\n';
   }
-  auto counted = [](uint64_t n, std::string_view one) {
-    return StrCat(std::to_string(n), " ", one, n == 1 ? "" : "s");
-  };
-  return StrCat(out, " ", counted(rows_.size(), "path"), " changed, ",
-                counted(all.added, "line"), " added, ", std::to_string(all.deleted),
+  return StrCat(out, " ", Counted(rows_.size(), "path"), " changed, ",
+                Counted(all.added, "line"), " added, ", std::to_string(all.deleted),
                 " deleted\n");
 }
 

@@ -51,7 +51,7 @@ std::string Title(std::string_view name) {
                 "\" \"Belay\"\n");
 }
 
-void AddFlags(std::span<const FlagSpec> flags, std::string& out) {
+void AddManFlags(std::span<const FlagSpec> flags, std::string& out) {
   for (const FlagSpec& flag : flags) {
     out += ".TP\n";
     if (flag.letter != 0) {
@@ -114,7 +114,7 @@ std::string OverviewManPage() {
     }
   }
   out += ".SH OPTIONS\nWith every command:\n";
-  AddFlags(GlobalFlags(), out);
+  AddManFlags(GlobalFlags(), out);
   out +=
       ".SH SETTINGS\n"
       "Read from \\fI$XDG_CONFIG_HOME/belay/config.toml\\fR, and from "
@@ -164,8 +164,8 @@ std::string CommandManPage(const CommandSpec& command) {
     if (!about.empty()) out += ".PP\n";
   }
   out += ".SH OPTIONS\n";
-  AddFlags(command.flags, out);
-  AddFlags(GlobalFlags(), out);
+  AddManFlags(command.flags, out);
+  AddManFlags(GlobalFlags(), out);
   AddExitStatus(out);
   AddExamples(command.examples, out);
   out += ".SH \"SEE ALSO\"\n.BR belay (1)\n";

@@ -16,7 +16,7 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kShown = 8;
+constexpr size_t kStepsShown = 8;
 constexpr size_t kListed = 10;
 
 std::string MissingText(const KeptPath& kept, bool dry_run) {
@@ -176,11 +176,11 @@ std::string PlanText(const Plan& plan, bool all) {
     out += StrCat("  ", Pad(verb, 8), CountsText(count - dirs, dirs));
     if (group.bytes > 0) out += StrCat(", ", SizeText(group.bytes));
     out += "\n";
-    for (size_t i = 0; i < count && (all || i < kShown); ++i)
+    for (size_t i = 0; i < count && (all || i < kStepsShown); ++i)
       out += StrCat("    ", EscapeForDisplay(ShownPath(group.changes[i]->path)),
                     is_dir(*group.changes[i]) ? "/" : "", "\n");
-    if (!all && count > kShown)
-      out += StrCat("    ... and ", std::to_string(count - kShown),
+    if (!all && count > kStepsShown)
+      out += StrCat("    ... and ", std::to_string(count - kStepsShown),
                     " more (all of them with -v)\n");
   }
   for (const std::string& line : GitPlanText(plan.git)) out += StrCat("  ", line, "\n");
@@ -220,15 +220,15 @@ void WarnAboutMissing(Terminal& term, const Outcome& outcome,
   size_t count = 0;
   std::vector<std::string_view> explained;
   for (const KeptPath& kept : outcome.plan.kept) {
-    if (!kept.wanted || ++count > kShown) continue;
+    if (!kept.wanted || ++count > kStepsShown) continue;
     term.Warn(MissingText(kept, outcome.dry_run));
     if (std::ranges::find(explained, kept.why) != explained.end()) continue;
     explained.push_back(kept.why);
     if (std::string way = WayOut(kept, target.id.text().substr(0, 7)); !way.empty())
       term.Note(way);
   }
-  if (count > kShown)
-    term.Warn(StrCat("... and ", std::to_string(count - kShown), " more"));
+  if (count > kStepsShown)
+    term.Warn(StrCat("... and ", std::to_string(count - kStepsShown), " more"));
 }
 
 std::vector<std::string> FirstOf(std::vector<std::string> lines, bool all) {

@@ -16,7 +16,7 @@ constexpr int64_t kMaxMs = 120'000;
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-std::vector<std::string> Words(std::string_view text) {
+std::vector<std::string> SplitWords(std::string_view text) {
   std::vector<std::string> words;
   for (size_t at = 0; at < text.size();) {
     while (at < text.size() && IsBlank(text[at])) ++at;
@@ -73,7 +73,7 @@ std::optional<std::vector<std::string>> SlashWords(std::string_view prompt) {
   if (!prompt.starts_with(kCommand)) return std::nullopt;
   prompt.remove_prefix(kCommand.size());
   if (!prompt.empty() && !IsBlank(prompt.front())) return std::nullopt;
-  return Words(prompt);
+  return SplitWords(prompt);
 }
 
 std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
@@ -111,7 +111,7 @@ ExitCode CmdSlash(CommandContext& ctx) {
   for (size_t i = 1; i < given.size(); ++i) text += StrCat(given[i], " ");
   const std::string asked_by =
       given.empty() ? std::string() : StrCat("agent:", given[0]);
-  ctx.term.Out(StrCat(AnswerSlash(ctx, "", asked_by, Words(text)), "\n"));
+  ctx.term.Out(StrCat(AnswerSlash(ctx, "", asked_by, SplitWords(text)), "\n"));
   return ExitCode::kOk;
 }
 

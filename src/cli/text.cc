@@ -1,6 +1,15 @@
 #include "cli/text.h"
 
+#include <cstdio>
+
 namespace belay {
+
+std::string Milliseconds(uint64_t micros) {
+  char text[32];
+  std::snprintf(text, sizeof text, micros < 100'000 ? "%.1f ms" : "%.0f ms",
+                static_cast<double>(micros) / 1000.0);
+  return text;
+}
 
 std::string FirstPaths(const std::vector<std::string>& paths) {
   constexpr size_t kShown = 5;

@@ -10,12 +10,17 @@
 
 namespace belay {
 
+inline constexpr size_t kColumns = 80;  // of a line, where the terminal has as many
+
 template <class... Parts>
 std::string StrCat(const Parts&... parts) {
   std::string out;
   (out.append(std::string_view(parts)), ...);
   return out;
 }
+
+// "12.3 ms"
+std::string Milliseconds(uint64_t micros);
 
 // ".env, config/key.pem and 3 more": the first five, made safe for a terminal.
 std::string FirstPaths(const std::vector<std::string>& paths);

@@ -6,12 +6,12 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kBuffer = size_t{256} << 10;
-const std::vector<std::string> kCommand = {"fast-import", "--quiet", "--done",
-                                           // Deltas against whatever came before it
-                                           // cost time and save little; `git gc` makes
-                                           // good ones.
-                                           "--depth=0", "--date-format=raw"};
+constexpr size_t kImportBuffer = size_t{256} << 10;
+const std::vector<std::string> kImportCommand = {"fast-import", "--quiet", "--done",
+                                                 // Deltas against whatever came before
+                                                 // it cost time and save little; `git
+                                                 // gc` makes good ones.
+                                                 "--depth=0", "--date-format=raw"};
 
 // As C writes a string: what the stream takes for any bytes.
 std::string Quoted(std::string_view path) {
@@ -40,8 +40,8 @@ std::string Data(std::string_view text) {
 
 Result<std::unique_ptr<FastImport>> FastImport::Start(GitRunner& git, GitHash hash) {
   std::unique_ptr<FastImport> out(new FastImport(git, hash));
-  BELAY_TRY(out->process_, git.Start(kCommand));
-  out->buffer_.reserve(kBuffer);
+  BELAY_TRY(out->process_, git.Start(kImportCommand));
+  out->buffer_.reserve(kImportBuffer);
   // In the stream a commit belongs to a branch. This one is taken away again in the
   // same stream, before git writes any.
   out->ref_ = "refs/belay/none";
@@ -60,14 +60,14 @@ Status FastImport::Flush() {
   if (written.error().code == Errc::kIo) {
     auto ended = process_->Finish();
     process_.reset();
-    if (ended.ok()) BELAY_OK(git_.Judge(kCommand, *ended));
+    if (ended.ok()) BELAY_OK(git_.Judge(kImportCommand, *ended));
   }
   return written;
 }
 
 Status FastImport::Put(std::string_view text) {
   if (!process_) return Error(Errc::kIo, "git fast-import has ended");
-  if (buffer_.size() + text.size() > kBuffer) BELAY_OK(Flush());
+  if (buffer_.size() + text.size() > kImportBuffer) BELAY_OK(Flush());
   buffer_ += text;
   return Ok();
 }
@@ -113,7 +113,7 @@ Status FastImport::File(const std::string& path, bool executable, uint64_t size,
     left -= piece.size();
     missing_ = left;
     while (!piece.empty()) {
-      const size_t part = std::min(piece.size(), kBuffer / 2);
+      const size_t part = std::min(piece.size(), kImportBuffer / 2);
       BELAY_OK(Put(AsText(piece.first(part))));
       piece = piece.subspan(part);
     }
@@ -136,7 +136,7 @@ Result<std::string> FastImport::Finish() {
   auto ended = process_->Finish();
   process_.reset();
   if (!ended.ok()) return std::move(ended).error();
-  BELAY_OK(git_.Judge(kCommand, *ended));
+  BELAY_OK(git_.Judge(kImportCommand, *ended));
   std::string id = std::move(ended->output);
   while (!id.empty() && id.back() == '\n') id.pop_back();
   if (id.size() != 2 * GitHashSize(hash_) ||
@@ -148,7 +148,7 @@ Result<std::string> FastImport::Finish() {
 void FastImport::Abandon() {
   if (!process_) return;
   // A stream that just ends is a crash to git, with a report in the git directory.
-  const std::string zeros(kBuffer / 2, '\0');
+  const std::string zeros(kImportBuffer / 2, '\0');
   bool fine = true;
   if (in_data_) {
     while (fine && missing_ > 0) {

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kChange = 1, kRootItself = 2;
 constexpr uint8_t kHasBefore = 1, kHasAfter = 2;
 
-Error Bad(std::string_view what) {
+Error BadChanges(std::string_view what) {
   return {Errc::kCorrupt, "list of changes: " + std::string(what)};
 }
 
@@ -34,35 +34,35 @@ void Encode(ByteWriter& out, const PathState& state) {
 Result<PathState> Decode(ByteReader& in) {
   PathState state;
   const uint8_t kind = in.U8();
-  if (kind < 1 || kind > 3) return Bad("unknown kind");
+  if (kind < 1 || kind > 3) return BadChanges("unknown kind");
   state.kind = static_cast<EntryKind>(kind);
   const uint64_t mode = in.Varint(), uid = in.Varint(), gid = in.Varint();
   if (mode > 07777 || uid > UINT32_MAX - 1 || gid > UINT32_MAX - 1)
-    return Bad("impossible mode or owner");
+    return BadChanges("impossible mode or owner");
   state.mode = static_cast<uint32_t>(mode);
   state.uid = static_cast<uint32_t>(uid);
   state.gid = static_cast<uint32_t>(gid);
   if (state.kind == EntryKind::kFile) {
     state.size = in.Varint();
     ByteSpan id = in.Raw(32);
-    if (in.failed()) return Bad("ends early");
+    if (in.failed()) return BadChanges("ends early");
     state.id = ObjectId::FromSpan(id);
-    if (state.id.is_zero()) return Bad("a file without content");
+    if (state.id.is_zero()) return BadChanges("a file without content");
   } else if (state.kind == EntryKind::kSymlink) {
     state.target = AsText(in.Sized());
     if (state.target.empty() || state.target.size() > 4095 ||
         state.target.find('\0') != std::string::npos)
-      return Bad("impossible symlink");
+      return BadChanges("impossible symlink");
   }
   const uint8_t xattrs = in.U8();
-  if (xattrs > 1) return Bad("unknown flag");
+  if (xattrs > 1) return BadChanges("unknown flag");
   if (xattrs == 1) {
     ByteSpan id = in.Raw(32);
-    if (in.failed()) return Bad("ends early");
+    if (in.failed()) return BadChanges("ends early");
     state.xattrs = ObjectId::FromSpan(id);
-    if (state.xattrs.is_zero()) return Bad("no attributes");
+    if (state.xattrs.is_zero()) return BadChanges("no attributes");
   }
-  if (in.failed()) return Bad("ends early");
+  if (in.failed()) return BadChanges("ends early");
   return state;
 }
 
@@ -70,9 +70,9 @@ Result<PathState> Decode(ByteReader& in) {
 
 Status CheckPath(const std::string& bytes) {
   auto path = RelPath::Parse(bytes);
-  if (!path.ok()) return Bad(path.error().what);
+  if (!path.ok()) return BadChanges(path.error().what);
   for (std::string_view name : path->Components())
-    if (IsGitAlias(name)) return Bad("a path of git's own");
+    if (IsGitAlias(name)) return BadChanges("a path of git's own");
   return Ok();
 }
 
@@ -140,20 +140,21 @@ namespace {
 
 Status DecodeSides(ByteReader& in, PathChange& change) {
   const uint8_t flags = in.U8();
-  if (flags == 0 || flags > (kHasBefore | kHasAfter)) return Bad("unknown flags");
+  if (flags == 0 || flags > (kHasBefore | kHasAfter))
+    return BadChanges("unknown flags");
   if (flags & kHasBefore) {
     BELAY_TRY(change.before, Decode(in));
   }
   if (flags & kHasAfter) {
     BELAY_TRY(change.after, Decode(in));
   }
-  return in.done() ? Ok() : Bad("bytes left over");
+  return in.done() ? Ok() : BadChanges("bytes left over");
 }
 
 Status CheckGitDirPath(const std::string& bytes) {
   constexpr std::string_view kGit = ".git";
   if (bytes == kGit) return Ok();
-  if (!bytes.starts_with(".git/")) return Bad("a path outside of .git");
+  if (!bytes.starts_with(".git/")) return BadChanges("a path outside of .git");
   return CheckPath(bytes.substr(kGit.size() + 1));
 }
 
@@ -161,7 +162,7 @@ Result<std::vector<PathChange>> DecodeList(const Node& node,
                                            Status (*check)(const std::string& path)) {
   std::vector<PathChange> out;
   const auto roots = node.fields.All(kRootItself);
-  if (roots.size() > 1) return Bad("two roots");
+  if (roots.size() > 1) return BadChanges("two roots");
   for (ByteSpan raw : roots) {
     ByteReader in(raw);
     PathChange change;
@@ -169,7 +170,7 @@ Result<std::vector<PathChange>> DecodeList(const Node& node,
     for (const auto* side : {&change.before, &change.after})
       if (*side &&
           ((*side)->kind != EntryKind::kDirectory || !(*side)->xattrs.is_zero()))
-        return Bad("a root that is no plain directory");
+        return BadChanges("a root that is no plain directory");
     out.push_back(std::move(change));
   }
   for (ByteSpan raw : node.fields.All(kChange)) {
@@ -178,7 +179,8 @@ Result<std::vector<PathChange>> DecodeList(const Node& node,
     change.path = AsText(in.Sized());
     BELAY_OK(check(change.path));
     BELAY_OK(DecodeSides(in, change));
-    if (!out.empty() && !(out.back().path < change.path)) return Bad("not in order");
+    if (!out.empty() && !(out.back().path < change.path))
+      return BadChanges("not in order");
     out.push_back(std::move(change));
   }
   return out;
@@ -191,20 +193,20 @@ Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
 }
 
 Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node) {
-  if (node.fields.has(kRootItself)) return Bad("a root");
+  if (node.fields.has(kRootItself)) return BadChanges("a root");
   return DecodeList(node, CheckGitDirPath);
 }
 
 Result<std::vector<PathChange>> DecodeExternalChanges(const Node& node) {
-  if (node.fields.has(kRootItself)) return Bad("a root");
+  if (node.fields.has(kRootItself)) return BadChanges("a root");
   BELAY_TRY(auto changes, DecodeList(node, [](const std::string& path) -> Status {
               if (IsExternalPath(path)) return Ok();
-              return Bad("a path that is no file's outside of the root");
+              return BadChanges("a path that is no file's outside of the root");
             }));
   for (const PathChange& change : changes)
     for (const auto* side : {&change.before, &change.after})
       if (*side && (*side)->kind == EntryKind::kDirectory)
-        return Bad("a directory outside of the root");
+        return BadChanges("a directory outside of the root");
   return changes;
 }
 

@@ -23,7 +23,7 @@ constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4, kAbsentFlag
 // Of a file.
 constexpr uint64_t kName = 1, kId = 2, kSize = 3, kMode = 4;
 
-constexpr size_t kMaxIndex = size_t{1} << 30;
+constexpr size_t kMaxIndexRead = size_t{1} << 30;
 
 Error Bad() { return {Errc::kCorrupt, "a git record is damaged"}; }
 
@@ -203,7 +203,7 @@ Result<GitRecord> LoadGitRecord(Store& store, const ObjectId& git) {
 
 Result<GitRefs> LoadGitRefs(Store& store, const GitRepoRecord& record) {
   if (record.refs.is_zero()) return GitRefs();
-  BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.refs, kMaxIndex));
+  BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.refs, kMaxIndexRead));
   return ParseRefsText(AsText(bytes));
 }
 
@@ -220,12 +220,12 @@ Result<std::vector<NamedEntry>> LoadGitIndex(Store& store,
                                              const GitRepoRecord& record) {
   std::vector<NamedEntry> out;
   if (!record.index) return out;
-  BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndex));
+  BELAY_TRY(Bytes bytes, store.ReadContentBytes(record.index->id, kMaxIndexRead));
   auto shared = [&](const std::string& name) -> Result<Bytes> {
     auto found = std::ranges::find(record.own, name, &GitKept::name);
     if (found == record.own.end())
       return Error(Errc::kNotFound, name + " was not kept");
-    return store.ReadContentBytes(found->id, kMaxIndex);
+    return store.ReadContentBytes(found->id, kMaxIndexRead);
   };
   BELAY_TRY([[maybe_unused]] IndexEntries entries,
             ReadWholeIndex(bytes, record.hash, &out, shared));

@@ -11,7 +11,7 @@ namespace belay {
 namespace {
 
 constexpr uint64_t kMaxRead = uint64_t{64} << 20;
-constexpr size_t kMaxIndex = size_t{256} << 20;
+constexpr size_t kMaxStagedIndex = size_t{256} << 20;
 
 // A copy of the index that git may read; gone with this.
 class IndexCopy {
@@ -50,7 +50,7 @@ std::optional<std::vector<std::string>> AskStaged(Store& store,
                                                   const AskGitOptions& ask) {
   std::vector<std::string> out;
   if (!record.index) return out;
-  auto bytes = store.ReadContentBytes(record.index->id, kMaxIndex);
+  auto bytes = store.ReadContentBytes(record.index->id, kMaxStagedIndex);
   if (!bytes.ok()) return std::nullopt;
   auto git = GitRunner::Find(store.fs(), repository, ask);
   if (!git.ok()) return std::nullopt;

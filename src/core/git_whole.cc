@@ -11,7 +11,7 @@ namespace belay {
 namespace {
 
 constexpr size_t kMaxGitFile = 8192;
-constexpr int kLooks = 4;  // at a repository that is being packed
+constexpr int kLooksAtPacking = 4;  // at a repository that is being packed
 
 // Adds the names of the packs in a git directory, and in those of its submodules. What
 // cannot be listed has none.
@@ -106,7 +106,7 @@ Result<GitWhole> GitWholeCapture::Take(const GitRepository& repository,
     BELAY_TRY(one->scan, Scan::Run(fs_, clock_, random_, one->request, sink));
     AddPackNames(fs_, one->request.root, after);
     if (before == after || BELAY_MUTANT("git-copied-while-packed")) break;
-    if (tries < kLooks) continue;
+    if (tries < kLooksAtPacking) continue;
     out.trouble = "it kept being packed while it was copied";
     break;
   }

@@ -11,8 +11,8 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYFL1";
-constexpr size_t kMaxFile = size_t{1} << 16, kMaxText = 4000;
+constexpr std::string_view kFailureMagic = "BELAYFL1";
+constexpr size_t kMaxFailureFile = size_t{1} << 16, kMaxText = 4000;
 constexpr uint64_t kLookedAt = 1000;
 
 Name FileName(const RootId& root, FailureOf of) {
@@ -26,14 +26,14 @@ std::optional<LastFailure> Load(Store& store, const RootId& root, FailureOf of) 
   Fs& fs = store.fs();
   auto dir = fs.Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return std::nullopt;
-  auto bytes = ReadSmallFile(fs, *dir, FileName(root, of), kMaxFile);
-  if (!bytes.ok() || bytes->size() < kMagic.size() + 8) return std::nullopt;
+  auto bytes = ReadSmallFile(fs, *dir, FileName(root, of), kMaxFailureFile);
+  if (!bytes.ok() || bytes->size() < kFailureMagic.size() + 8) return std::nullopt;
   const ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
   if (LoadU64(bytes->data() + body.size()) != Check64(body)) return std::nullopt;
   ByteReader in(body);
   LastFailure failure;
   failure.of = of;
-  if (AsText(in.Raw(kMagic.size())) != kMagic) return std::nullopt;
+  if (AsText(in.Raw(kFailureMagic.size())) != kFailureMagic) return std::nullopt;
   failure.at_ms = static_cast<int64_t>(in.U64());
   const ByteSpan after = in.Raw(failure.after.bytes.size());
   failure.what = AsText(in.Sized());
@@ -61,7 +61,7 @@ Result<bool> WentOn(Catalog& catalog, const RootId& root, const LastFailure& fai
 void RememberFailure(Store& store, const RootId& root, const LastFailure& failure) {
   Bytes bytes;
   ByteWriter out(bytes);
-  out.Raw(kMagic);
+  out.Raw(kFailureMagic);
   out.U64(static_cast<uint64_t>(failure.at_ms));
   out.Raw(failure.after.bytes);
   out.Sized(std::string_view(failure.what).substr(0, kMaxText));

@@ -11,8 +11,8 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYLV2";
-constexpr size_t kMaxFile = size_t{4} << 20;
+constexpr std::string_view kLiveMagic = "BELAYLV2";
+constexpr size_t kMaxLiveFile = size_t{4} << 20;
 constexpr size_t kMaxSessions = 64, kMaxCalls = 256, kMaxEnded = 256;
 constexpr size_t kMaxPathsOfCall = 256, kMaxKept = 2000;
 
@@ -128,12 +128,12 @@ Live Live::Load(Store& store, const RootId& root) {
   Fs& fs = store.fs();
   auto dir = fs.Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return {};
-  auto bytes = ReadSmallFile(fs, *dir, FileName(root), kMaxFile);
-  if (!bytes.ok() || bytes->size() < kMagic.size() + 8) return {};
+  auto bytes = ReadSmallFile(fs, *dir, FileName(root), kMaxLiveFile);
+  if (!bytes.ok() || bytes->size() < kLiveMagic.size() + 8) return {};
   const ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
   if (LoadU64(bytes->data() + body.size()) != Check64(body)) return {};
   ByteReader in(body);
-  if (AsText(in.Raw(kMagic.size())) != kMagic) return {};
+  if (AsText(in.Raw(kLiveMagic.size())) != kLiveMagic) return {};
   Live live;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     live.sessions_.push_back(TakeSession(in));
@@ -149,7 +149,7 @@ Live Live::Load(Store& store, const RootId& root) {
 Status Live::Save(Store& store, const RootId& root) const {
   Bytes out;
   ByteWriter writer(out);
-  writer.Raw(kMagic);
+  writer.Raw(kLiveMagic);
   writer.Varint(sessions_.size());
   for (const LiveSession& session : sessions_) Put(writer, session);
   writer.Varint(calls_.size());

@@ -8,30 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/escape.h"
+#include "base/number.h"
 
 namespace belay {
 
 namespace {
 
 constexpr int64_t kSecondMs = 1000, kMinuteMs = 60 * kSecondMs,
-                  kHourMs = 60 * kMinuteMs, kDayMs = 24 * kHourMs, kWeekMs = 7 * kDayMs;
+                  kHourMs = 60 * kMinuteMs, kWeekMs = 7 * kDayMs;
 constexpr int kNoon = 12, kTea = 17;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return c >= 'a' && c <= 'z'; }
-
-bool AllDigits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
-}
-
-template <class T>
-std::optional<T> Number(std::string_view text) {
-  T value = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // In small letters. A dot or a line beside a letter separates (3.days.ago, last_week),
 // and so does a comma.

@@ -17,7 +17,7 @@ constexpr uint64_t kChatAgent = 1, kChatSession = 2, kChatForked = 3, kChatTurn 
 constexpr uint64_t kChatHosted = 1, kChatAlone = 2;
 constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4, kKeepsTimes = 8;
 
-Error Bad(std::string_view what) {
+Error BadOperation(std::string_view what) {
   return {Errc::kCorrupt, "operation record: " + std::string(what)};
 }
 
@@ -135,7 +135,7 @@ LogRecord ToRecord(const Operation& operation) {
 }
 
 Result<Operation> ToOperation(const LogRecord& record) {
-  if (record.kind != RecordKind::kOperation) return Bad("not an operation");
+  if (record.kind != RecordKind::kOperation) return BadOperation("not an operation");
   Operation out;
   out.id = record.id;
   out.seq = record.seq;
@@ -151,7 +151,7 @@ Result<Operation> ToOperation(const LogRecord& record) {
   }
   if (!known) return Error(Errc::kUnsupported, "an operation that moved no files");
   if (record.refs.empty() || record.refs[0].type != ObjectType::kNode)
-    return Bad("without its changes");
+    return BadOperation("without its changes");
   out.changes = record.refs[0].id;
   out.target = IdAt(record.fields, kTarget);
   out.safety = IdAt(record.fields, kSafety);

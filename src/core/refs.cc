@@ -5,25 +5,13 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "base/number.h"
 #include "core/lineage.h"
 #include "core/moments.h"
 
 namespace belay {
 
 namespace {
-
-bool AllDigits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](char c) { return c >= '0' && c <= '9'; });
-}
-
-template <class T>
-std::optional<T> Number(std::string_view text) {
-  T value = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 // --- references ----------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/clock.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
 #include "core/hand_on.h"
@@ -17,7 +18,6 @@ namespace belay {
 
 namespace {
 
-constexpr int64_t kDayMs = int64_t{24} * 60 * 60 * 1000;
 // However old: after a long absence, or a clock that was wrong for a while, there is
 // still something to go back to.
 constexpr size_t kNewest = 10;

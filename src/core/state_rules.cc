@@ -36,7 +36,7 @@ bool IsDamage(const Error& error) {
          error.code == Errc::kPurged;
 }
 
-const TreeEntry* Find(const Tree& tree, std::string_view name) {
+const TreeEntry* EntryNamed(const Tree& tree, std::string_view name) {
   for (const TreeEntry& entry : tree.entries)
     if (entry.name == name) return &entry;
   return nullptr;
@@ -58,7 +58,7 @@ StateRules::~StateRules() = default;
 Result<std::optional<std::string>> StateRules::RuleFile(const Dir& dir,
                                                         std::string_view name) {
   if (dir.tree) {
-    const TreeEntry* entry = Find(*dir.tree, name);
+    const TreeEntry* entry = EntryNamed(*dir.tree, name);
     if (entry != nullptr && entry->kind == EntryKind::kFile) {
       BELAY_TRY(Bytes bytes, contents_(entry->id));
       return std::optional(std::string(AsText(bytes)));
@@ -96,7 +96,7 @@ Result<const StateRules::Dir*> StateRules::DirAt(const std::string& path) {
     if (parent == nullptr) {
       BELAY_TRY(dir->tree, trees_(view_.state.tree));
     } else if (parent->tree) {
-      const TreeEntry* entry = Find(*parent->tree, name);
+      const TreeEntry* entry = EntryNamed(*parent->tree, name);
       if (entry != nullptr && entry->kind == EntryKind::kDirectory) {
         BELAY_TRY(dir->tree, trees_(entry->id));
       }

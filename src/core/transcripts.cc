@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/mutant.h"
 #include "core/sessions.h"
 #include "core/space.h"
@@ -386,7 +387,6 @@ void RemoveWrittenTranscripts(Store& store) {
 Result<std::vector<TranscriptCopy>> PrunableTranscripts(Catalog& catalog, int64_t days,
                                                         int64_t now_ms,
                                                         bool for_space) {
-  constexpr int64_t kDayMs = int64_t{24} * 60 * 60 * 1000;
   BELAY_TRY(auto copies, ListTranscripts(catalog, std::nullopt));
   if (copies.empty()) return copies;
   BELAY_TRY(const auto sessions, ListSessions(catalog, std::nullopt));

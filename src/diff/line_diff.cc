@@ -79,9 +79,9 @@ size_t CommonSuffix(std::string_view a, std::string_view b) {
   return count;
 }
 
-class Differ {
+class LineDiffer {
  public:
-  Differ(std::string_view a, std::string_view b) : a_(a), b_(b) {}
+  LineDiffer(std::string_view a, std::string_view b) : a_(a), b_(b) {}
 
   std::vector<LineEdit> Run() {
     Compare({{0, CountLines(a_), 0, static_cast<uint32_t>(a_.size())},
@@ -278,7 +278,7 @@ class Differ {
 
 std::vector<LineEdit> DiffLines(std::string_view a, std::string_view b) {
   BELAY_CHECK(a.size() < UINT32_MAX && b.size() < UINT32_MAX);
-  return Differ(a, b).Run();
+  return LineDiffer(a, b).Run();
 }
 
 }  // namespace belay

@@ -12,6 +12,8 @@
 
 namespace belay {
 
+inline constexpr size_t kMaxPackIndex = size_t{1} << 30;  // of one that is read
+
 // In hex, rising. kCorrupt when it is no such file.
 Result<std::vector<std::string>> ReadPackIndex(ByteSpan index, GitHash hash);
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kMaxRefsFile = size_t{64} << 20;
 constexpr size_t kMaxRefBytes = 4096;
-constexpr size_t kMaxFiles = 200'000;  // of all that is looked at
-constexpr int kMaxDepth = 64;
+constexpr size_t kMaxStateFiles = 200'000;  // of all that is looked at
+constexpr int kMaxStateDepth = 64;
 constexpr std::string_view kDamagedRef = "!";  // and its bytes in hex
 
 // What lies in the git directory of a work tree and tells where its work stands.
@@ -122,7 +122,7 @@ class Looking {
     for (const DirEntry& entry : names) {
       const std::string below = shown + "/" + entry.name;
       if (entry.name.ends_with(".lock")) continue;  // somebody's who is at work
-      if (++seen_ > kMaxFiles) {
+      if (++seen_ > kMaxStateFiles) {
         Trouble(shown, "holds more files than Belay looks at");
         return Ok();
       }
@@ -133,7 +133,7 @@ class Looking {
         return std::move(stat).error();
       }
       if (stat->type == FileType::kDirectory) {
-        if (depth >= kMaxDepth) {
+        if (depth >= kMaxStateDepth) {
           Trouble(below, "lies deeper than Belay looks");
           continue;
         }

@@ -9,6 +9,7 @@
 #include "core/state_view.h"
 #include "restore/fork_internal.h"
 #include "restore/mover.h"
+#include "restore/paths_internal.h"
 #include "restore/publication.h"
 #include "restore/remove_all.h"
 #include "scan/tree_diff.h"
@@ -18,9 +19,8 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BLYFORK1", kMagicChat = "BLYFORK2";
+constexpr std::string_view kForkMagic = "BLYFORK1", kForkMagicChat = "BLYFORK2";
 constexpr size_t kMaxNote = size_t{1} << 20;
-constexpr uint32_t kSetId = 06000;
 
 Name ForksName() { return Name::Literal("forks"); }
 std::string StageOf(const RootId& id) { return ".belay-fork-" + id.text(); }
@@ -40,7 +40,7 @@ struct DirForkNote {
 Bytes Encode(const DirForkNote& note) {
   Bytes out;
   ByteWriter writer(out);
-  writer.Raw(note.chat ? kMagicChat : kMagic);
+  writer.Raw(note.chat ? kForkMagicChat : kForkMagic);
   writer.Raw(AsText(note.id.span()));
   writer.Sized(note.parent);
   writer.Sized(note.name);
@@ -62,12 +62,12 @@ Bytes Encode(const DirForkNote& note) {
 
 Result<DirForkNote> Decode(ByteSpan bytes) {
   const Error bad(Errc::kCorrupt, "the note of a fork makes no sense");
-  if (bytes.size() < kMagic.size() + 8) return bad;
+  if (bytes.size() < kForkMagic.size() + 8) return bad;
   const ByteSpan body = bytes.first(bytes.size() - 8);
   if (LoadU64(bytes.data() + body.size()) != Check64(body)) return bad;
   ByteReader in(body);
-  const std::string_view magic = AsText(in.Raw(kMagic.size()));
-  if (magic != kMagic && magic != kMagicChat) return bad;
+  const std::string_view magic = AsText(in.Raw(kForkMagic.size()));
+  if (magic != kForkMagic && magic != kForkMagicChat) return bad;
   DirForkNote note;
   note.id = RootId(Id128::FromSpan(in.Raw(16)));
   note.parent = std::string(AsText(in.Sized()));
@@ -79,7 +79,7 @@ Result<DirForkNote> Decode(ByteSpan bytes) {
     BELAY_TRY(LogRecord record, DecodeLogRecord(in.Sized()));
     note.records.push_back(std::move(record));
   }
-  if (magic == kMagicChat) {
+  if (magic == kForkMagicChat) {
     note.chat.emplace();
     note.chat->dir = std::string(AsText(in.Sized()));
     note.chat->ino = in.U64();

@@ -11,12 +11,12 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYFK1";
+constexpr std::string_view kNoteMagic = "BELAYFK1";
 constexpr uint64_t kAgent = 1, kSession = 2, kForked = 3, kPid = 4;
-constexpr size_t kLimit = 64 << 10;
+constexpr size_t kNoteLimit = 64 << 10;
 
-Name DirName() { return Name::Literal("journal"); }
-Name FileName(const RootId& root) { return Name::Literal(root.text() + ".fork"); }
+Name NoteDir() { return Name::Literal("journal"); }
+Name NoteName(const RootId& root) { return Name::Literal(root.text() + ".fork"); }
 
 bool IsAtWork(Fs& fs, int64_t pid) {
   return pid > 0 && fs.OpenDir(AbsPath::Literal("/proc/" + std::to_string(pid))).ok();
@@ -32,26 +32,26 @@ Status NoteFork(Store& store, const RootId& root, const ForkNote& note) {
   f.AddNumber(kPid, static_cast<uint64_t>(note.pid));
   Bytes bytes;
   ByteWriter out(bytes);
-  out.Raw(kMagic);
+  out.Raw(kNoteMagic);
   f.Encode(out);
-  Status made = store.fs().MakeDir(store.dir(), DirName(), 0700);
+  Status made = store.fs().MakeDir(store.dir(), NoteDir(), 0700);
   if (!made.ok() && made.error().code != Errc::kExists) return made;
   BELAY_OK(store.fs().Sync(store.dir()));
-  BELAY_TRY(Fd dir, store.fs().Open(store.dir(), DirName(), OpenMode::Directory()));
-  return ReplaceFile(store.fs(), dir, FileName(root), bytes);
+  BELAY_TRY(Fd dir, store.fs().Open(store.dir(), NoteDir(), OpenMode::Directory()));
+  return ReplaceFile(store.fs(), dir, NoteName(root), bytes);
 }
 
 void ForgetFork(Store& store, const RootId& root) {
-  auto dir = store.fs().Open(store.dir(), DirName(), OpenMode::Directory());
-  if (dir.ok()) (void)store.fs().Unlink(*dir, FileName(root));
+  auto dir = store.fs().Open(store.dir(), NoteDir(), OpenMode::Directory());
+  if (dir.ok()) (void)store.fs().Unlink(*dir, NoteName(root));
 }
 
 std::optional<ForkNote> LoadForkNote(Store& store, const RootId& root) {
-  auto dir = store.fs().Open(store.dir(), DirName(), OpenMode::Directory());
+  auto dir = store.fs().Open(store.dir(), NoteDir(), OpenMode::Directory());
   if (!dir.ok()) return std::nullopt;
-  auto bytes = ReadSmallFile(store.fs(), *dir, FileName(root), kLimit);
-  if (!bytes.ok() || !AsText(*bytes).starts_with(kMagic)) return std::nullopt;
-  ByteReader in(ByteSpan(*bytes).subspan(kMagic.size()));
+  auto bytes = ReadSmallFile(store.fs(), *dir, NoteName(root), kNoteLimit);
+  if (!bytes.ok() || !AsText(*bytes).starts_with(kNoteMagic)) return std::nullopt;
+  ByteReader in(ByteSpan(*bytes).subspan(kNoteMagic.size()));
   auto f = Fields::Decode(in);
   if (!f.ok()) return std::nullopt;
   return ForkNote{.agent = f->Text(kAgent).value_or(""),

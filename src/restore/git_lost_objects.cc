@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::string_view kObjects = "objects/";
 constexpr std::string_view kPacks = "objects/pack/";
-constexpr size_t kMaxPackIndex = size_t{1} << 30;
 constexpr size_t kAskedAtOnce = 100'000;
 
 // A loose object, or a pack with what belongs to it; no list of git's own that says

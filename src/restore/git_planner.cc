@@ -28,10 +28,6 @@ std::string GitBranchName(std::string_view ref) {
   return EscapeForDisplay(ref.starts_with(kBranch) ? ref.substr(kBranch.size()) : ref);
 }
 
-std::string GitCount(size_t count, std::string_view what) {
-  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
-}
-
 GitPlanner::GitPlanner(const GitPlanInput& input, const GitChoice& choice,
                        const GitRepository& repository, const GitRepoRecord& is,
                        const GitRepoRecord& want, const GitRepoRecord* expected)

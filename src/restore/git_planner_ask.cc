@@ -305,7 +305,7 @@ Result<bool> GitPlanner::ChooseAction() {
   if (choice_.action == GitAction::kAuto && expected_ == nullptr) {
     BELAY_TRY(size_t only_here, count({"--remotes"}));
     if (only_here < plan.commit_count && !BELAY_MUTANT("git-takes-back-published"))
-      return Keep(GitCount(plan.commit_count - only_here, "commit") + " made since " +
+      return Keep(Counted(plan.commit_count - only_here, "commit") + " made since " +
                   (plan.commit_count - only_here == 1 ? "is" : "are") +
                   " on a remote already; take them back all the same with: --git "
                   "reset, or by commits on top with: --git revert");
@@ -368,7 +368,7 @@ Result<std::string> GitPlanner::MakeReverts() {
   if (!line)
     return commit(want_.head, leaves_,
                   "Go back to " + want_.head.substr(0, 7) + "\n\nThis undoes " +
-                      GitCount(plan.commit_count, "commit") + ".\n");
+                      Counted(plan.commit_count, "commit") + ".\n");
   std::string tip = leaves_;
   for (const Commit& one : commits) {
     BELAY_TRY(tip, commit(one.parents, tip,

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "restore/git_planner_internal.h"
 
@@ -29,7 +30,7 @@ Status GitPlanner::Build() {
     plan.notes.push_back((lost_->damaged()
                               ? "objects that were gone or damaged come back: "
                               : "objects that were gone come back: ") +
-                         GitCount(count, "file"));
+                         Counted(count, "file"));
   }
   BELAY_OK(SetBranch(tip));
   BELAY_OK(SetOtherRefs());

@@ -117,6 +117,5 @@ std::string GitRefCommit(const GitRefs& refs, std::string_view name, GitHash has
 // For people.
 std::string GitBranchName(std::string_view ref);
 // "1 commit", "2 commits"
-std::string GitCount(size_t count, std::string_view what);
 
 }  // namespace belay

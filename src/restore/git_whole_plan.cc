@@ -14,7 +14,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kGit = ".git";
+constexpr std::string_view kDotGit = ".git";
 constexpr std::string_view kIndexPath = ".git/index";
 constexpr std::string_view kObjectsPath = ".git/objects/";
 constexpr std::string_view kRefsPath = ".git/refs/";
@@ -22,7 +22,6 @@ constexpr std::string_view kLogsPath = ".git/logs/";
 constexpr std::string_view kPackedRefs = ".git/packed-refs";
 constexpr std::string_view kInfoRefs = ".git/info/refs";
 constexpr size_t kShownConflicts = 3;
-constexpr size_t kMaxPackIndex = size_t{1} << 30;
 
 struct Place {
   AbsPath path;  // of the work tree
@@ -55,7 +54,7 @@ Result<GitDirMap> ReadGitDir(Fs& fs, const Fd& work_tree, ScanSink& sink) {
   GitDirMap out;
   if (!work_tree.is_open()) return out;
   Looker looker(fs, work_tree);
-  std::vector<std::string> left = {std::string(kGit)};
+  std::vector<std::string> left = {std::string(kDotGit)};
   while (!left.empty()) {
     const std::string path = std::move(left.back());
     left.pop_back();
@@ -100,12 +99,12 @@ Result<GitRepoRecord> AbsentAt(const std::string& path, const GitDirMap& now,
   GitRepoRecord out;
   out.path = path;
   out.absent = true;
-  auto top = now.find(std::string(kGit));
+  auto top = now.find(std::string(kDotGit));
   if (top == now.end() || top->second.kind != EntryKind::kDirectory) return out;
   out.whole.mode = top->second.mode;
   out.whole.uid = top->second.uid;
   out.whole.gid = top->second.gid;
-  BELAY_TRY(out.whole.tree, PutMap(now, std::string(kGit), sink));
+  BELAY_TRY(out.whole.tree, PutMap(now, std::string(kDotGit), sink));
   return out;
 }
 
@@ -279,7 +278,7 @@ bool AddRef(const std::string& name, const ObjectId& id, uint64_t size,
             const GitDirMap& now, GitDirMap& then) {
   const std::string path = ".git/" + name;
   if (then.contains(path)) return false;
-  PathState like = then.at(std::string(kGit));
+  PathState like = then.at(std::string(kDotGit));
   std::vector<std::pair<std::string, PathState>> parents;
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
@@ -307,7 +306,7 @@ Result<std::vector<std::string>> HoldRefs(const GitPlanInput& input, const Place
                                           GitHash hash, const GitDirMap& now,
                                           GitDirMap& then) {
   std::vector<std::string> held;
-  auto top = then.find(std::string(kGit));
+  auto top = then.find(std::string(kDotGit));
   if (top == then.end() || top->second.kind != EntryKind::kDirectory || now.empty())
     return held;
   Store& store = input.store;
@@ -366,14 +365,14 @@ Result<GitDirMap> LoadGitDir(Store& store, const GitRepoRecord& record) {
     top.kind = EntryKind::kFile;
     top.id = Sha256::Of(AsBytes(whole.git_file));
     top.size = whole.git_file.size();
-    out.emplace(kGit, std::move(top));
+    out.emplace(kDotGit, std::move(top));
     return out;
   }
   if (whole.tree.is_zero()) return out;
   top.kind = EntryKind::kDirectory;
-  out.emplace(kGit, std::move(top));
+  out.emplace(kDotGit, std::move(top));
   std::vector<std::pair<std::string, ObjectId>> left = {
-      {std::string(kGit), whole.tree}};
+      {std::string(kDotGit), whole.tree}};
   while (!left.empty()) {
     const auto [path, id] = std::move(left.back());
     left.pop_back();
@@ -447,7 +446,7 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   }
   for (const auto& [path, state] : *then) {
     if (state.kind != EntryKind::kFile || state.size == 0) continue;
-    if (path == kGit) continue;  // is put below
+    if (path == kDotGit) continue;  // is put below
     BELAY_TRY(bool has, input.Has(state.id));
     if (has) continue;
     out.warnings.push_back(
@@ -485,8 +484,7 @@ Status PlanGitDirBack(const GitPlanInput& input, const GitRepoRecord& want,
   if (plan.none) return Ok();
   plan.notes.push_back(
       want.whole.git_file.empty()
-          ? ".git comes back whole: " +
-                GitCount(CountFiles(plan.move.changes), "file") +
+          ? ".git comes back whole: " + Counted(CountFiles(plan.move.changes), "file") +
                 (want.head.empty() ? "" : ", at " + want.head.substr(0, 7)) +
                 (plan.branch.empty() ? "" : " on " + plan.branch)
           : ".git, which leads to the repository, comes back");
@@ -546,7 +544,7 @@ Status PlanGitDirAway(const GitPlanInput& input, const GitRepoRecord& want,
   plan.from = is.head;
   plan.notes.push_back(expected->whole.git_file.empty()
                            ? ".git goes again: " +
-                                 GitCount(CountFiles(plan.move.changes), "file")
+                                 Counted(CountFiles(plan.move.changes), "file")
                            : ".git, which leads to the repository, goes again");
   GitRepoRecord before = is;
   before.whole = expected->whole;

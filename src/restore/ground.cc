@@ -112,7 +112,6 @@ Status CheckContent(Store& store, const PlanOptions& options, Plan& plan) {
 namespace {
 
 constexpr uint64_t kBlock = 4096;
-constexpr uint32_t kSetId = 06000;
 
 // `shared`: other names lead to the same file, which must stay as it is.
 void AddNeedsOf(const PathChange& change, bool shared, Plan& plan) {

@@ -10,10 +10,11 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYJN1";
-constexpr std::string_view kMagicGit = "BELAYJN2";       // repositories move along
-constexpr std::string_view kMagicExternal = "BELAYJN3";  // files outside of the root do
-constexpr std::string_view kMagicChat = "BELAYJN4";      // a conversation does
+constexpr std::string_view kJournalMagic = "BELAYJN1";
+constexpr std::string_view kJournalMagicGit = "BELAYJN2";  // repositories move along
+constexpr std::string_view kJournalMagicExternal =
+    "BELAYJN3";  // files outside of the root do
+constexpr std::string_view kJournalMagicChat = "BELAYJN4";  // a conversation does
 constexpr uint64_t kOperation = 1, kStage = 2, kChanges = 3, kLocked = 4, kTimes = 5,
                    kRootIno = 6, kGit = 7, kExternal = 8, kPublication = 9;
 constexpr uint64_t kPublicationDir = 1, kPublicationIno = 2, kPublicationName = 3,
@@ -23,10 +24,10 @@ constexpr uint64_t kGitDir = 1, kGitIno = 2, kGitChanges = 3, kGitIndex = 4,
                    kGitBefore = 5, kGitAfter = 6, kGitLock = 7, kGitObject = 8,
                    kGitSha256 = 9, kGitWhole = 10;
 constexpr uint64_t kLockedPath = 1, kLockedMode = 2;
-constexpr size_t kLimit = size_t{1} << 30;
+constexpr size_t kMaxJournal = size_t{1} << 30;
 
-Name DirName() { return Name::Literal("journal"); }
-Name FileName(const RootId& root) { return Name::Literal(root.text()); }
+Name JournalDir() { return Name::Literal("journal"); }
+Name JournalName(const RootId& root) { return Name::Literal(root.text()); }
 Name AtWorkName(const RootId& root) { return Name::Literal(root.text() + ".at-work"); }
 
 Error Bad(std::string_view what) {
@@ -34,13 +35,13 @@ Error Bad(std::string_view what) {
 }
 
 Result<Fd> OpenJournals(Store& store) {
-  return store.fs().Open(store.dir(), DirName(), OpenMode::Directory());
+  return store.fs().Open(store.dir(), JournalDir(), OpenMode::Directory());
 }
 
 Result<Fd> MakeJournals(Store& store) {
   auto dir = OpenJournals(store);
   if (dir.ok() || dir.error().code != Errc::kNotFound) return dir;
-  Status made = store.fs().MakeDir(store.dir(), DirName(), 0700);
+  Status made = store.fs().MakeDir(store.dir(), JournalDir(), 0700);
   if (!made.ok() && made.error().code != Errc::kExists) return std::move(made).error();
   BELAY_OK(store.fs().Sync(store.dir()));
   return OpenJournals(store);
@@ -189,25 +190,25 @@ Bytes EncodeJournal(const Journal& journal) {
     f.AddNested(kPublication, EncodePublication(*journal.publication));
   Bytes out;
   ByteWriter w(out);
-  w.Raw(journal.publication         ? kMagicChat
-        : !journal.external.empty() ? kMagicExternal
-        : journal.git.empty()       ? kMagic
-                                    : kMagicGit);
+  w.Raw(journal.publication         ? kJournalMagicChat
+        : !journal.external.empty() ? kJournalMagicExternal
+        : journal.git.empty()       ? kJournalMagic
+                                    : kJournalMagicGit);
   f.Encode(w);
   w.Raw(Sha256::Of(out).span());
   return out;
 }
 
 Result<Journal> DecodeJournal(ByteSpan bytes) {
-  if (bytes.size() < kMagic.size() + 32) return Bad("ends early");
+  if (bytes.size() < kJournalMagic.size() + 32) return Bad("ends early");
   const ByteSpan body = bytes.first(bytes.size() - 32);
   if (Sha256::Of(body) != Hash256::FromSpan(bytes.subspan(body.size())))
     return Bad("torn or damaged");
-  if (const std::string_view magic = AsText(body.first(kMagic.size()));
-      magic != kMagic && magic != kMagicGit && magic != kMagicExternal &&
-      magic != kMagicChat)
+  if (const std::string_view magic = AsText(body.first(kJournalMagic.size()));
+      magic != kJournalMagic && magic != kJournalMagicGit &&
+      magic != kJournalMagicExternal && magic != kJournalMagicChat)
     return Error(Errc::kUnsupported, "the journal was written by a newer Belay");
-  ByteReader in(body.subspan(kMagic.size()));
+  ByteReader in(body.subspan(kJournalMagic.size()));
   BELAY_TRY(Fields f, Fields::Decode(in));
   Journal out;
   auto records = f.All(kOperation);
@@ -253,7 +254,7 @@ Status JournalFile::Write(Store& store, const Journal& journal) {
   // no journal either. Of a directory that is flushed already it costs nothing.
   if (!BELAY_MUTANT("journals-not-flushed")) BELAY_OK(store.fs().Sync(store.dir()));
   const Bytes bytes = EncodeJournal(journal);
-  const Name name = FileName(journal.operation.root);
+  const Name name = JournalName(journal.operation.root);
   if (BELAY_MUTANT("journal-not-durable")) {
     BELAY_TRY(Fd file, store.fs().Open(dir, name, OpenMode::OpenOrCreate()));
     BELAY_OK(WriteFull(store.fs(), file, 0, bytes));
@@ -272,15 +273,15 @@ Result<std::optional<Journal>> JournalFile::Load(Store& store, const RootId& roo
     if (dir.error().code == Errc::kNotFound) return std::optional<Journal>();
     return std::move(dir).error();
   }
-  auto bytes = ReadSmallFile(store.fs(), *dir, FileName(root), kLimit);
+  auto bytes = ReadSmallFile(store.fs(), *dir, JournalName(root), kMaxJournal);
   if (!bytes.ok()) {
     if (bytes.error().code == Errc::kNotFound) return std::optional<Journal>();
     // Whatever else has its name was not written by us, and is not read.
-    auto stat = store.fs().StatAt(*dir, FileName(root));
+    auto stat = store.fs().StatAt(*dir, JournalName(root));
     if (stat.ok() && stat->type != FileType::kRegular &&
         !BELAY_MUTANT("stop-at-strange-journal"))
       return Bad("is " + std::string(FileTypeName(stat->type)));
-    if (stat.ok() && stat->size > kLimit) return Bad("is longer than any");
+    if (stat.ok() && stat->size > kMaxJournal) return Bad("is longer than any");
     return std::move(bytes).error();
   }
   BELAY_TRY(Journal journal, DecodeJournal(*bytes));
@@ -292,7 +293,7 @@ Status JournalFile::Remove(Store& store, const RootId& root) {
   auto dir = OpenJournals(store);
   if (!dir.ok() && dir.error().code == Errc::kNotFound) return Ok();
   if (!dir.ok()) return std::move(dir).error();
-  Status gone = store.fs().Unlink(*dir, FileName(root));
+  Status gone = store.fs().Unlink(*dir, JournalName(root));
   if (!gone.ok() && gone.error().code != Errc::kNotFound)
     return std::move(gone).error();
   return store.fs().Sync(*dir);
@@ -302,7 +303,7 @@ Result<std::string> JournalFile::PutAside(Store& store, const RootId& root) {
   BELAY_TRY(Fd dir, OpenJournals(store));
   const std::string name =
       root.text() + "." + store.random().NewId().text().substr(0, 8) + ".aside";
-  BELAY_OK(store.fs().Rename(dir, FileName(root), dir, Name::Literal(name),
+  BELAY_OK(store.fs().Rename(dir, JournalName(root), dir, Name::Literal(name),
                              RenameHow::kNoReplace));
   BELAY_OK(store.fs().Sync(dir));
   return "journal/" + name;

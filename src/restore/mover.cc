@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t kHeldContents = size_t{64} << 20;
 
-OpenMode PathHandle() { return {.access = OpenMode::Access::kPath}; }
-
 }  // namespace
 
 Mover::Mover(Store& store, const Fd& root, const Journal& journal,
@@ -260,7 +258,7 @@ Status Mover::SetModeOf(const std::string& path, uint32_t mode) {
   if (path.empty()) {
     BELAY_TRY(handle, fs_.Duplicate(root_));
   } else {
-    auto opened = looker_.Open(path, PathHandle());
+    auto opened = looker_.Open(path, OpenMode::Path());
     if (!opened.ok()) {
       if (IsAbsence(opened.error())) return Ok();
       return std::move(opened).error();
@@ -279,7 +277,7 @@ Status Mover::SetAttributes(const std::string& path, const PathState& wanted) {
     if (IsAbsence(at.error())) return Ok();  // changed by others; Verify() says so
     return std::move(at).error();
   }
-  auto opened = fs_.Open(at->dir, at->name, PathHandle());
+  auto opened = fs_.Open(at->dir, at->name, OpenMode::Path());
   if (!opened.ok()) {
     if (IsAbsence(opened.error())) return Ok();
     return std::move(opened).error();
@@ -436,7 +434,7 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
 // Of a directory that was made, once nothing more comes into it.
 Status Mover::StampDirectory(const std::string& path) {
   if (!journal_.times_ns || BELAY_MUTANT("directories-lose-their-time")) return Ok();
-  auto opened = looker_.Open(path, PathHandle());
+  auto opened = looker_.Open(path, OpenMode::Path());
   if (!opened.ok()) {
     if (IsAbsence(opened.error())) return Ok();  // changed by others
     return std::move(opened).error();

@@ -16,9 +16,7 @@ namespace {
 
 constexpr size_t kCompared = size_t{64} << 20;
 constexpr int64_t kWriterWaitNanos = 200'000'000;
-constexpr int64_t kPauseNanos = 2'000'000;
-
-OpenMode PathHandle() { return {.access = OpenMode::Access::kPath}; }
+constexpr int64_t kWriterPauseNanos = 2'000'000;
 
 }  // namespace
 
@@ -192,7 +190,7 @@ Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
   if (wanted.kind == EntryKind::kSymlink) {
     BELAY_OK(fs_.Symlink(stage_, slot, wanted.target));
     slots_.emplace(index, slot);
-    BELAY_TRY(Fd link, fs_.Open(stage_, slot, PathHandle()));
+    BELAY_TRY(Fd link, fs_.Open(stage_, slot, OpenMode::Path()));
     BELAY_TRY(FileStat stat, fs_.Stat(link));
     if (stat.uid != wanted.uid || stat.gid != wanted.gid)
       BELAY_OK(fs_.SetOwner(link, wanted.uid, wanted.gid));
@@ -248,7 +246,7 @@ Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
           held_open_.push_back(change.path);
           break;
         }
-        store_.clock().SleepNanos(kPauseNanos);
+        store_.clock().SleepNanos(kWriterPauseNanos);
       }
     }
     HashSink hash;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "restore/paths_internal.h"
+
 namespace belay {
 
 namespace {
@@ -12,10 +14,6 @@ struct Level {
   std::optional<PathState> own;  // of a directory that the parent does not have
 };
 
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::vector<TreeEntry>::iterator Find(Tree& tree, const std::string& name) {

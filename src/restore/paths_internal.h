@@ -9,6 +9,8 @@
 
 namespace belay {
 
+inline constexpr uint32_t kSetId = 06000;  // setuid and setgid
+
 inline std::string ParentOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash);

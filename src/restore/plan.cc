@@ -10,11 +10,7 @@
 
 namespace belay {
 
-namespace {
-
-constexpr uint32_t kSetId = 06000;
-
-}  // namespace
+namespace {}  // namespace
 
 Planner::Planner(const PlanInput& input, const PlanOptions& options)
     : in_(input),

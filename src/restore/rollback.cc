@@ -166,7 +166,7 @@ namespace {
 
 // Git's files need room, too: beside those of the root, or where the repository is.
 Status CheckRoomForGit(Store& store, const AbsPath& root, Plan& plan) {
-  constexpr uint64_t kBlock = 4096;
+  constexpr uint64_t kGitBlock = 4096;
   if (BELAY_MUTANT("git-needs-no-room")) return Ok();
   bool within = false;
   for (const GitPlan& git : plan.git) {
@@ -177,7 +177,7 @@ Status CheckRoomForGit(Store& store, const AbsPath& root, Plan& plan) {
     AddNeeds(git.move.changes, needs);
     for (const GitMove::Object& object : git.move.objects) {
       ++needs.inodes_needed;
-      needs.bytes_needed += 2 * kBlock + object.size;
+      needs.bytes_needed += 2 * kGitBlock + object.size;
     }
     within = within || &needs == &plan;
     if (&needs == &plan) continue;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "scan/scan_internal.h"
+
 namespace belay {
 
 namespace {
@@ -11,22 +13,9 @@ constexpr std::string_view kOutside = "outside", kGitDir = "git_dir",
                            kPurged = "purged";
 constexpr size_t kMaxName = 255;
 
-std::string Joined(std::string_view dir, std::string_view name) {
-  std::string path(dir);
-  if (!path.empty()) path += '/';
-  path += name;
-  return path;
-}
-
-bool IsGone(const Error& error) {
+bool IsNotThere(const Error& error) {
   return error.code == Errc::kNotFound || error.sys == ENOTDIR || error.sys == ELOOP ||
          error.sys == ENAMETOOLONG || error.sys == ESTALE;
-}
-
-// Of what cannot be looked at: the file's own doing, or the machine's.
-bool IsAboutTheFile(const Error& error) {
-  return error.sys != 0 && error.sys != EMFILE && error.sys != ENFILE &&
-         error.sys != ENOMEM && error.sys != EINTR;
 }
 
 Explanation Of(const Decision& decision) {
@@ -153,7 +142,7 @@ Result<Explainer::Dir*> Explainer::Enter(Dir& parent, std::string_view name) {
       }
     } else if (!IsAboutTheFile(fd.error())) {
       return std::move(fd).error();
-    } else if (dir->obstacle.empty() && !IsGone(fd.error())) {
+    } else if (dir->obstacle.empty() && !IsNotThere(fd.error())) {
       dir->obstacle = "unreadable";
     }
   }
@@ -211,7 +200,7 @@ Result<Explanation> Explainer::Explain(std::string_view path, bool as_directory)
   bool unreadable = false;
   auto about = [&](const Error& error) -> Status {
     if (!IsAboutTheFile(error)) return error;
-    if (!IsGone(error)) unreadable = true;
+    if (!IsNotThere(error)) unreadable = true;
     return Ok();
   };
   if (dir->exists && last) {
@@ -262,7 +251,7 @@ bool Explainer::CanRead(const Fd& dir, const std::string& name, const FileStat& 
   constexpr uint32_t kByAll = 0444;  // as most are: no need to try
   if (stat.type != FileType::kRegular || (stat.mode & kByAll) == kByAll) return true;
   auto file = fs_.Open(dir, NameRef::Known(name), OpenMode::Read());
-  return file.ok() || IsGone(file.error());
+  return file.ok() || IsNotThere(file.error());
 }
 
 Status Explainer::AddBelow(const std::string& path, LeftOut& to,
@@ -341,7 +330,7 @@ Result<CoverageSurvey> Explainer::Survey(
       BELAY_TRY(fd, OpenDir(dir->path));
       auto stat = fs_.StatAt(**fd, NameRef::Known(name));
       if (!stat.ok()) {
-        if (!IsGone(stat.error())) add({.path = path, .why = "unreadable"});
+        if (!IsNotThere(stat.error())) add({.path = path, .why = "unreadable"});
         continue;
       }
       const bool is_dir = stat->type == FileType::kDirectory;

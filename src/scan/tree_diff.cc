@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "scan/scan_internal.h"
+
 namespace belay {
 
 namespace {
-
-std::string Joined(const std::string& dir, const std::string& name) {
-  return dir.empty() ? name : dir + '/' + name;
-}
 
 bool SameAttributes(const TreeEntry& a, const TreeEntry& b) {
   return a.mode == b.mode && a.uid == b.uid && a.gid == b.gid && a.xattrs == b.xattrs;

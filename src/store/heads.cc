@@ -9,7 +9,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kMagic = "BELAYHD2";
+constexpr std::string_view kHeadsMagic = "BELAYHD2";
 constexpr size_t kMaxFile = size_t{16} << 20;
 // The log that may lie between the file and the end: reading it takes less time than
 // writing the file at every checkpoint would.
@@ -183,11 +183,11 @@ std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
   auto dir = store.fs().Open(store.dir(), CacheName(), OpenMode::Directory());
   if (!dir.ok()) return std::nullopt;
   auto bytes = ReadSmallFile(store.fs(), *dir, FileName(), kMaxFile);
-  if (!bytes.ok() || bytes->size() < kMagic.size() + 8) return std::nullopt;
+  if (!bytes.ok() || bytes->size() < kHeadsMagic.size() + 8) return std::nullopt;
   ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
   if (Check64(body) != LoadU64(bytes->data() + body.size())) return std::nullopt;
   ByteReader in(body);
-  if (AsText(in.Raw(kMagic.size())) != kMagic) return std::nullopt;
+  if (AsText(in.Raw(kHeadsMagic.size())) != kHeadsMagic) return std::nullopt;
   Heads heads;
   heads.position_.generation = in.U64();
   heads.position_.pack = ReadId<PackId>(in);
@@ -232,7 +232,7 @@ Status Heads::Save(Store& store, LogSource& log) const {
   if (!mark) return Ok();
   Bytes out;
   ByteWriter writer(out);
-  writer.Raw(kMagic);
+  writer.Raw(kHeadsMagic);
   writer.U64(position_.generation);
   writer.Raw(position_.pack.span());
   writer.U64(position_.offset);

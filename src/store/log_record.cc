@@ -5,7 +5,7 @@
 namespace belay {
 
 namespace {
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kRecordVersion = 1;
 
 enum CheckpointTag : uint64_t {
   kKind = 1,
@@ -54,7 +54,7 @@ std::vector<ExternalFile> ExternalIn(const LogRecord& record) {
 Bytes EncodeLogRecord(const LogRecord& record) {
   Bytes out;
   ByteWriter w(out);
-  w.U8(kVersion);
+  w.U8(kRecordVersion);
   w.U16(static_cast<uint16_t>(record.kind));
   w.U64(record.seq);
   w.Raw(record.id.span());
@@ -71,7 +71,7 @@ Bytes EncodeLogRecord(const LogRecord& record) {
 
 Result<LogRecord> DecodeLogRecord(ByteSpan bytes) {
   ByteReader r(bytes);
-  if (r.U8() != kVersion) return BadRecord("unknown version");
+  if (r.U8() != kRecordVersion) return BadRecord("unknown version");
   LogRecord record;
   record.kind = static_cast<RecordKind>(r.U16());
   record.seq = r.U64();

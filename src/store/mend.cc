@@ -13,10 +13,6 @@ namespace belay {
 
 namespace {
 
-std::string Count(uint64_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
-
 class Mender {
  public:
   Mender(Store& store, const std::vector<RememberedRecord>& remembered)
@@ -57,9 +53,9 @@ class Mender {
     BELAY_TRY(SalvageReport salvaged, SalvagePacks(store_, report_.left.damaged_packs,
                                                    report_.left.read_records));
     if (!report_.left.damaged_packs.empty())
-      report_.done.push_back("replaced " +
-                             Count(report_.left.damaged_packs.size(), "damaged pack") +
-                             " by copies of what can be read");
+      report_.done.push_back(
+          "replaced " + Counted(report_.left.damaged_packs.size(), "damaged pack") +
+          " by copies of what can be read");
     for (const std::string& name : salvaged.set_aside)
       report_.done.push_back("the damaged file is kept as packs/" + name +
                              "; remove it when you like");
@@ -118,7 +114,7 @@ class Mender {
       report_.given_up.push_back(std::move(line));
     }
     if (left.unknown_records > 0)
-      report_.given_up.push_back("up to " + Count(left.unknown_records, "record") +
+      report_.given_up.push_back("up to " + Counted(left.unknown_records, "record") +
                                  " of the log, of which nobody knows anything");
     if (left.lost_objects.empty()) return Ok();
     std::vector<ObjectKey> keys = left.lost_objects;

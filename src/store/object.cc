@@ -9,7 +9,7 @@
 namespace belay {
 
 namespace {
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kObjectVersion = 1;
 constexpr uint32_t kMaxOwner = 0xfffffffe;
 constexpr size_t kMaxTarget = 4095;
 
@@ -97,7 +97,7 @@ bool IsGitAlias(std::string_view name) {
 TreeEncoder::TreeEncoder(size_t count) : left_(count) {
   out_.reserve(count * 64 + 8);
   ByteWriter w(out_);
-  w.U8(kVersion);
+  w.U8(kObjectVersion);
   w.Varint(count);
 }
 
@@ -154,7 +154,7 @@ ObjectId ReadId(ByteReader& r) {
 
 Result<Tree> DecodeTree(ByteSpan bytes) {
   ByteReader r(bytes);
-  if (r.U8() != kVersion) return Bad("tree", "unknown version");
+  if (r.U8() != kObjectVersion) return Bad("tree", "unknown version");
   uint64_t count = r.Varint();
   // The smallest entry takes 8 bytes: a count that cannot fit is a lie, not a
   // reserve().
@@ -208,7 +208,7 @@ Result<Tree> DecodeTree(ByteSpan bytes) {
 Bytes EncodeState(const State& state) {
   Bytes out;
   ByteWriter w(out);
-  w.U8(kVersion);
+  w.U8(kObjectVersion);
   w.Raw(state.tree.span());
   w.Raw(state.git.span());
   w.Raw(state.rules.span());
@@ -217,7 +217,7 @@ Bytes EncodeState(const State& state) {
 
 Result<State> DecodeState(ByteSpan bytes) {
   ByteReader r(bytes);
-  if (r.U8() != kVersion) return Bad("state", "unknown version");
+  if (r.U8() != kObjectVersion) return Bad("state", "unknown version");
   State state;
   state.tree = ReadId(r);
   state.git = ReadId(r);
@@ -289,7 +289,7 @@ Result<Fields> Fields::Decode(ByteReader& in) {
 Bytes EncodeNode(const Node& node) {
   Bytes out;
   ByteWriter w(out);
-  w.U8(kVersion);
+  w.U8(kObjectVersion);
   w.Varint(node.refs.size());
   for (const ObjectKey& ref : node.refs) {
     w.U8(static_cast<uint8_t>(ref.type));
@@ -301,7 +301,7 @@ Bytes EncodeNode(const Node& node) {
 
 Result<Node> DecodeNode(ByteSpan bytes) {
   ByteReader r(bytes);
-  if (r.U8() != kVersion) return Bad("node", "unknown version");
+  if (r.U8() != kObjectVersion) return Bad("node", "unknown version");
   uint64_t count = r.Varint();
   if (r.failed() || count > r.remaining() / 33) return Bad("node", "impossible count");
   Node node;
@@ -317,7 +317,7 @@ Result<Node> DecodeNode(ByteSpan bytes) {
 Bytes EncodeChunks(const ChunkList& list) {
   Bytes out;
   ByteWriter w(out);
-  w.U8(kVersion);
+  w.U8(kObjectVersion);
   w.Varint(list.total);
   w.Varint(list.chunks.size());
   for (const Chunk& c : list.chunks) {
@@ -334,7 +334,7 @@ Result<ChunkList> DecodeChunks(ByteSpan bytes) {
   if (LoadU64(bytes.data() + content.size()) != Check64(content))
     return Bad("chunks", "check does not match");
   ByteReader r(content);
-  if (r.U8() != kVersion) return Bad("chunks", "unknown version");
+  if (r.U8() != kObjectVersion) return Bad("chunks", "unknown version");
   ChunkList list;
   list.total = r.Varint();
   uint64_t count = r.Varint();

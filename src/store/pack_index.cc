@@ -9,7 +9,7 @@
 namespace belay {
 
 namespace {
-constexpr std::string_view kMagic = "BELAYI2\n";
+constexpr std::string_view kIndexMagic = "BELAYI2\n";
 constexpr size_t kHeaderSize = 64;
 constexpr size_t kSlotSize = 16;
 constexpr size_t kRecentSlots = 252;
@@ -42,7 +42,7 @@ struct Slot {
 
 std::array<std::byte, kHeaderSize> EncodeHeader(const Header& h) {
   std::array<std::byte, kHeaderSize> out{};
-  std::memcpy(out.data(), kMagic.data(), kMagic.size());
+  std::memcpy(out.data(), kIndexMagic.data(), kIndexMagic.size());
   std::memcpy(&out[8], h.pack.bytes.data(), 16);
   StoreU32(&out[24], h.log2_slots);
   StoreU32(&out[28], h.recent);
@@ -53,7 +53,7 @@ std::array<std::byte, kHeaderSize> EncodeHeader(const Header& h) {
 }
 
 std::optional<Header> DecodeHeader(ByteSpan bytes, const PackId& pack) {
-  if (bytes.size() != kHeaderSize || AsText(bytes.first(8)) != kMagic ||
+  if (bytes.size() != kHeaderSize || AsText(bytes.first(8)) != kIndexMagic ||
       LoadU64(&bytes[56]) != Check64(bytes.first(56)))
     return std::nullopt;
   Header h;

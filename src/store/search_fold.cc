@@ -89,19 +89,6 @@ char32_t Folded(char32_t c) {
   return static_cast<char32_t>(static_cast<int32_t>(c) + run->add);
 }
 
-void AppendUtf8(char32_t c, std::string& out) {  // of what Folded() gives
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else {
-    out += static_cast<char>(0xe0 | c >> 12);
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  }
-}
-
 }  // namespace
 
 std::string FoldForSearch(std::string_view rest) {
@@ -118,7 +105,7 @@ std::string FoldForSearch(std::string_view rest) {
     const bool is_mark =
         c >= kMarksFrom && c - kMarksFrom < 64 && (kMarks >> (c - kMarksFrom) & 1) != 0;
     if (const char32_t folded = Folded(c); folded != c)
-      AppendUtf8(folded, out);
+      AppendUtf8(out, folded);
     else if (!is_mark)
       out += rest.substr(0, length);
     rest.remove_prefix(length);

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/escape.h"
 #include "store/inventory.h"
 #include "store/lost_records.h"
 
 namespace belay {
 
 namespace {
-
-std::string Count(uint64_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
-}
 
 class Verifier {
  public:
@@ -38,7 +35,7 @@ class Verifier {
     BELAY_TRY(auto unlisted, UnlistedPacks(store_));
     if (!unlisted.empty())
       report_.notes.push_back(
-          Count(unlisted.size(), "pack") +
+          Counted(unlisted.size(), "pack") +
           " that the manifest does not name: belay repair takes in such a pack when "
           "something is damaged, otherwise belay gc removes it");
     return std::move(report_);
@@ -82,7 +79,7 @@ class Verifier {
     BELAY_TRY(uint64_t size, file.Size());
     bool lost_tail = false;
     if (size < due) {
-      Damage(name + " is " + Count(due - size, "byte") + " shorter than it was");
+      Damage(name + " is " + Counted(due - size, "byte") + " shorter than it was");
       lost_tail = true;
     }
     BELAY_TRY(uint64_t end, store_.EndOf(listed, file));
@@ -104,7 +101,7 @@ class Verifier {
         }));
     lost_tail_ |= lost_tail || lost_from;  // nobody in this pack to tell
     if (!listed.sealed && size > end)
-      report_.notes.push_back(Count(size - end, "byte") + " at the end of " + name +
+      report_.notes.push_back(Counted(size - end, "byte") + " at the end of " + name +
                               " are of a write that was not finished; the next "
                               "checkpoint takes their place");
     for (const UnreadablePiece& piece : file.unreadable())
@@ -312,7 +309,7 @@ class Verifier {
         gone.push_back(RecordTitle(record));
     if (gone.empty()) return;
     report_.notes.push_back(
-        "the catalogue remembers " + Count(gone.size(), "checkpoint") +
+        "the catalogue remembers " + Counted(gone.size(), "checkpoint") +
         " that the packs do not have, the newest " + gone.back() +
         ": a copy from before was put back, or they were never acknowledged");
   }

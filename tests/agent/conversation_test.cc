@@ -14,10 +14,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kOne = "turn 1: create new.txt and edit a.txt";
-constexpr const char* kTwo = "turn 2: clean up with the shell";
-constexpr const char* kThree = "turn 3: edit b.txt again";
-
 class Conversation : public ::testing::Test {
  protected:
   void Put(const AbsPath& path, std::string_view text, uint32_t mode = 0600) {

@@ -32,14 +32,14 @@ Jsonc::Id At(const Jsonc& doc, const std::vector<std::string>& path) {
 const JsonDraft kTwo = JsonDraft::Object(
     {{"a", JsonDraft::Int(1)}, {"b", JsonDraft::Array({JsonDraft::String("x")})}});
 
-struct Row {
+struct JsonRow {
   std::string_view what, before;
   std::vector<std::string> path;
   std::string_view after;
 };
 
 TEST(Jsonc, PutsElementsInInTheStyleOfTheFile) {
-  const Row rows[] = {
+  const JsonRow rows[] = {
       {"pretty",
        "{\n  \"l\": [\n    1\n  ]\n}\n",
        {"l"},
@@ -80,7 +80,7 @@ TEST(Jsonc, PutsElementsInInTheStyleOfTheFile) {
        {},
        "[ // none yet\n  {\n    \"a\": 1,\n    \"b\": [\n      \"x\"\n    ]\n  }\n]"},
   };
-  for (const Row& row : rows) {
+  for (const JsonRow& row : rows) {
     const Jsonc doc = Read(row.before);
     auto changed = doc.Append(At(doc, row.path), kTwo);
     ASSERT_TRUE(changed.ok()) << row.what << ": " << changed.error().what;

@@ -156,16 +156,16 @@ TEST(NoticeOf, ARedoTakesTheUndoAway) {
 // --- as each agent's hook says it
 // ------------------------------------------------------
 
-struct Row {
+struct NoticeRow {
   AgentKind agent;
   std::string payload;  // of tests/agent/data
   std::string path;     // of the text in the answer; "" is the answer itself
 };
-class NoticeAnswers : public testing::TestWithParam<Row> {};
+class NoticeAnswers : public testing::TestWithParam<NoticeRow> {};
 
 // The prompt of a real run carries it in the form that its agent reads.
 TEST_P(NoticeAnswers, CarryItToThePromptOfARealRun) {
-  const Row& row = GetParam();
+  const NoticeRow& row = GetParam();
   const auto payloads = LoadPayloads(row.agent);
   ASSERT_TRUE(payloads.contains(row.payload));
   auto event = Must(ParseHook(row.agent, row.payload, payloads.at(row.payload)));
@@ -219,19 +219,18 @@ TEST_P(NoticeAnswers, CarryItToThePromptOfARealRun) {
   EXPECT_TRUE(at->TextIs(notice)) << answer;
 }
 
-INSTANTIATE_TEST_SUITE_P(Agents, NoticeAnswers,
-                         testing::Values(Row{AgentKind::kClaude, "UserPromptSubmit",
-                                             "hookSpecificOutput.additionalContext"},
-                                         Row{AgentKind::kCodex, "UserPromptSubmit", ""},
-                                         Row{AgentKind::kGemini, "BeforeAgent",
-                                             "hookSpecificOutput.additionalContext"},
-                                         Row{AgentKind::kQwen, "UserPromptSubmit",
-                                             "hookSpecificOutput.additionalContext"},
-                                         Row{AgentKind::kCopilot, "userPromptSubmitted",
-                                             "additionalContext"}),
-                         [](const auto& row) {
-                           return std::string(AgentName(row.param.agent));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Agents, NoticeAnswers,
+    testing::Values(NoticeRow{AgentKind::kClaude, "UserPromptSubmit",
+                              "hookSpecificOutput.additionalContext"},
+                    NoticeRow{AgentKind::kCodex, "UserPromptSubmit", ""},
+                    NoticeRow{AgentKind::kGemini, "BeforeAgent",
+                              "hookSpecificOutput.additionalContext"},
+                    NoticeRow{AgentKind::kQwen, "UserPromptSubmit",
+                              "hookSpecificOutput.additionalContext"},
+                    NoticeRow{AgentKind::kCopilot, "userPromptSubmitted",
+                              "additionalContext"}),
+    [](const auto& row) { return std::string(AgentName(row.param.agent)); });
 
 // Those whose prompt hook can say nothing to the model say nothing.
 TEST(NoticeAnswer, IsEmptyWhereNobodyWouldReadIt) {

@@ -30,4 +30,9 @@ inline std::map<std::string, std::string> LoadPayloads(AgentKind agent) {
   return payloads;
 }
 
+// What the person said in the recorded stories.
+inline constexpr const char* kOne = "turn 1: create new.txt and edit a.txt";
+inline constexpr const char* kTwo = "turn 2: clean up with the shell";
+inline constexpr const char* kThree = "turn 3: edit b.txt again";
+
 }  // namespace belay::test

@@ -17,9 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kOne = "turn 1: create new.txt and edit a.txt";
-constexpr const char* kTwo = "turn 2: clean up with the shell";
-
 class RewindTest : public ::testing::Test {
  protected:
   // The recorded run, told by hooks, prompt by prompt, its file at `path`, which they

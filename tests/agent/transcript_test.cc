@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Transcript Recorded(AgentKind agent, const std::string& name) {
+Transcript RecordedOf(AgentKind agent, const std::string& name) {
   RealFs fs;
   auto read =
       ReadTranscript(fs, agent, AbsPath::Literal(DataDir() + "transcripts/" + name));
@@ -67,12 +67,8 @@ std::vector<std::string> Said(const Transcript& transcript) {
   return texts;
 }
 
-constexpr const char* kOne = "turn 1: create new.txt and edit a.txt";
-constexpr const char* kTwo = "turn 2: clean up with the shell";
-constexpr const char* kThree = "turn 3: edit b.txt again";
-
 TEST(RecordedTranscript, OfClaudeCode) {
-  const Transcript transcript = Recorded(AgentKind::kClaude, "claude.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kClaude, "claude.jsonl");
   EXPECT_EQ(transcript.session, "11111111-2222-4333-8444-555555555555");
   EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
   // The same ids as the hooks tell.
@@ -96,13 +92,13 @@ TEST(RecordedTranscript, OfClaudeCode) {
 }
 
 TEST(RecordedTranscript, OfAnOlderClaudeCode) {
-  EXPECT_THAT(Prompts(Recorded(AgentKind::kClaude, "claude-2.1.197.jsonl")),
+  EXPECT_THAT(Prompts(RecordedOf(AgentKind::kClaude, "claude-2.1.197.jsonl")),
               ElementsAre(kOne, kTwo, kThree));
 }
 
 // The second prompt is on the branch that /rewind left.
 TEST(RecordedTranscript, OfClaudeCodeAfterItsOwnRewind) {
-  const Transcript transcript = Recorded(AgentKind::kClaude, "claude-rewind.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kClaude, "claude-rewind.jsonl");
   EXPECT_THAT(Prompts(transcript),
               ElementsAre("first tui prompt", "(second tui prompt)",
                           "third prompt after rewind"));
@@ -116,12 +112,12 @@ TEST(RecordedTranscript, OfClaudeCodeAfterItsOwnRewind) {
 }
 
 TEST(RecordedTranscript, OfASubagentOfClaudeCode) {
-  const Transcript transcript = Recorded(AgentKind::kClaude, "claude-subagent.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kClaude, "claude-subagent.jsonl");
   EXPECT_THAT(Prompts(transcript), ElementsAre("write sub.txt"));
 }
 
 TEST(RecordedTranscript, OfCodex) {
-  const Transcript transcript = Recorded(AgentKind::kCodex, "codex.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kCodex, "codex.jsonl");
   EXPECT_EQ(transcript.session, "01a1dcc8-73cd-71b1-bbae-68433bc2b49f");
   EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
   EXPECT_THAT(Anchors(transcript), ElementsAre("01a1dcc8-740d-7b21-be3a-b72e9ea8eed2",
@@ -137,12 +133,12 @@ TEST(RecordedTranscript, OfCodex) {
                   "assistant 1: Turn 2 complete.", "user 2: turn 3: edit b.txt again",
                   "assistant 2: Editing again.", "assistant 2: apply_patch",
                   "assistant 2: Turn 3 complete."));
-  EXPECT_THAT(Prompts(Recorded(AgentKind::kCodex, "codex-codemode.jsonl")),
+  EXPECT_THAT(Prompts(RecordedOf(AgentKind::kCodex, "codex-codemode.jsonl")),
               ElementsAre("turn 1"));
 }
 
 TEST(RecordedTranscript, OfGeminiCli) {
-  const Transcript transcript = Recorded(AgentKind::kGemini, "gemini.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kGemini, "gemini.jsonl");
   EXPECT_EQ(transcript.session, "e66036aa-dec3-4637-9ece-d4aecb4503c5");
   EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
   EXPECT_THAT(Anchors(transcript), ElementsAre("77a19695-eae6-4de0-a461-5e78ff70f5bd",
@@ -160,7 +156,7 @@ TEST(RecordedTranscript, OfGeminiCli) {
 }
 
 TEST(RecordedTranscript, OfQwenCode) {
-  const Transcript transcript = Recorded(AgentKind::kQwen, "qwen.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kQwen, "qwen.jsonl");
   EXPECT_EQ(transcript.session, "cba8b4e9-a493-4c83-b392-cd11cd4711d4");
   EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
   EXPECT_THAT(Anchors(transcript),
@@ -170,14 +166,14 @@ TEST(RecordedTranscript, OfQwenCode) {
 }
 
 TEST(RecordedTranscript, OfCopilotCli) {
-  const Transcript transcript = Recorded(AgentKind::kCopilot, "copilot.jsonl");
+  const Transcript transcript = RecordedOf(AgentKind::kCopilot, "copilot.jsonl");
   EXPECT_EQ(transcript.session, "22222222-3333-4444-8555-666666666666");
   EXPECT_THAT(Prompts(transcript), ElementsAre(kOne, kTwo, kThree));
   EXPECT_EQ(transcript.prompts[2].anchor, "0ab941f8-49ab-4ca4-9242-0acfea078009");
 }
 
 TEST(RecordedTranscript, OfCline) {
-  const Transcript transcript = Recorded(AgentKind::kCline, "cline.json");
+  const Transcript transcript = RecordedOf(AgentKind::kCline, "cline.json");
   EXPECT_EQ(transcript.session, "1794706784889_0kpye");
   EXPECT_THAT(Prompts(transcript), ElementsAre(kOne));
   EXPECT_THAT(Said(transcript),
@@ -201,7 +197,7 @@ TEST(RecordedTranscript, OffsetsLeadToThePrompts) {
         Row{AgentKind::kGemini, "gemini.jsonl", "160203b6"},
         Row{AgentKind::kQwen, "qwen.jsonl", "turn 2"},
         Row{AgentKind::kCopilot, "copilot.jsonl", "sessionStart"}}) {
-    const Transcript transcript = Recorded(row.agent, row.name);
+    const Transcript transcript = RecordedOf(row.agent, row.name);
     std::ifstream file(DataDir() + "transcripts/" + row.name);
     const std::string text((std::istreambuf_iterator<char>(file)), {});
     EXPECT_EQ(transcript.size, text.size());
@@ -240,13 +236,13 @@ TEST(RecordedTranscript, OffsetsLeadToThePrompts) {
 
 // --- what is special -----------------------------------------------------------------
 
-std::string User(const std::string& id, const std::string& parent,
-                 const std::string& text, const std::string& more = "") {
+std::string SaidByUser(const std::string& id, const std::string& parent,
+                       const std::string& text, const std::string& more = "") {
   return R"({"type":"user","uuid":")" + id + R"(","parentUuid":)" +
          (parent.empty() ? "null" : "\"" + parent + "\"") + R"(,"promptId":"p-)" + id +
          R"(","message":{"role":"user","content":")" + text + "\"}" + more + "}\n";
 }
-std::string Assistant(const std::string& id, const std::string& parent) {
+std::string Answered(const std::string& id, const std::string& parent) {
   return R"({"type":"assistant","uuid":")" + id + R"(","parentUuid":")" + parent +
          R"(","message":{"content":[{"type":"text","text":"answer"}]}})" + "\n";
 }
@@ -254,48 +250,50 @@ std::string Assistant(const std::string& id, const std::string& parent) {
 TEST_F(TranscriptFile, CompactionLeavesThePromptsBeforeAlive) {
   const Transcript transcript = Read(
       AgentKind::kClaude,
-      User("a", "", "one") + Assistant("b", "a") +
+      SaidByUser("a", "", "one") + Answered("b", "a") +
           R"({"type":"system","subtype":"compact_boundary","uuid":"c","parentUuid":null,)"
           R"("logicalParentUuid":"b"})"
           "\n" +
-          User("d", "c", "This session is being continued",
-               R"(,"isCompactSummary":true)") +
-          User("e", "d", "two"));
+          SaidByUser("d", "c", "This session is being continued",
+                     R"(,"isCompactSummary":true)") +
+          SaidByUser("e", "d", "two"));
   EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two"));
 }
 
 TEST_F(TranscriptFile, ARewindToTheBeginningLeavesEverything) {
-  EXPECT_THAT(Prompts(Read(AgentKind::kClaude,
-                           User("a", "", "one") + Assistant("b", "a") +
-                               User("c", "b", "two") + User("d", "", "again"))),
-              ElementsAre("(one)", "(two)", "again"));
+  EXPECT_THAT(
+      Prompts(Read(AgentKind::kClaude, SaidByUser("a", "", "one") + Answered("b", "a") +
+                                           SaidByUser("c", "b", "two") +
+                                           SaidByUser("d", "", "again"))),
+      ElementsAre("(one)", "(two)", "again"));
 }
 
 TEST_F(TranscriptFile, WhatNoPersonTypedIsNoPrompt) {
-  const Transcript transcript = Read(
-      AgentKind::kClaude,
-      User("a", "", "one") + User("b", "a", "<task-notification>x") +
-          User("c", "b", "meta", R"(,"isMeta":true)") +
-          User("d", "c", "result", R"(,"toolUseResult":{})") +
-          User("e", "d", "<local-command-stdout>x") +
-          User("f", "e", "[Request interrupted by user]") +
-          User("g", "f",
-               "<command-name>/fix</command-name><command-args>it</command-args>") +
-          User("h", "g", "side", R"(,"isSidechain":true)"));
+  const Transcript transcript =
+      Read(AgentKind::kClaude,
+           SaidByUser("a", "", "one") + SaidByUser("b", "a", "<task-notification>x") +
+               SaidByUser("c", "b", "meta", R"(,"isMeta":true)") +
+               SaidByUser("d", "c", "result", R"(,"toolUseResult":{})") +
+               SaidByUser("e", "d", "<local-command-stdout>x") +
+               SaidByUser("f", "e", "[Request interrupted by user]") +
+               SaidByUser(
+                   "g", "f",
+                   "<command-name>/fix</command-name><command-args>it</command-args>") +
+               SaidByUser("h", "g", "side", R"(,"isSidechain":true)"));
   EXPECT_THAT(Prompts(transcript), ElementsAre("one", "/fix it"));
   EXPECT_EQ(transcript.prompts[1].anchor, "p-g");
 }
 
 TEST_F(TranscriptFile, ATurnHasOnePrompt) {
-  std::string more = User("b", "a", "and more");
+  std::string more = SaidByUser("b", "a", "and more");
   more.replace(more.find("p-b"), 3, "p-a");
-  EXPECT_THAT(Prompts(Read(AgentKind::kClaude, User("a", "", "one") + more)),
+  EXPECT_THAT(Prompts(Read(AgentKind::kClaude, SaidByUser("a", "", "one") + more)),
               ElementsAre("one"));
 }
 
 TEST_F(TranscriptFile, AForkKnowsWhereItCameFrom) {
   EXPECT_EQ(Read(AgentKind::kClaude,
-                 User("a", "", "one", R"(,"forkedFrom":{"sessionId":"old"})"))
+                 SaidByUser("a", "", "one", R"(,"forkedFrom":{"sessionId":"old"})"))
                 .forked_from,
             "old");
   EXPECT_EQ(
@@ -366,7 +364,7 @@ TEST_F(TranscriptFile, ClineMayWriteOverSeveralLines) {
 // --- what could go wrong -------------------------------------------------------------
 
 TEST_F(TranscriptFile, ATornLastLineIsToldAndTheRestIsRead) {
-  const std::string whole = User("a", "", "one") + User("b", "a", "two");
+  const std::string whole = SaidByUser("a", "", "one") + SaidByUser("b", "a", "two");
   for (size_t cut = whole.find('\n') + 2; cut < whole.size() - 1; ++cut) {
     const Transcript transcript = Read(AgentKind::kClaude, whole.substr(0, cut));
     EXPECT_TRUE(transcript.torn) << cut;
@@ -380,12 +378,13 @@ TEST_F(TranscriptFile, ATornLastLineIsToldAndTheRestIsRead) {
 }
 
 TEST_F(TranscriptFile, LinesThatAreNotJsonAreCountedAndPassedOver) {
-  const Transcript transcript = Read(
-      AgentKind::kClaude, "garbage\n" + User("a", "", "one") + "{\"a\":\n\n[]\n7\n" +
-                              std::string("\0\0\n", 3) + "\xFF\xFE\n" +
-                              R"({"type":"new-thing","uuid":"z","parentUuid":"a"})"
-                              "\n" +
-                              User("b", "gone", "two"));
+  const Transcript transcript =
+      Read(AgentKind::kClaude, "garbage\n" + SaidByUser("a", "", "one") +
+                                   "{\"a\":\n\n[]\n7\n" + std::string("\0\0\n", 3) +
+                                   "\xFF\xFE\n" +
+                                   R"({"type":"new-thing","uuid":"z","parentUuid":"a"})"
+                                   "\n" +
+                                   SaidByUser("b", "gone", "two"));
   EXPECT_EQ(transcript.broken, 4u);
   EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two"));
   EXPECT_THAT(Prompts(Read(AgentKind::kClaude, "")), IsEmpty());
@@ -394,18 +393,18 @@ TEST_F(TranscriptFile, LinesThatAreNotJsonAreCountedAndPassedOver) {
 TEST_F(TranscriptFile, ALineOfManyMegabytesIsRead) {
   const std::string big(20 << 20, 'x');
   const Transcript transcript =
-      Read(AgentKind::kClaude,
-           User("a", "", "one") + User("b", "a", big) + User("c", "b", "three"));
+      Read(AgentKind::kClaude, SaidByUser("a", "", "one") + SaidByUser("b", "a", big) +
+                                   SaidByUser("c", "b", "three"));
   ASSERT_EQ(transcript.prompts.size(), 3u);
   EXPECT_EQ(transcript.prompts[1].text.size(), kMaxPrompt);
   EXPECT_EQ(transcript.prompts[2].text, "three");
 }
 
 TEST_F(TranscriptFile, ALineThatIsTooLongIsPassedOver) {
-  std::string text = User("a", "", "one");
-  text += User("b", "a", std::string(kLongestLine, 'x'));
+  std::string text = SaidByUser("a", "", "one");
+  text += SaidByUser("b", "a", std::string(kLongestLine, 'x'));
   const uint64_t third = text.size();
-  text += User("c", "b", "three");
+  text += SaidByUser("c", "b", "three");
   const Transcript transcript = Read(AgentKind::kClaude, text);
   EXPECT_EQ(transcript.too_long, 1u);
   EXPECT_THAT(Prompts(transcript), ElementsAre("one", "three"));
@@ -414,17 +413,17 @@ TEST_F(TranscriptFile, ALineThatIsTooLongIsPassedOver) {
 }
 
 TEST_F(TranscriptFile, CirclesAndForwardParentsEnd) {
-  EXPECT_EQ(
-      Read(AgentKind::kClaude, User("a", "a", "self") + User("b", "c", "later") +
-                                   User("c", "b", "back") + User("a", "c", "same"))
-          .prompts.size(),
-      3u);
+  EXPECT_EQ(Read(AgentKind::kClaude,
+                 SaidByUser("a", "a", "self") + SaidByUser("b", "c", "later") +
+                     SaidByUser("c", "b", "back") + SaidByUser("a", "c", "same"))
+                .prompts.size(),
+            3u);
 }
 
 TEST_F(TranscriptFile, KeepsTheNewestOfVeryManyMessages) {
-  std::string text = User("a", "", "one");
+  std::string text = SaidByUser("a", "", "one");
   for (size_t i = 0; i < kMostMessages + 10; ++i)
-    text += Assistant("m" + std::to_string(i), "a");
+    text += Answered("m" + std::to_string(i), "a");
   const Transcript transcript = Read(AgentKind::kClaude, text);
   EXPECT_EQ(transcript.messages.size(), kMostMessages);
   EXPECT_EQ(transcript.messages_left_out, 11u);
@@ -461,7 +460,7 @@ TEST_F(TranscriptFile, OnlyARegularFileIsRead) {
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, Errc::kNotFound);
   EXPECT_FALSE(ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/")).ok());
-  Write(User("a", "", "one"));
+  Write(SaidByUser("a", "", "one"));
   ASSERT_TRUE(fs.Symlink(root, Name::Literal("link"), "t").ok());
   auto link = ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/link"));
   ASSERT_TRUE(link.ok());
@@ -480,12 +479,12 @@ TEST_F(TranscriptFile, AgentsWithoutOneSaySo) {
 
 // Read in pieces of any size: the lines are the same.
 TEST_F(TranscriptFile, LinesMeetChunksAnywhere) {
-  const std::string first = User("a", "", "one");
+  const std::string first = SaidByUser("a", "", "one");
   for (size_t around = (256 << 10) - 3; around < (256 << 10) + 3; ++around) {
     std::string text = first;
     text += "\"" + std::string(around - text.size() - 3, 'x') + "\"\n";
     ASSERT_EQ(text.size(), around);
-    text += User("b", "a", "two");
+    text += SaidByUser("b", "a", "two");
     const Transcript transcript = Read(AgentKind::kClaude, text);
     EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two")) << around;
     EXPECT_EQ(transcript.prompts[1].offset, around);

@@ -12,18 +12,11 @@
 namespace belay::test {
 namespace {
 
-Fd Root(Fs& fs) { return Must(fs.OpenDir(AbsPath::Literal("/"))); }
-
-template <class T>
-int Sys(const Result<T>& result) {
-  return result.ok() ? 0 : result.error().sys;
-}
-
 TEST(FaultFs, WithoutAFaultItCountsAndForwards) {
   MemFs disk;
   FaultFs fs(disk);
   {
-    Fd root = Root(fs);
+    Fd root = TopOf(fs);
     Must(ReplaceFile(fs, root, N("a"), AsBytes("x")));
   }
   EXPECT_FALSE(fs.fired());
@@ -42,7 +35,7 @@ TEST(FaultFs, WithoutAFaultItCountsAndForwards) {
 TEST(FaultFs, ErrnoFiresAtItsCallOnly) {
   MemFs disk;
   FaultFs fs(disk, Fault::Errno(3, EIO));
-  Fd root = Root(fs);
+  Fd root = TopOf(fs);
   EXPECT_TRUE(fs.MakeDir(root, N("a"), 0700).ok());
   EXPECT_FALSE(fs.fired());
   Status second = fs.MakeDir(root, N("b"), 0700);
@@ -60,7 +53,7 @@ TEST(FaultFs, AStickyErrnoStays) {
   fault.mutating_only = true;
   EXPECT_EQ(fault.Text(), "ENOSPC from call 2");
   FaultFs fs(disk, fault);
-  Fd root = Root(fs);
+  Fd root = TopOf(fs);
   EXPECT_TRUE(fs.MakeDir(root, N("a"), 0700).ok());
   EXPECT_EQ(Sys(fs.MakeDir(root, N("b"), 0700)), ENOSPC);
   EXPECT_EQ(Sys(fs.MakeDir(root, N("c"), 0700)), ENOSPC);
@@ -73,7 +66,7 @@ TEST(FaultFs, TheFilterDecidesWhatIsCounted) {
   Fault fault = Fault::Errno(1, EIO);
   fault.only = {FsCall::kSyncData};
   FaultFs fs(disk, fault);
-  Fd root = Root(fs);
+  Fd root = TopOf(fs);
   Fd file = Must(fs.Open(root, N("a"), OpenMode::CreateNew()));
   Must(WriteFull(fs, file, 0, AsBytes("x")));
   EXPECT_TRUE(fs.Sync(file).ok());
@@ -84,11 +77,11 @@ TEST(FaultFs, TheFilterDecidesWhatIsCounted) {
 
 TEST(FaultFs, OpenIsMutatingOnlyWhenItCreatesOrTruncates) {
   MemFs disk;
-  Must(PutFile(disk, Root(disk), P("a"), "x"));
+  Must(PutFile(disk, TopOf(disk), P("a"), "x"));
   Fault fault;
   fault.mutating_only = true;
   FaultFs fs(disk, fault);
-  Fd root = Root(fs);
+  Fd root = TopOf(fs);
   Fd reader = Must(fs.Open(root, N("a"), OpenMode::Read()));
   EXPECT_EQ(fs.calls(), 0u);
   Fd creator = Must(fs.Open(root, N("b"), OpenMode::CreateNew()));
@@ -99,7 +92,7 @@ TEST(FaultFs, OpenIsMutatingOnlyWhenItCreatesOrTruncates) {
 TEST(FaultFs, ShortWriteReallyWritesHalf) {
   MemFs disk;
   FaultFs fs(disk, Fault::ShortWrite(1));
-  Fd root = Root(fs);
+  Fd root = TopOf(fs);
   Fd file = Must(fs.Open(root, N("a"), OpenMode::CreateNew()));
   EXPECT_EQ(Must(fs.Write(file, 0, AsBytes("12345678"))), 4u);
   EXPECT_EQ(Must(fs.Stat(file)).size, 4u);
@@ -113,7 +106,7 @@ TEST(FaultFs, HelpersGetOverShortWritesAndInterrupts) {
     fault.only = {FsCall::kWrite};
     MemFs disk;
     FaultFs fs(disk, fault);
-    Fd root = Root(fs);
+    Fd root = TopOf(fs);
     Must(ReplaceFile(fs, root, N("a"), AsBytes("12345678")));
     EXPECT_TRUE(fs.fired());
     EXPECT_EQ(Must(GetFile(fs, root, P("a"))), "12345678");
@@ -122,7 +115,7 @@ TEST(FaultFs, HelpersGetOverShortWritesAndInterrupts) {
   interrupt.only = {FsCall::kRead};
   MemFs disk;
   FaultFs fs(disk, interrupt);
-  Fd root = Root(fs);
+  Fd root = TopOf(fs);
   Must(ReplaceFile(fs, root, N("a"), AsBytes("x")));
   EXPECT_EQ(Must(GetFile(fs, root, P("a"))), "x");
   EXPECT_TRUE(fs.fired());
@@ -134,7 +127,7 @@ TEST(FaultFs, AFaultedCloseStillCloses) {
   fault.only = {FsCall::kClose};
   {
     FaultFs fs(disk, fault);
-    Fd root = Root(fs);
+    Fd root = TopOf(fs);
     EXPECT_EQ(Sys(root.Close()), EIO);
     EXPECT_EQ(disk.open_handles(), 0u);
   }
@@ -145,7 +138,7 @@ TEST(FaultFs, AfterAPowerCutEveryCallFailsAndTheDiskStands) {
   int cuts = 0;
   {
     FaultFs fs(disk, Fault::PowerCut(3, [&] { ++cuts; }));
-    Fd root = Root(fs);
+    Fd root = TopOf(fs);
     Must(fs.MakeDir(root, N("a"), 0700));
     EXPECT_EQ(Sys(fs.MakeDir(root, N("b"), 0700)), EIO);
     EXPECT_EQ(Sys(fs.MakeDir(root, N("c"), 0700)), EIO);
@@ -189,7 +182,7 @@ TEST(FaultFs, EveryErrnoOfReplaceFileLeavesOldOrNewAndNoTemporary) {
   for (int sys : {ENOSPC, EDQUOT, EIO, EACCES, EMFILE, EROFS}) {
     for (uint64_t at = 1;; ++at) {
       MemFs disk;
-      Must(ReplaceFile(disk, Root(disk), N("a"), AsBytes("old")));
+      Must(ReplaceFile(disk, TopOf(disk), N("a"), AsBytes("old")));
       FaultFs fs(disk, Fault::Errno(at, sys));
       SCOPED_TRACE("errno " + std::to_string(sys) + " at " + std::to_string(at));
       bool done = false;

@@ -51,11 +51,6 @@ class FsConformance : public testing::TestWithParam<FsKind> {
 INSTANTIATE_TEST_SUITE_P(, FsConformance, testing::ValuesIn(kFsKinds),
                          [](const auto& row) { return FsKindName(row.param); });
 
-template <class T>
-int Sys(const Result<T>& result) {
-  return result.ok() ? 0 : result.error().sys;
-}
-
 // --- opening and creating ------------------------------------------------------------
 
 TEST_P(FsConformance, MissingFileIsNotFoundAndNamed) {

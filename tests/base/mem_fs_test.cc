@@ -13,13 +13,6 @@
 namespace belay::test {
 namespace {
 
-Fd Root(Fs& fs) { return Must(fs.OpenDir(AbsPath::Literal("/"))); }
-
-template <class T>
-int Sys(const Result<T>& result) {
-  return result.ok() ? 0 : result.error().sys;
-}
-
 std::string After(const MemFs& disk, const CrashPolicy& policy) {
   auto copy = disk.Clone();
   copy->Crash(policy);
@@ -38,7 +31,7 @@ std::set<std::string> TornTrees(const MemFs& disk) {
 
 TEST(MemFs, UnsyncedFileIsLostWithItsName) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(PutFile(disk, root, P("a"), "data"));
   EXPECT_EQ(After(disk, CrashPolicy::DropUnsynced()), "");
   EXPECT_EQ(After(disk, CrashPolicy::KeepAll()), "f 0644 a 4 \"data\"\n");
@@ -46,7 +39,7 @@ TEST(MemFs, UnsyncedFileIsLostWithItsName) {
 
 TEST(MemFs, SyncedNameOfUnsyncedFileIsEmpty) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(PutFile(disk, root, P("a"), "data"));
   Must(disk.Sync(root));
   EXPECT_EQ(After(disk, CrashPolicy::DropUnsynced()), "f 0644 a 0 \"\"\n");
@@ -55,7 +48,7 @@ TEST(MemFs, SyncedNameOfUnsyncedFileIsEmpty) {
 TEST(MemFs, SyncedFileWithoutItsNameIsLost) {
   for (bool data_only : {false, true}) {
     MemFs disk;
-    Fd root = Root(disk);
+    Fd root = TopOf(disk);
     Fd file = Must(disk.Open(root, N("a"), OpenMode::CreateNew()));
     Must(WriteFull(disk, file, 0, AsBytes("data")));
     Must(data_only ? disk.SyncData(file) : disk.Sync(file));
@@ -67,7 +60,7 @@ TEST(MemFs, SyncedFileWithoutItsNameIsLost) {
 
 TEST(MemFs, WritesAfterTheSyncAreLost) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Fd file = Must(disk.Open(root, N("a"), OpenMode::CreateNew()));
   Must(WriteFull(disk, file, 0, AsBytes("first")));
   Must(disk.SyncData(file));
@@ -80,7 +73,7 @@ TEST(MemFs, WritesAfterTheSyncAreLost) {
 
 TEST(MemFs, UnsyncedUnlinkAndRenameComeBack) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   for (const char* name : {"a", "b"})
     Must(ReplaceFile(disk, root, N(name), AsBytes(name)));
   Must(disk.Unlink(root, N("a")));
@@ -93,7 +86,7 @@ TEST(MemFs, UnsyncedUnlinkAndRenameComeBack) {
 
 TEST(MemFs, ADirectoryIsLostWithoutASyncOfItsParent) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(disk.MakeDir(root, N("d"), 0700));
   Fd dir = Must(disk.Open(root, N("d"), OpenMode::Directory()));
   Must(ReplaceFile(disk, dir, N("f"), AsBytes("x")));
@@ -104,7 +97,7 @@ TEST(MemFs, ADirectoryIsLostWithoutASyncOfItsParent) {
 
 TEST(MemFs, SyncOfOneDirectoryMakesARenameDurableInBoth) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Fd from = Must(MakeDirs(disk, AbsPath::Literal("/from"), 0700));
   Fd to = Must(MakeDirs(disk, AbsPath::Literal("/to"), 0700));
   Must(ReplaceFile(disk, from, N("f"), AsBytes("x")));
@@ -118,7 +111,7 @@ TEST(MemFs, SyncOfOneDirectoryMakesARenameDurableInBoth) {
 
 TEST(MemFs, ModeIsKeptBySyncAndNotBySyncData) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(ReplaceFile(disk, root, N("a"), AsBytes("x"), 0600));
   Fd file = Must(disk.Open(root, N("a"), OpenMode::ReadWrite()));
   Must(disk.SetMode(file, 0644));
@@ -130,7 +123,7 @@ TEST(MemFs, ModeIsKeptBySyncAndNotBySyncData) {
 
 TEST(MemFs, ReplaceFileSurvivesEveryPolicy) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(ReplaceFile(disk, root, N("a"), AsBytes("old")));
   Must(ReplaceFile(disk, root, N("a"), AsBytes("new")));
   EXPECT_EQ(TornTrees(disk), std::set<std::string>{"f 0600 a 3 \"new\"\n"});
@@ -140,7 +133,7 @@ TEST(MemFs, ReplaceFileSurvivesEveryPolicy) {
 
 TEST(MemFs, TearingShowsLostKeptCutAndZeroedWrites) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(ReplaceFile(disk, root, N("a"), AsBytes("old")));
   Fd file = Must(disk.Open(root, N("a"), OpenMode::ReadWrite()));
   Must(WriteFull(disk, file, 3, AsBytes("new")));
@@ -153,7 +146,7 @@ TEST(MemFs, TearingShowsLostKeptCutAndZeroedWrites) {
 
 TEST(MemFs, TearingLosesAnEarlierWriteAndKeepsALater) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Fd file = Must(disk.Open(root, N("a"), OpenMode::CreateNew()));
   Must(disk.Sync(root));
   Must(WriteFull(disk, file, 0, AsBytes("1")));
@@ -163,7 +156,7 @@ TEST(MemFs, TearingLosesAnEarlierWriteAndKeepsALater) {
 
 TEST(MemFs, TearingOfALargeWriteCutsAtSectorsAndBetween) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Fd file = Must(disk.Open(root, N("a"), OpenMode::CreateNew()));
   Must(disk.Sync(root));
   Must(WriteFull(disk, file, 0, Bytes(4096, std::byte{'x'})));
@@ -172,7 +165,7 @@ TEST(MemFs, TearingOfALargeWriteCutsAtSectorsAndBetween) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     auto copy = disk.Clone();
     copy->Crash(CrashPolicy::Tear(seed));
-    uint64_t size = Must(copy->StatAt(Root(*copy), N("a"))).size;
+    uint64_t size = Must(copy->StatAt(TopOf(*copy), N("a"))).size;
     ASSERT_LE(size, 4096u);
     if (size > 0 && size < 4096) (size % 512 == 0 ? at_sector : elsewhere) = true;
   }
@@ -182,7 +175,7 @@ TEST(MemFs, TearingOfALargeWriteCutsAtSectorsAndBetween) {
 
 TEST(MemFs, TearingKeepsAPrefixOfEachDirectory) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   for (const char* name : {"a", "b", "c"}) Must(disk.MakeDir(root, N(name), 0700));
   EXPECT_EQ(TornTrees(disk),
             (std::set<std::string>{"", "d 0700 a\n", "d 0700 a\nd 0700 b\n",
@@ -191,7 +184,7 @@ TEST(MemFs, TearingKeepsAPrefixOfEachDirectory) {
 
 TEST(MemFs, TearingARenameInOneDirectoryIsOldOrNew) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(ReplaceFile(disk, root, N("a"), AsBytes("a")));
   Must(ReplaceFile(disk, root, N("b"), AsBytes("b")));
   Must(disk.Rename(root, N("a"), root, N("b"), RenameHow::kReplace));
@@ -219,7 +212,7 @@ TEST(MemFs, TearingARenameBetweenDirectoriesIsBothOrNeither) {
 
 TEST(MemFs, TheSameSeedTearsTheSameWay) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   for (int i = 0; i < 20; ++i)
     Must(PutFile(disk, root, P("f" + std::to_string(i)), std::string(700, 'x')));
   Must(disk.Sync(root));
@@ -233,7 +226,7 @@ TEST(MemFs, TheSameSeedTearsTheSameWay) {
 TEST(MemFs, CrashKillsHandlesAndLocks) {
   MemFs disk;
   {
-    Fd root = Root(disk);
+    Fd root = TopOf(disk);
     Must(ReplaceFile(disk, root, N("a"), AsBytes("x")));
     Fd file = Must(disk.Open(root, N("a"), OpenMode::ReadWrite()));
     ASSERT_TRUE(Must(disk.TryLock(file, 0, LockMode::kExclusive)));
@@ -244,7 +237,7 @@ TEST(MemFs, CrashKillsHandlesAndLocks) {
     EXPECT_EQ(Sys(disk.Sync(file)), EIO);
     EXPECT_EQ(Sys(disk.Stat(root)), EIO);
     EXPECT_EQ(Sys(disk.StatAt(root, N("a"))), EIO);
-    Fd again = Root(disk);
+    Fd again = TopOf(disk);
     Fd other = Must(disk.Open(again, N("a"), OpenMode::ReadWrite()));
     EXPECT_TRUE(Must(disk.TryLock(other, 0, LockMode::kExclusive)));
     EXPECT_TRUE(file.Close().ok());
@@ -256,14 +249,14 @@ TEST(MemFs, CrashKillsHandlesAndLocks) {
 
 TEST(MemFs, ACloneIsIndependent) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(ReplaceFile(disk, root, N("a"), AsBytes("one")));
   auto copy = disk.Clone();
   EXPECT_EQ(copy->open_handles(), 0u);
   Fd file = Must(disk.Open(root, N("a"), OpenMode::ReadWrite()));
   Must(WriteFull(disk, file, 0, AsBytes("TWO")));
   {
-    Fd copy_root = Root(*copy);
+    Fd copy_root = TopOf(*copy);
     Fd copy_file = Must(copy->Open(copy_root, N("a"), OpenMode::ReadWrite()));
     Must(WriteFull(*copy, copy_file, 1, AsBytes("--")));
   }
@@ -275,7 +268,7 @@ TEST(MemFs, ACloneIsIndependent) {
 
 TEST(MemFs, FullDiskWritesWhatFitsThenSaysNoSpace) {
   MemFs disk(MemFs::Options{.capacity_bytes = 10});
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Fd file = Must(disk.Open(root, N("a"), OpenMode::CreateNew()));
   EXPECT_EQ(Must(disk.Write(file, 0, Bytes(8))), 8u);
   EXPECT_EQ(Must(disk.Write(file, 8, Bytes(8))), 2u);
@@ -292,7 +285,7 @@ TEST(MemFs, FullDiskWritesWhatFitsThenSaysNoSpace) {
 
 TEST(MemFs, InodesRunOutSeparately) {
   MemFs disk(MemFs::Options{.capacity_inodes = 2});
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(disk.MakeDir(root, N("a"), 0700));
   EXPECT_EQ(Sys(disk.MakeDir(root, N("b"), 0700)), ENOSPC);
   EXPECT_EQ(Sys(disk.Open(root, N("b"), OpenMode::CreateNew())), ENOSPC);
@@ -303,7 +296,7 @@ TEST(MemFs, InodesRunOutSeparately) {
 
 TEST(MemFs, ReadOnlyRefusesEveryChange) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(ReplaceFile(disk, root, N("a"), AsBytes("x")));
   Must(disk.MakeDir(root, N("d"), 0700));
   Fd file = Must(disk.Open(root, N("a"), OpenMode::ReadWrite()));
@@ -328,7 +321,7 @@ TEST(MemFs, ReadOnlyRefusesEveryChange) {
 
 TEST(MemFs, TimeMovesWithEachChangeAndStandsWhenTold) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(PutFile(disk, root, P("a"), "1"));
   int64_t first = Must(disk.StatAt(root, N("a"))).mtime_ns;
   Must(PutFile(disk, root, P("a"), "2"));
@@ -341,7 +334,7 @@ TEST(MemFs, TimeMovesWithEachChangeAndStandsWhenTold) {
 
 TEST(MemFs, ManyDeletionsDoNotPileUp) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   for (int i = 0; i < 2000; ++i) {
     Must(ReplaceFile(disk, root, N("a"), Bytes(100)));
     Fd file = Must(disk.Open(root, N("b"), OpenMode::CreateNew()));
@@ -353,7 +346,7 @@ TEST(MemFs, ManyDeletionsDoNotPileUp) {
 
 TEST(MemFs, SpecialFilesAreSeenButNotRead) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   Must(disk.MakeSpecial(root, N("fifo"), FileType::kFifo, 0600));
   EXPECT_EQ(disk.TreeText(), "p 0600 fifo\n");
   Fd fifo = Must(disk.Open(root, N("fifo"), OpenMode::Read()));
@@ -365,7 +358,7 @@ TEST(MemFs, SpecialFilesAreSeenButNotRead) {
 // compared, so that a busy machine does not fail the test.
 TEST(MemFs, CloneAndCrashOfASmallStoreAreCheap) {
   MemFs disk;
-  Fd root = Root(disk);
+  Fd root = TopOf(disk);
   for (int d = 0; d < 10; ++d) {
     Name name = N("dir" + std::to_string(d));
     Must(disk.MakeDir(root, name, 0700));

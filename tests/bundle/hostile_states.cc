@@ -5,7 +5,7 @@
 namespace belay::test {
 namespace {
 
-const Row kRows[] = {
+const Row kStateRows[] = {
     // --- chunks
     {"a chunk that is not there",
      [](Parts& p) {
@@ -431,6 +431,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> RowsOfStates() { return kRows; }
+std::span<const Row> RowsOfStates() { return kStateRows; }
 
 }  // namespace belay::test

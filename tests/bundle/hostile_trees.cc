@@ -5,7 +5,7 @@
 namespace belay::test {
 namespace {
 
-const Row kRows[] = {
+const Row kTreeRows[] = {
     // --- the file
     {"an empty file", [](Parts& p) { p.bytes = [](Bytes& b) { b.clear(); }; },
      "no bundle"},
@@ -488,6 +488,6 @@ const Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> RowsOfTrees() { return kRows; }
+std::span<const Row> RowsOfTrees() { return kTreeRows; }
 
 }  // namespace belay::test

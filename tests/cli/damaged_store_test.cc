@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/mem_fs.h"
+#include "cli/outcome.h"
 #include "cli/run.h"
 #include "crash/hook_fs.h"
 #include "store/catalog.h"
@@ -16,14 +17,6 @@
 
 namespace belay::test {
 namespace {
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-  bool Says(std::string_view text) const {
-    return (out + err).find(text) != std::string::npos;
-  }
-};
 
 class DamagedStore : public ::testing::Test {
  protected:

@@ -7,6 +7,7 @@
 
 #include "base/fault_fs.h"
 #include "base/mem_fs.h"
+#include "cli/outcome.h"
 #include "cli/run.h"
 #include "core/roots.h"
 #include "store/batch_writer.h"
@@ -17,14 +18,6 @@
 
 namespace belay::test {
 namespace {
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-  bool Says(std::string_view text) const {
-    return (out + err).find(text) != std::string::npos;
-  }
-};
 
 size_t Count(std::string_view text, std::string_view what) {
   size_t count = 0;

@@ -10,17 +10,15 @@
 #include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "cli/environment.h"
+#include "cli/outcome.h"
 
 namespace belay {
 namespace {
 
+using test::Outcome;
+
 constexpr char kOld[] = "# mine\nnotice = false\n";
 constexpr char kNew[] = "# mine\nnotice = true\n";
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-};
 
 class RunTest : public testing::Test {
  protected:

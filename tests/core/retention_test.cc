@@ -6,6 +6,7 @@
 
 #include <unordered_set>
 
+#include "base/clock.h"
 #include "core/space.h"
 #include "store/gc.h"
 #include "store/inventory.h"
@@ -15,8 +16,7 @@
 namespace belay::test {
 namespace {
 
-constexpr int64_t kDay = int64_t{24} * 60 * 60 * 1000;
-constexpr int64_t kNow = 1'000 * kDay;
+constexpr int64_t kNow = 1'000 * kDayMs;
 
 class Past {
  public:
@@ -26,7 +26,7 @@ class Past {
     entry.checkpoint.seq = ++seq_;
     entry.checkpoint.id = IdFor("c" + std::to_string(seq_));
     entry.checkpoint.kind = kind;
-    entry.checkpoint.made_ms = kNow - days_ago * kDay;
+    entry.checkpoint.made_ms = kNow - days_ago * kDayMs;
     if (!session.empty()) entry.checkpoint.session = session;
     entries.insert(entries.begin(), entry);
     return entries.front();

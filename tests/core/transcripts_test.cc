@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/mem_fs.h"
 #include "core/retention.h"
 #include "core/sessions.h"
@@ -278,7 +279,6 @@ TEST_F(TranscriptsTest, CopiesOfDifferentSessionsShareWhatTheyHaveInCommon) {
 }
 
 TEST_F(TranscriptsTest, RetentionTakesACopyWithItsSession) {
-  constexpr int64_t kDay = 24 * 3600 * 1000;
   Root here{.id = root, .path = "/project"};
   {
     auto writer = Must(store->Begin());
@@ -309,7 +309,7 @@ TEST_F(TranscriptsTest, RetentionTakesACopyWithItsSession) {
     return Must(Prune(*store, *catalog, limits, false)).transcripts.size();
   };
   EXPECT_EQ(prune(), 0u) << "it was heard of just now";
-  world.clock.SetWallMillis(world.clock.WallMillis() + 31 * kDay);
+  world.clock.SetWallMillis(world.clock.WallMillis() + 31 * kDayMs);
   EXPECT_EQ(prune(), 1u);
   EXPECT_EQ(Copies("gone").size(), 0u);
   EXPECT_EQ(Copies("s").size(), 1u) << "one that grew out of it has a checkpoint";

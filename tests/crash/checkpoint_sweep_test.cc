@@ -33,8 +33,8 @@ const Settings& PlainSettings() {
 }
 
 // A machine: the project, the store, and what is needed to take a checkpoint.
-struct Machine {
-  Machine(Fs& disk, const AbsPath& top, uint64_t seed)
+struct OneMachine {
+  OneMachine(Fs& disk, const AbsPath& top, uint64_t seed)
       : world(disk, seed), project(top.Join(P("project"))) {
     world.dir = top.Join(P("store"));
     world.options.uid = uid;
@@ -63,7 +63,7 @@ struct Machine {
   static inline uint32_t uid = 1000;
 };
 
-Status Edit(Fs& fs, const AbsPath& project) {
+Status EditSome(Fs& fs, const AbsPath& project) {
   BELAY_TRY(Fd root, fs.OpenDir(project));
   BELAY_OK(PutFile(fs, root, P("changed"), "new"));
   BELAY_OK(PutFile(fs, root, P("dir/added"), "added"));
@@ -73,7 +73,7 @@ Status Edit(Fs& fs, const AbsPath& project) {
 }
 
 Status MakeMachine(Fs& fs, const AbsPath& top) {
-  Machine machine(fs, top, 1);
+  OneMachine machine(fs, top, 1);
   BELAY_TRY(Fd root, MakeDirs(fs, machine.project, 0755));
   BELAY_OK(fs.MakeDir(root, N("dir"), 0755));
   BELAY_OK(fs.MakeDir(root, N("empty"), 0755));
@@ -84,11 +84,11 @@ Status MakeMachine(Fs& fs, const AbsPath& top) {
   BELAY_OK(PutFile(fs, root, P(".gitignore"), "*.o\n"));
   BELAY_OK(fs.Symlink(root, N("link"), "same"));
   BELAY_TRY([[maybe_unused]] Captured one, machine.Capture("one"));
-  return Edit(fs, machine.project);
+  return EditSome(fs, machine.project);
 }
 
 Status Operate(Fs& fs, const AbsPath& top, Acks& acks) {
-  Machine machine(fs, top, 2);
+  OneMachine machine(fs, top, 2);
   BELAY_TRY([[maybe_unused]] Captured two, machine.Capture("two"));
   acks.Add("two");
   return Ok();
@@ -96,7 +96,7 @@ Status Operate(Fs& fs, const AbsPath& top, Acks& acks) {
 
 Error Wrong(std::string what) { return Error(Errc::kCorrupt, std::move(what)); }
 
-Files Expected(const std::string& name) {
+Files FilesOf(const std::string& name) {
   Files files = {{"same", "same"}, {"link", "-> same"}};
   if (name == "one") {
     files["changed"] = "old";
@@ -123,7 +123,7 @@ Status CheckCheckpoint(Store& store, const CatalogEntry& entry) {
   BELAY_TRY(RulesRecord rules, DecodeRules(node, [&](const ObjectId& id) {
               return store.ReadContentBytes(id, 1 << 20);
             }));
-  Files expected = Expected(name == "one" ? "one" : "two");
+  Files expected = FilesOf(name == "one" ? "one" : "two");
   for (const auto& [path, content] : files)
     if (!expected.contains(path) || expected[path] != content)
       return Wrong("checkpoint " + name + " holds another " + path);
@@ -140,7 +140,7 @@ Status CheckCheckpoint(Store& store, const CatalogEntry& entry) {
 }
 
 Status Check(Fs& fs, const AbsPath& top, const SweepRun& run) {
-  Machine machine(fs, top, 3);
+  OneMachine machine(fs, top, 3);
   BELAY_TRY(Captured three, machine.Capture("three"));
   BELAY_TRY(auto store, machine.world.Open());
   BELAY_TRY(auto catalog, Catalog::Open(*store));
@@ -158,23 +158,18 @@ Status Check(Fs& fs, const AbsPath& top, const SweepRun& run) {
   return Ok();
 }
 
-const AbsPath kTop = AbsPath::Literal("/home");
+const AbsPath kHome = AbsPath::Literal("/home");
 
-void Expect(const SweepResult& result) {
-  std::cout << result.Text();
-  EXPECT_TRUE(result.ok()) << result.Text();
-}
-
-SweepResult Sweep(const SweepOptions& options) {
-  Machine::uid = 1000;
+SweepResult SweepCheckpoint(const SweepOptions& options) {
+  OneMachine::uid = 1000;
   return SweepFaults(
       options,
       [&](Fs& disk) -> Status {
-        BELAY_TRY(Fd home, MakeDirs(disk, kTop, 0755));
-        return MakeMachine(disk, kTop);
+        BELAY_TRY(Fd home, MakeDirs(disk, kHome, 0755));
+        return MakeMachine(disk, kHome);
       },
-      [&](Fs& fs, Acks& acks) { return Operate(fs, kTop, acks); },
-      [&](Fs& disk, const SweepRun& run) { return Check(disk, kTop, run); });
+      [&](Fs& fs, Acks& acks) { return Operate(fs, kHome, acks); },
+      [&](Fs& disk, const SweepRun& run) { return Check(disk, kHome, run); });
 }
 
 TEST(CheckpointSweep, SurvivesAPowerCutAtEveryCall) {
@@ -183,7 +178,7 @@ TEST(CheckpointSweep, SurvivesAPowerCutAtEveryCall) {
   options.seed = TestSeed(1);
   options.stride = RunEverything() ? 1 : 5;
   options.fault.mutating_only = !RunEverything();
-  Expect(Sweep(options));
+  Expect(SweepCheckpoint(options));
 }
 
 TEST(CheckpointSweep, AnswersEveryFailingCallCleanly) {
@@ -195,19 +190,19 @@ TEST(CheckpointSweep, AnswersEveryFailingCallCleanly) {
       options.fault = fault;
       options.stride = 24;
       options.first = 1 + 2 * first++;
-      Expect(Sweep(options));
+      Expect(SweepCheckpoint(options));
     }
   }
   for (const Fault& fault : {Fault::Eintr(0), Fault::ShortWrite(0)}) {
     SweepOptions options{.name = "checkpoint " + fault.Text()};
     options.fault = fault;
     options.stride = 9;
-    Expect(Sweep(options));
+    Expect(SweepCheckpoint(options));
   }
 }
 
 TEST(CheckpointKillSweep, LosesNothingAcknowledged) {
-  Machine::uid = getuid();
+  OneMachine::uid = getuid();
   for (bool after : {false, true}) {
     SweepOptions options{.name = std::string("kill ") + (after ? "after" : "before") +
                                  " each call of a checkpoint"};

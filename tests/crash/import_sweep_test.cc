@@ -16,7 +16,7 @@
 namespace belay::test {
 namespace {
 
-const AbsPath kTop = AbsPath::Literal("/home/me");
+const AbsPath kImportTop = AbsPath::Literal("/home/me");
 
 const ObjectId kPurged = Sha256::Of(AsBytes("first"));
 
@@ -119,26 +119,21 @@ class ImportScene {
   const Bytes bundle_ = MakeBundle();
 };
 
-SweepResult Sweep(const SweepOptions& options) {
+SweepResult SweepImport(const SweepOptions& options) {
   ImportScene scene;
   return SweepFaults(
-      options, [&](Fs& disk) { return scene.Setup(disk, kTop, 1000); },
-      [&](Fs& fs, Acks& acks) { return scene.Operate(fs, kTop, 1000, acks); },
+      options, [&](Fs& disk) { return scene.Setup(disk, kImportTop, 1000); },
+      [&](Fs& fs, Acks& acks) { return scene.Operate(fs, kImportTop, 1000, acks); },
       [&](Fs& disk, const SweepRun& run) {
-        return scene.Check(disk, kTop, 1000, run);
+        return scene.Check(disk, kImportTop, 1000, run);
       });
-}
-
-void Expect(const SweepResult& result) {
-  std::cout << result.Text();
-  EXPECT_TRUE(result.ok()) << result.Text();
 }
 
 TEST(ImportSweep, EveryPowerCutLeavesAllOfItOrNothing) {
   SweepOptions options{.name = "power cut import"};
   options.tears = RunEverything() ? 4 : 1;
   options.fault.mutating_only = !RunEverything();
-  Expect(Sweep(options));
+  Expect(SweepImport(options));
 }
 
 TEST(ImportSweep, EveryFailingCallLeavesAllOfItOrNothing) {
@@ -146,7 +141,7 @@ TEST(ImportSweep, EveryFailingCallLeavesAllOfItOrNothing) {
     SweepOptions options{.name = "errno " + std::to_string(sys) + " import"};
     options.fault = Fault::Errno(0, sys);
     options.stride = RunEverything() ? 1 : 11;
-    Expect(Sweep(options));
+    Expect(SweepImport(options));
   }
 }
 

@@ -19,17 +19,17 @@
 namespace belay::test {
 namespace {
 
-const AbsPath kTop = AbsPath::Literal("/home/me");
+const AbsPath kPurgeTop = AbsPath::Literal("/home/me");
 const std::string kSecret = "sk-live-0123456789abcdef";
 
 RestoreWorld WorldAt(Fs& fs, uint64_t seed) {
-  RestoreWorld world(fs, kTop, seed, 1000);
+  RestoreWorld world(fs, kPurgeTop, seed, 1000);
   world.world.options.batch_target = 96 << 10;
   world.world.options.pack_target = 512 << 10;
   return world;
 }
 
-Status Setup(Fs& fs) {
+Status SetupPurge(Fs& fs) {
   RestoreWorld world = WorldAt(fs, 1);
   BELAY_TRY(Fd dir, world.Dir());
   BELAY_OK(PutFile(fs, dir, P("keep"), SourceText(3, 40'000)));
@@ -51,7 +51,7 @@ Result<PurgeReport> Erase(Fs& fs, uint64_t seed) {
   return Purge(*opened.store, request);
 }
 
-Status Operate(Fs& fs, Acks& acks) {
+Status PurgeOnce(Fs& fs, Acks& acks) {
   BELAY_TRY(PurgeReport report, Erase(fs, 2));
   if (!report.stays.empty() || report.again != 0)
     return Error(Errc::kCorrupt, "not all of it");
@@ -60,7 +60,7 @@ Status Operate(Fs& fs, Acks& acks) {
 }
 
 Result<bool> IsThere(Fs& fs) {
-  BELAY_TRY(Fd dir, fs.OpenDir(kTop.Join(P("store"))));
+  BELAY_TRY(Fd dir, fs.OpenDir(kPurgeTop.Join(P("store"))));
   BELAY_TRY(auto found, RawSearch(fs, {kSecret}).In(dir));
   return !found.empty();
 }
@@ -85,7 +85,7 @@ Status CheckRest(Fs& fs, bool erased, bool whole) {
   return Ok();
 }
 
-Status Check(Fs& fs, const SweepRun& run) {
+Status CheckPurge(Fs& fs, const SweepRun& run) {
   BELAY_TRY(bool there, IsThere(fs));
   if (!run.acks.empty() && there)
     return Error(Errc::kCorrupt, "there after it was said to be gone");
@@ -112,21 +112,21 @@ Status Check(Fs& fs, const SweepRun& run) {
   return CheckRest(fs, true, false);
 }
 
-void Sweep(SweepOptions options) {
+void SweepPurge(SweepOptions options) {
   options.stride = 61;
-  SweepResult result = SweepFaults(options, Setup, Operate, Check);
+  SweepResult result = SweepFaults(options, SetupPurge, PurgeOnce, CheckPurge);
   EXPECT_TRUE(result.ok()) << result.Text();
   std::cout << result.Text() << "\n";
 }
 
 TEST(PurgeSweep, EveryPowerCutLeavesItWholeOrIsFinished) {
-  Sweep({.name = "purge, power cut", .tears = 2});
+  SweepPurge({.name = "purge, power cut", .tears = 2});
 }
 
 TEST(PurgeSweep, EveryErrorLeavesItWholeOrIsFinished) {
-  Sweep(
+  SweepPurge(
       {.name = "purge, EIO", .fault = Fault::Errno(0, EIO), .crash_after_error = true});
-  Sweep({.name = "purge, ENOSPC", .fault = Fault::Errno(0, ENOSPC)});
+  SweepPurge({.name = "purge, ENOSPC", .fault = Fault::Errno(0, ENOSPC)});
 }
 
 }  // namespace

@@ -22,11 +22,6 @@ namespace {
 
 const AbsPath kTop = AbsPath::Literal("/home/me");
 
-void Expect(const SweepResult& result) {
-  std::cout << result.Text();
-  EXPECT_TRUE(result.ok()) << result.Text();
-}
-
 SweepResult Broken(const std::string& name, const Error& error) {
   SweepResult result;
   result.name = name;

@@ -15,7 +15,7 @@ namespace belay::test {
 
 namespace {
 
-Error Wrong(std::string what) { return Error(Errc::kCorrupt, std::move(what)); }
+Error WrongStore(std::string what) { return Error(Errc::kCorrupt, std::move(what)); }
 
 uint64_t HashOf(const std::string& text, uint64_t seed) {
   return LoadU64(Sha256::Of(AsBytes(text + "#" + std::to_string(seed))).bytes.data());
@@ -114,7 +114,7 @@ Status CollectBeside(const StoreOp& op, Fs& fs, const AbsPath& dir, Acks& acks) 
   BELAY_TRY(GcReport report, CollectGarbage(*store, {.everything = true}));
   (void)report;
   BELAY_OK(made);
-  if (!started && op.salt == 0) return Wrong("nothing was collected");
+  if (!started && op.salt == 0) return WrongStore("nothing was collected");
   acks.Add("collected");
   return Ok();
 }
@@ -149,9 +149,10 @@ Result<Seen> Look(const StoreOp& op, Store& store) {
   LogView log;
   BELAY_OK(ReadOn(store, log));
   for (const LogRecord& r : log.records) {
-    if (r.seq == 0) return Wrong("a record without a sequence number");
+    if (r.seq == 0) return WrongStore("a record without a sequence number");
     if (r.seq == seen.max_seq)
-      return Wrong("sequence number " + std::to_string(r.seq) + " was given twice");
+      return WrongStore("sequence number " + std::to_string(r.seq) +
+                        " was given twice");
     seen.max_seq = r.seq;
     if (r.kind != RecordKind::kCheckpoint) continue;
     BELAY_TRY(Checkpoint c, ToCheckpoint(r));
@@ -159,13 +160,14 @@ Result<Seen> Look(const StoreOp& op, Store& store) {
   }
   for (const auto& [name, files] : seen.all)
     if (files != ContentOf(name, op.scale))
-      return Wrong("checkpoint " + name + " is not what was put in");
+      return WrongStore("checkpoint " + name + " is not what was put in");
   return seen;
 }
 
 Status CheckClean(Store& store, const std::string& when) {
   BELAY_TRY(VerifyReport report, VerifyStore(store, {.read_data = true}));
-  if (!report.clean()) return Wrong("verify " + when + ": " + report.damage.front());
+  if (!report.clean())
+    return WrongStore("verify " + when + ": " + report.damage.front());
   return Ok();
 }
 
@@ -184,15 +186,16 @@ Status CheckAcked(const StoreOp& op, const Expected& expected, const Seen& seen)
     std::string name = ack.substr(5, space - 5);
     wanted.insert(name);
     auto at = seen.seqs.find(name);
-    if (at == seen.seqs.end()) return Wrong("acknowledged " + name + " is gone");
+    if (at == seen.seqs.end()) return WrongStore("acknowledged " + name + " is gone");
     if (!at->second.contains(std::stoull(ack.substr(space + 1))))
-      return Wrong("acknowledged " + name + " has another sequence number");
+      return WrongStore("acknowledged " + name + " has another sequence number");
   }
   for (const std::string& name : wanted)
-    if (!seen.all.contains(name)) return Wrong("acknowledged " + name + " is gone");
+    if (!seen.all.contains(name))
+      return WrongStore("acknowledged " + name + " is gone");
   for (const auto& [name, files] : seen.all)
     if (!wanted.contains(name) && !maybe.contains(name))
-      return Wrong("checkpoint " + name + " came from nowhere");
+      return WrongStore("checkpoint " + name + " came from nowhere");
   return Ok();
 }
 
@@ -272,7 +275,7 @@ Status CheckStore(const StoreOp& op, Fs& fs, const AbsPath& dir,
     (void)report;
     opened = process.Open();
   }
-  if (!opened.ok()) return Wrong("open: " + opened.error().what);
+  if (!opened.ok()) return WrongStore("open: " + opened.error().what);
   std::unique_ptr<Store> store = std::move(*opened);
 
   BELAY_TRY(Seen before, Look(op, *store));
@@ -285,26 +288,27 @@ Status CheckStore(const StoreOp& op, Fs& fs, const AbsPath& dir,
     StoreOp once_more = op;
     once_more.salt = 900;  // a process with ids of its own
     Status again = op.run(once_more, fs, dir, none);
-    if (!again.ok()) return Wrong("the retry failed: " + again.error().what);
+    if (!again.ok()) return WrongStore("the retry failed: " + again.error().what);
   }
   Status made = MakeAndAck(op, *store, "after", none);
-  if (!made.ok()) return Wrong("no new checkpoint: " + made.error().what);
+  if (!made.ok()) return WrongStore("no new checkpoint: " + made.error().what);
   BELAY_TRY(Seen after, Look(op, *store));
   BELAY_OK(CheckAcked(op, later, after));
-  if (!after.all.contains("after")) return Wrong("the new checkpoint is not there");
+  if (!after.all.contains("after"))
+    return WrongStore("the new checkpoint is not there");
   if (*after.seqs["after"].rbegin() <= before.max_seq)
-    return Wrong("the new checkpoint's sequence number is not above the others");
+    return WrongStore("the new checkpoint's sequence number is not above the others");
 
   auto collected = CollectGarbage(*store, {});
-  if (!collected.ok()) return Wrong("gc: " + collected.error().what);
+  if (!collected.ok()) return WrongStore("gc: " + collected.error().what);
   BELAY_TRY(auto left, Leftovers(*store));
-  if (!left.empty()) return Wrong("left over after gc: " + left.front());
+  if (!left.empty()) return WrongStore("left over after gc: " + left.front());
 
   store.reset();
   BELAY_TRY(store, process.Open());
   BELAY_TRY(Seen last, Look(op, *store));
   BELAY_OK(CheckAcked(op, later, last));
-  if (last.all != after.all) return Wrong("gc changed what there is");
+  if (last.all != after.all) return WrongStore("gc changed what there is");
   return CheckClean(*store, "after gc");
 }
 

@@ -21,11 +21,11 @@ namespace {
     ASSERT_TRUE(ok_result.ok()) << ok_result.error().what; \
   } while (false)
 
-const AbsPath kStore = AbsPath::Literal("/store");
+const AbsPath kRaceStore = AbsPath::Literal("/store");
 
 class StoreRace : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_OK(op_.setup(op_, disk_, kStore)); }
+  void SetUp() override { ASSERT_OK(op_.setup(op_, disk_, kRaceStore)); }
 
   MemFs disk_;
   StoreOp op_ = OpNamed("gc");
@@ -36,7 +36,7 @@ class StoreRace : public ::testing::Test {
 // The writer found "gone1" stored and will not store it again; until it has published,
 // nobody may take it away.
 TEST_F(StoreRace, TheCollectorWaitsForAWriterThatFoundSomething) {
-  Process writing(disk_, kStore, 1, op_.options);
+  Process writing(disk_, kRaceStore, 1, op_.options);
   auto store = writing.Open();
   ASSERT_OK(store);
   auto writer = (*store)->Begin();
@@ -45,7 +45,7 @@ TEST_F(StoreRace, TheCollectorWaitsForAWriterThatFoundSomething) {
   auto state = PutFiles(**writer, ContentOf("gone1", op_.scale));
   ASSERT_OK(state);
 
-  Process collecting(disk_, kStore, 2, op_.options);
+  Process collecting(disk_, kRaceStore, 2, op_.options);
   auto other = collecting.Open();
   ASSERT_OK(other);
   auto collected = CollectGarbage(**other, {.everything = true});
@@ -60,17 +60,17 @@ TEST_F(StoreRace, TheCollectorWaitsForAWriterThatFoundSomething) {
   ASSERT_OK(published);
   op_.makes = {"back-gone1"};
   acked_ = {"made back-gone1 " + std::to_string(published->first_seq)};
-  Status checked = CheckStore(op_, disk_, kStore, {.acks = acked_});
+  Status checked = CheckStore(op_, disk_, kRaceStore, {.acks = acked_});
   EXPECT_TRUE(checked.ok()) << checked.error().what;
 }
 
 TEST_F(StoreRace, AWriterWaitsForTheCollectorsSwap) {
-  Process collecting(disk_, kStore, 2, op_.options);
+  Process collecting(disk_, kRaceStore, 2, op_.options);
   auto store = collecting.Open();
   ASSERT_OK(store);
   auto use = (*store)->locks().Acquire(StoreLock::kUse, LockMode::kExclusive);
   ASSERT_OK(use);
-  Process writing(disk_, kStore, 1, op_.options);
+  Process writing(disk_, kRaceStore, 1, op_.options);
   auto other = writing.Open();
   ASSERT_OK(other);
   auto writer = (*other)->Begin();
@@ -92,7 +92,7 @@ TEST_F(StoreRace, LeftoversGoOnlyOnceTheManifestIsDurable) {
       [&](FsCall call, const std::string& name) {
         if (call == FsCall::kRename && name == "manifest") renamed = true;
       });
-  Process first(failing, kStore, 1, op_.options);
+  Process first(failing, kRaceStore, 1, op_.options);
   {
     auto store = first.Open();
     ASSERT_OK(store);
@@ -100,7 +100,7 @@ TEST_F(StoreRace, LeftoversGoOnlyOnceTheManifestIsDurable) {
     // The open pack is sealed first; that is not the step meant here.
     ASSERT_FALSE(CollectGarbage(**store, options).ok());
     renamed = false;
-    Process sealed(disk_, kStore, 3, op_.options);
+    Process sealed(disk_, kRaceStore, 3, op_.options);
     auto plain = sealed.Open();
     ASSERT_OK(plain);
     ASSERT_FALSE(CollectGarbage(**store, options).ok());
@@ -112,7 +112,7 @@ TEST_F(StoreRace, LeftoversGoOnlyOnceTheManifestIsDurable) {
     fault.mutating_only = true;
     FaultFs fs(*disk, fault);
     {
-      Process second(fs, kStore, 4, op_.options);
+      Process second(fs, kRaceStore, 4, op_.options);
       auto store = second.Open();
       if (store.ok()) (void)CollectGarbage(**store, {.everything = true});
     }
@@ -125,7 +125,7 @@ TEST_F(StoreRace, LeftoversGoOnlyOnceTheManifestIsDurable) {
     for (const CrashPolicy& policy : policies) {
       auto crashed = disk->Clone();
       crashed->Crash(policy);
-      Status checked = CheckStore(op_, *crashed, kStore, {});
+      Status checked = CheckStore(op_, *crashed, kRaceStore, {});
       EXPECT_TRUE(checked.ok())
           << checked.error().what << ", cut at " << cut << ", " << policy.Text();
     }
@@ -141,7 +141,7 @@ TEST_F(StoreRace, TheCollectorDoesNotObeyADropThatWasNotKept) {
   op_.makes = {"three", "four", "five"};
   {
     // The open pack holds nothing unwanted, so the collector leaves it alone.
-    Process process(disk_, kStore, 3, op_.options);
+    Process process(disk_, kRaceStore, 3, op_.options);
     auto store = process.Open();
     ASSERT_OK(store);
     for (const std::string& name : op_.makes)
@@ -160,7 +160,7 @@ TEST_F(StoreRace, TheCollectorDoesNotObeyADropThatWasNotKept) {
       copied.wait();
       return SysError(EIO, "flush");
     });
-    Process process(failing, kStore, 1, roomy);
+    Process process(failing, kRaceStore, 1, roomy);
     auto store = process.Open();
     look.wait();
     EXPECT_FALSE(DropCheckpoints(**store, {"one"}).ok());
@@ -180,7 +180,7 @@ TEST_F(StoreRace, TheCollectorDoesNotObeyADropThatWasNotKept) {
     }
     return Ok();
   });
-  Process collecting(hooked, kStore, 2, op_.options);
+  Process collecting(hooked, kRaceStore, 2, op_.options);
   auto store = collecting.Open();
   ASSERT_OK(store);
   auto collected = CollectGarbage(**store, {.min_garbage = 0.3});
@@ -191,7 +191,7 @@ TEST_F(StoreRace, TheCollectorDoesNotObeyADropThatWasNotKept) {
   }
   EXPECT_TRUE(swapping);
   EXPECT_FALSE(collected.ok());
-  Status checked = CheckStore(op_, disk_, kStore, {.acks = acked_});
+  Status checked = CheckStore(op_, disk_, kRaceStore, {.acks = acked_});
   EXPECT_TRUE(checked.ok()) << checked.error().what;
 }
 

@@ -47,11 +47,6 @@ SweepResult Sweep(const StoreOp& op, SweepOptions options, bool retry = false) {
       });
 }
 
-void Expect(const SweepResult& result) {
-  std::cout << result.Text();
-  EXPECT_TRUE(result.ok()) << result.Text();
-}
-
 class StoreSweep : public ::testing::TestWithParam<std::string> {
  protected:
   StoreOp op_ = OpNamed(GetParam());

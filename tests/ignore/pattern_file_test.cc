@@ -127,12 +127,12 @@ TEST(PatternFile, NegationIsRememberedAndEscapable) {
   EXPECT_TRUE(file.LastMatch("!c", false)->negative);
 }
 
-struct Row {
+struct LineRow {
   const char* pattern;
   const char* path;
   bool matches;
 };
-const Row kRows[] = {
+const LineRow kLineRows[] = {
     // without a slash: anywhere
     {"foo", "foo", true},
     {"foo", "a/foo", true},
@@ -197,7 +197,7 @@ const Row kRows[] = {
 };
 
 TEST(PatternFile, MatchesAsDocumented) {
-  for (const Row& row : kRows) {
+  for (const LineRow& row : kLineRows) {
     const std::string pattern = row.pattern;
     SCOPED_TRACE(pattern + " against " + row.path);
     EXPECT_EQ(Line(pattern + "\n", row.path) != 0, row.matches);

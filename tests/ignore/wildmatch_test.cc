@@ -8,7 +8,7 @@
 namespace belay::test {
 namespace {
 
-struct Row {
+struct MatchRow {
   bool plain;   // `*` crosses slashes: how a last component is compared
   bool path;    // how a whole path is compared
   bool folded;  // as `path`, letters of either case
@@ -17,7 +17,7 @@ struct Row {
 };
 
 // The oddities are git's (2.39); differential_test.cc holds us to them.
-const Row kRows[] = {
+const MatchRow kMatchRows[] = {
     // plain bytes
     {1, 1, 1, "foo", "foo"},
     {0, 0, 0, "foo", "bar"},
@@ -159,7 +159,7 @@ const Row kRows[] = {
 };
 
 TEST(Wildmatch, AnswersAsGitDoes) {
-  for (const Row& row : kRows) {
+  for (const MatchRow& row : kMatchRows) {
     SCOPED_TRACE(std::string("'") + row.pattern + "' against '" + row.text + "'");
     EXPECT_EQ(Wildmatch(row.pattern, row.text, {}), row.plain) << "plain";
     EXPECT_EQ(Wildmatch(row.pattern, row.text, {.path = true}), row.path) << "path";

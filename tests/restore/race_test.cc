@@ -12,7 +12,7 @@
 namespace belay::test {
 namespace {
 
-const AbsPath kTop = AbsPath::Literal("/m");
+const AbsPath kRaceTop = AbsPath::Literal("/m");
 
 // What somebody does in one moment, to a path that the rollback is about to move.
 struct Racer {
@@ -120,12 +120,12 @@ constexpr Racer kRacers[] = {
 class Race {
  public:
   explicit Race(MemFs& start) : disk(start) {
-    Project project(disk, kTop, 1000);
+    Project project(disk, kRaceTop, 1000);
     auto Put = [&](const char* path, const char* text, uint32_t mode = 0644) {
       project.Put(path, text, mode);
     };
     auto Remove = [&](const char* path) { project.Remove(path); };
-    Must(disk.MakeDir(Must(disk.OpenDir(kTop)), N("outside"), 0755));
+    Must(disk.MakeDir(Must(disk.OpenDir(kRaceTop)), N("outside"), 0755));
     Put("edited", "then");
     Put("moded", "then", 0600);
     Put("lost", "then");
@@ -153,7 +153,7 @@ class Race {
   // call.
   bool RunOne(const Racer& racer, uint64_t at) {
     auto copy = disk.Clone();
-    Project project(*copy, kTop, 1000);
+    Project project(*copy, kRaceTop, 1000);
     uint64_t calls = 0;
     std::string path;
     RaceFs fs(*copy, [&] {
@@ -162,7 +162,7 @@ class Race {
     const std::string where =
         std::string(racer.name) + " before call " + std::to_string(at);
     Result<Outcome> done = [&] {
-      RestoreWorld other(fs, kTop, 99, 1000);
+      RestoreWorld other(fs, kRaceTop, 99, 1000);
       return other.Rollback("start");
     }();
     if (calls < at) return false;
@@ -182,7 +182,8 @@ class Race {
           << where << ": the edit of " << path << " is lost"
           << (done.ok() ? "" : "; " + done.error().what);
     }
-    EXPECT_EQ(Must(copy->List(Must(copy->OpenDir(kTop.Join(P("outside")))))).size(), 0u)
+    EXPECT_EQ(Must(copy->List(Must(copy->OpenDir(kRaceTop.Join(P("outside")))))).size(),
+              0u)
         << where << ": something was written outside";
     return true;
   }
@@ -232,7 +233,7 @@ TEST_F(RollbackTest, AWriterRacingManyFilesLosesNothing) {
   int edits = 0;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     auto copy = disk.Clone();
-    Project project(*copy, kTop, 1000);
+    Project project(*copy, kRaceTop, 1000);
     uint64_t calls = 0;
     const uint64_t at = 1500 + random.Below(9000);
     std::set<std::string> raced;
@@ -247,7 +248,7 @@ TEST_F(RollbackTest, AWriterRacingManyFilesLosesNothing) {
         raced.insert(path);
     });
     Result<Outcome> done = [&] {
-      RestoreWorld other(fs, kTop, 99, 1000);
+      RestoreWorld other(fs, kRaceTop, 99, 1000);
       return other.Rollback("start");
     }();
     auto recovered = project.world.Recover();

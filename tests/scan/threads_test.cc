@@ -11,7 +11,7 @@ namespace {
 using test::Must;
 using test::ScanWorld;
 
-constexpr int64_t kLater = 60'000'000'000;
+constexpr int64_t kMuchLater = 60'000'000'000;
 constexpr int kTops = 30, kBelow = 14, kFiles = 8, kDeep = 80;
 
 std::string Place(int top, int below) {
@@ -49,11 +49,11 @@ TEST(ScanThreads, TwoSeeWhatOneSees) {
     EXPECT_EQ(seen.bytes, alone.bytes) << when;
     EXPECT_EQ(seen.dirs, alone.dirs) << when;
   };
-  world.Pass(kLater);
+  world.Pass(kMuchLater);
   const ScanSummary first = world.Scanned();
   EXPECT_EQ(first.files, uint64_t{kTops * kBelow * kFiles + kDeep});
   check(first, "without a cache");
-  world.Pass(kLater);
+  world.Pass(kMuchLater);
   const ScanSummary again = world.Scanned();
   EXPECT_EQ(again.read_files, 0u);
   check(again, "nothing changed");
@@ -64,7 +64,7 @@ TEST(ScanThreads, TwoSeeWhatOneSees) {
       world.Put(Place(i / kBelow, i % kBelow) + "/f1", "step " + std::to_string(step));
     world.Put("t1/new" + std::to_string(step), "new");
     world.Remove("t2/b3/f" + std::to_string(step % 7));
-    world.Pass(kLater);
+    world.Pass(kMuchLater);
     return changed;
   };
   auto read = [&](const ObjectId& id) { return world.sink.Read(id); };

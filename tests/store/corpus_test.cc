@@ -15,20 +15,12 @@
 #include "store/inventory.h"
 #include "store/repair.h"
 #include "store/verify.h"
+#include "support/fs_world.h"
 #include "support/store_fixture.h"
 #include "support/temp_dir.h"
 
 namespace belay::test {
 namespace {
-
-template <class T>
-T Need(Result<T> result, int line = __builtin_LINE()) {
-  if (!result.ok()) {
-    ADD_FAILURE() << "line " << line << ": " << result.error().what;
-    std::abort();
-  }
-  return std::move(result).value();
-}
 
 // Nothing here may come from a helper that could change.
 std::string Numbers(uint64_t from, uint64_t count) {
@@ -80,9 +72,9 @@ Files EditedFiles(int edits) {
 const RootId kRoot(IdFor("the root"));
 
 void Publish(Store& store, const LogRecord& record) {
-  auto writer = Need(store.Begin());
+  auto writer = Must(store.Begin());
   writer->Add(record);
-  Need(writer->Commit());
+  Must(writer->Commit());
 }
 
 // One of everything.
@@ -91,18 +83,18 @@ void WriteSample(Fs& fs, const AbsPath& dir, uint32_t uid) {
   SeededRandom random(1);
   StoreOptions options{.uid = uid};
   auto open = [&] {
-    return Need(Store::Open(fs, clock, random, dir, options, Store::Mode::kWrite));
+    return Must(Store::Open(fs, clock, random, dir, options, Store::Mode::kWrite));
   };
   auto store = open();
   Publish(*store, ToRecord(Root{kRoot, "/home/u/p"}, RecordId(kRoot), 1));
-  Need(MakeCheckpoint(*store, "first", FirstFiles(), kRoot));
-  Need(MakeCheckpoint(*store, "gone", {{"gone", Scattered(400)}}, kRoot));
-  Need(DropCheckpoints(*store, {"gone"}));
-  Need(CollectGarbage(*store, {.everything = true}));  // a pack written by GC
-  Need(MakeCheckpoint(*store, "second", SecondFiles(), kRoot));
+  Must(MakeCheckpoint(*store, "first", FirstFiles(), kRoot));
+  Must(MakeCheckpoint(*store, "gone", {{"gone", Scattered(400)}}, kRoot));
+  Must(DropCheckpoints(*store, {"gone"}));
+  Must(CollectGarbage(*store, {.everything = true}));  // a pack written by GC
+  Must(MakeCheckpoint(*store, "second", SecondFiles(), kRoot));
   {
     // A symlink, attributes, owners, a git record and every field of a checkpoint.
-    auto writer = Need(store->Begin());
+    auto writer = Must(store->Begin());
     Tree tree;
     TreeEntry link;
     link.name = "link";
@@ -115,20 +107,20 @@ void WriteSample(Fs& fs, const AbsPath& dir, uint32_t uid) {
     run.uid = 1000;
     run.gid = 4294967294;
     run.size = 3;
-    run.id = Need(writer->PutContent(AsBytes("#!\n")));
-    run.xattrs = Need(writer->PutContent(AsBytes("user.a=b")));
+    run.id = Must(writer->PutContent(AsBytes("#!\n")));
+    run.xattrs = Must(writer->PutContent(AsBytes("user.a=b")));
     tree.entries = {link, run};
     Node git;
     git.refs = {{ObjectType::kBlob, run.id}};
     git.fields.Add(1, "refs/heads/main");
     State state;
-    state.tree = Need(writer->PutTree(tree));
-    state.git = Need(writer->PutObject(ObjectType::kNode, EncodeNode(git)));
+    state.tree = Must(writer->PutTree(tree));
+    state.git = Must(writer->PutObject(ObjectType::kNode, EncodeNode(git)));
     Checkpoint c;
     c.id = IdFor("full");
     c.root = kRoot;
     c.made_ms = 1'800'000'000'001;
-    c.state = Need(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    c.state = Must(writer->PutObject(ObjectType::kState, EncodeState(state)));
     c.kind = CheckpointKind::kSafety;
     c.name = "full", c.note = "note", c.description = "before rollback";
     c.session = "s", c.agent = "a", c.subagent = "b", c.prompt = "p";
@@ -145,7 +137,7 @@ void WriteSample(Fs& fs, const AbsPath& dir, uint32_t uid) {
     note.fields.Add(kAnnotationNote, "kept");
     note.fields.AddNumber(kAnnotationPinned, 1);
     writer->Add(note);
-    Need(writer->Commit());
+    Must(writer->Commit());
   }
   for (int kind : {4, 5, 6, 999}) {  // session, turn, operation, of the future
     LogRecord record;
@@ -155,18 +147,18 @@ void WriteSample(Fs& fs, const AbsPath& dir, uint32_t uid) {
     record.fields.Add(5000, "a tag of the future");
     Publish(*store, record);
   }
-  Need(MakeCheckpoint(*store, "dropped", {{"d", Scattered(300)}}, kRoot));
-  Need(DropCheckpoints(*store, {"dropped"}));
+  Must(MakeCheckpoint(*store, "dropped", {{"d", Scattered(300)}}, kRoot));
+  Must(DropCheckpoints(*store, {"dropped"}));
   Publish(*store,
           MakePurge(IdFor("purge"), 5,
                     {{ObjectType::kBlob, Sha256::Of(AsBytes("secret"))}}, "test"));
   options.pack_target = 4000;  // the next one starts a pack
   store = open();
-  Need(MakeCheckpoint(*store, "late", LateFiles(), kRoot));
+  Must(MakeCheckpoint(*store, "late", LateFiles(), kRoot));
   options.pack_target = StoreOptions().pack_target;  // one pack for all of these
   store = open();
   for (int i = 1; i <= kEdits; ++i)
-    Need(MakeCheckpoint(*store, "edit " + std::to_string(i), EditedFiles(i), kRoot,
+    Must(MakeCheckpoint(*store, "edit " + std::to_string(i), EditedFiles(i), kRoot,
                         EditedFiles(i - 1)));
 }
 
@@ -185,40 +177,40 @@ void Load(const std::string& version, MemFs& disk) {
   const char* source = std::getenv("BELAY_SOURCE_DIR");
   ASSERT_NE(source, nullptr);
   RealFs real;
-  Fd root = Need(disk.OpenDir(AbsPath::Literal("/")));
+  Fd root = Must(disk.OpenDir(AbsPath::Literal("/")));
   auto copy = [&](const std::string& below, const Fd& to) {
-    Fd from = Need(real.OpenDir(
+    Fd from = Must(real.OpenDir(
         AbsPath::Literal(std::string(source) + "/tests/corpus/" + version + below)));
-    for (const DirEntry& e : Need(real.List(from))) {
+    for (const DirEntry& e : Must(real.List(from))) {
       Name name = Name::Literal(e.name);
-      if (Need(real.StatAt(from, name)).type == FileType::kDirectory) continue;
-      Bytes bytes = Need(ReadSmallFile(real, from, name, 1 << 20));
-      Need(ReplaceFile(disk, to, name, bytes));
+      if (Must(real.StatAt(from, name)).type == FileType::kDirectory) continue;
+      Bytes bytes = Must(ReadSmallFile(real, from, name, 1 << 20));
+      Must(ReplaceFile(disk, to, name, bytes));
     }
   };
-  Need(disk.MakeDir(root, Name::Literal("store"), 0700));
-  Fd store = Need(disk.OpenDir(AbsPath::Literal("/store")));
-  Need(disk.MakeDir(store, Name::Literal("packs"), 0700));
-  Fd packs = Need(disk.OpenDir(AbsPath::Literal("/store/packs")));
+  Must(disk.MakeDir(root, Name::Literal("store"), 0700));
+  Fd store = Must(disk.OpenDir(AbsPath::Literal("/store")));
+  Must(disk.MakeDir(store, Name::Literal("packs"), 0700));
+  Fd packs = Must(disk.OpenDir(AbsPath::Literal("/store/packs")));
   copy("", store);
   copy("/packs", packs);
 }
 
 void ExpectClean(Store& store) {
-  auto report = Need(VerifyStore(store, {.read_data = true}));
+  auto report = Must(VerifyStore(store, {.read_data = true}));
   for (const std::string& d : report.damage) ADD_FAILURE() << d;
 }
 
 void ExpectPlainCheckpoints(Store& store) {
   LogView log;
-  Need(ReadOn(store, log));
+  Must(ReadOn(store, log));
   std::map<std::string, ObjectId> states;
   for (const LogRecord& r : log.records)
     if (r.kind == RecordKind::kCheckpoint && log.IsWanted(r))
-      states[*Need(ToCheckpoint(r)).name] = r.refs.at(0).id;
-  EXPECT_EQ(Need(ReadFiles(store, states["first"])), FirstFiles());
-  EXPECT_TRUE(Need(ReadFiles(store, states["second"])) == SecondFiles());
-  EXPECT_EQ(Need(ReadFiles(store, states["late"])), LateFiles());
+      states[*Must(ToCheckpoint(r)).name] = r.refs.at(0).id;
+  EXPECT_EQ(Must(ReadFiles(store, states["first"])), FirstFiles());
+  EXPECT_TRUE(Must(ReadFiles(store, states["second"])) == SecondFiles());
+  EXPECT_EQ(Must(ReadFiles(store, states["late"])), LateFiles());
   EXPECT_FALSE(states.contains("dropped"));
   EXPECT_FALSE(states.contains("gone"));
 }
@@ -231,7 +223,7 @@ class CorpusV1 : public ::testing::Test {
 };
 
 TEST_F(CorpusV1, IsReadAndVerified) {
-  auto store = Need(world_.Open(Store::Mode::kRead));
+  auto store = Must(world_.Open(Store::Mode::kRead));
   EXPECT_EQ(store->manifest().packs.size(), 3u);
   EXPECT_EQ(store->manifest().generation, 2u);
   ExpectClean(*store);
@@ -239,12 +231,12 @@ TEST_F(CorpusV1, IsReadAndVerified) {
 }
 
 TEST_F(CorpusV1, KeepsEveryField) {
-  auto store = Need(world_.Open(Store::Mode::kRead));
+  auto store = Must(world_.Open(Store::Mode::kRead));
   LogView log;
-  Need(ReadOn(*store, log));
+  Must(ReadOn(*store, log));
   std::map<RecordId, LogRecord> records;
   for (const LogRecord& r : log.records) records[r.id] = r;
-  Checkpoint c = Need(ToCheckpoint(records.at(IdFor("full"))));
+  Checkpoint c = Must(ToCheckpoint(records.at(IdFor("full"))));
   EXPECT_EQ(c.kind, CheckpointKind::kSafety);
   EXPECT_EQ(c.made_ms, 1'800'000'000'001);
   EXPECT_EQ(c.root, kRoot);
@@ -268,18 +260,18 @@ TEST_F(CorpusV1, KeepsEveryField) {
   EXPECT_EQ(c.took_us, 8u);
   EXPECT_TRUE(c.partial);
   EXPECT_EQ(c.meta, (std::map<std::string, std::string>{{"k", "v"}, {"k2", "v2"}}));
-  State state = Need(store->GetState(c.state));
-  Tree tree = Need(store->GetTree(state.tree));
+  State state = Must(store->GetState(c.state));
+  Tree tree = Must(store->GetTree(state.tree));
   ASSERT_EQ(tree.entries.size(), 2u);
   EXPECT_EQ(tree.entries[0].target, "../some where");
   EXPECT_EQ(tree.entries[1].mode, 04755u);
   EXPECT_EQ(tree.entries[1].uid, 1000u);
   EXPECT_EQ(tree.entries[1].gid, 4294967294u);
-  EXPECT_EQ(AsText(Need(store->ReadContentBytes(tree.entries[1].xattrs, 100))),
+  EXPECT_EQ(AsText(Must(store->ReadContentBytes(tree.entries[1].xattrs, 100))),
             "user.a=b");
-  Node git = Need(DecodeNode(Need(store->Get({ObjectType::kNode, state.git}))));
+  Node git = Must(DecodeNode(Must(store->Get({ObjectType::kNode, state.git}))));
   EXPECT_EQ(git.fields.Text(1), "refs/heads/main");
-  EXPECT_EQ(Need(ToRoot(records.at(RecordId(kRoot)))).path, "/home/u/p");
+  EXPECT_EQ(Must(ToRoot(records.at(RecordId(kRoot)))).path, "/home/u/p");
   EXPECT_EQ(AnnotationTarget(records.at(IdFor("annotation"))), IdFor("first"));
   EXPECT_EQ(records.at(IdFor("kind 999")).fields.Text(5000), "a tag of the future");
   EXPECT_EQ(PurgedBy(records.at(IdFor("purge"))).size(), 1u);
@@ -287,16 +279,16 @@ TEST_F(CorpusV1, KeepsEveryField) {
 }
 
 TEST_F(CorpusV1, IsWrittenOnAndCollected) {
-  auto store = Need(world_.Open());
-  Need(MakeCheckpoint(*store, "today", {{"t", "today"}}));
+  auto store = Must(world_.Open());
+  Must(MakeCheckpoint(*store, "today", {{"t", "today"}}));
   ExpectClean(*store);
-  auto report = Need(CollectGarbage(*store, {.everything = true}));
+  auto report = Must(CollectGarbage(*store, {.everything = true}));
   EXPECT_GT(report.objects_removed, 0u);
-  store = Need(world_.Open());
+  store = Must(world_.Open());
   ExpectClean(*store);
   ExpectPlainCheckpoints(*store);
   LogView log;
-  Need(ReadOn(*store, log));
+  Must(ReadOn(*store, log));
   EXPECT_EQ(log.max_seq, 16u);
 }
 
@@ -307,21 +299,21 @@ class CorpusV2 : public CorpusV1 {
     ExpectClean(store);
     ExpectPlainCheckpoints(store);
     LogView log;
-    Need(ReadOn(store, log));
+    Must(ReadOn(store, log));
     int edits = 0;
     for (const LogRecord& r : log.records) {
       if (r.kind != RecordKind::kCheckpoint || !log.IsWanted(r)) continue;
-      const std::string name = *Need(ToCheckpoint(r)).name;
+      const std::string name = *Must(ToCheckpoint(r)).name;
       if (!name.starts_with("edit ")) continue;
       ++edits;
-      EXPECT_EQ(Need(ReadFiles(store, r.refs.at(0).id)),
+      EXPECT_EQ(Must(ReadFiles(store, r.refs.at(0).id)),
                 EditedFiles(std::stoi(name.substr(5))));
     }
     EXPECT_EQ(edits, kEdits);
   }
   size_t Deltas(Store& store) {
     size_t count = 0;
-    auto inventory = Need(TakeInventory(store));
+    auto inventory = Must(TakeInventory(store));
     for (const PackInventory& pack : inventory.packs)
       for (const InventoryItem& item : pack.items) count += item.base != 0 ? 1 : 0;
     return count;
@@ -329,38 +321,38 @@ class CorpusV2 : public CorpusV1 {
 };
 
 TEST_F(CorpusV2, IsReadAndVerified) {
-  auto store = Need(world_.Open(Store::Mode::kRead));
+  auto store = Must(world_.Open(Store::Mode::kRead));
   EXPECT_EQ(store->manifest().packs.size(), 3u);
   EXPECT_EQ(Deltas(*store), 8u);
   ExpectAll(*store);
 }
 
 TEST_F(CorpusV2, IsWrittenOnAndCollected) {
-  auto store = Need(world_.Open());
-  Need(MakeCheckpoint(*store, "today", {{"t", "today"}}));
-  Need(CollectGarbage(*store, {.everything = true}));
-  store = Need(world_.Open());
+  auto store = Must(world_.Open());
+  Must(MakeCheckpoint(*store, "today", {{"t", "today"}}));
+  Must(CollectGarbage(*store, {.everything = true}));
+  store = Must(world_.Open());
   EXPECT_EQ(Deltas(*store), 8u);
   ExpectAll(*store);
 }
 
 TEST_F(CorpusV2, IsRepairedWithoutItsManifest) {
   {
-    Fd dir = Need(disk_.OpenDir(AbsPath::Literal("/store")));
-    Need(disk_.Unlink(dir, Name::Literal("manifest")));
+    Fd dir = Must(disk_.OpenDir(AbsPath::Literal("/store")));
+    Must(disk_.Unlink(dir, Name::Literal("manifest")));
   }
-  Need(RepairStore(disk_, world_.clock, world_.random, world_.dir, world_.options));
-  auto store = Need(world_.Open());
+  Must(RepairStore(disk_, world_.clock, world_.random, world_.dir, world_.options));
+  auto store = Must(world_.Open());
   ExpectAll(*store);
 }
 
 TEST_F(CorpusV1, IsRepairedWithoutItsManifest) {
   {
-    Fd dir = Need(disk_.OpenDir(AbsPath::Literal("/store")));
-    Need(disk_.Unlink(dir, Name::Literal("manifest")));
+    Fd dir = Must(disk_.OpenDir(AbsPath::Literal("/store")));
+    Must(disk_.Unlink(dir, Name::Literal("manifest")));
   }
-  Need(RepairStore(disk_, world_.clock, world_.random, world_.dir, world_.options));
-  auto store = Need(world_.Open());
+  Must(RepairStore(disk_, world_.clock, world_.random, world_.dir, world_.options));
+  auto store = Must(world_.Open());
   ExpectClean(*store);
   ExpectPlainCheckpoints(*store);
 }

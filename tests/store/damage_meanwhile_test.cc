@@ -1,6 +1,7 @@
 // What looks like damage and is somebody at work, and what a collection meets.
 
 #include "store/damage_sample.h"
+#include "support/fs_world.h"
 
 namespace belay::test {
 namespace {
@@ -8,13 +9,13 @@ namespace {
 TEST(Damage, AMissingPacksDirectoryIsSaidAndNothingIsMade) {
   DamagedDisk disk;
   for (const DirEntry& e : [&] {
-         Fd dir = Need(disk.fs().OpenDir(AbsPath::Literal("/store/packs")));
-         return Need(disk.fs().List(dir));
+         Fd dir = Must(disk.fs().OpenDir(AbsPath::Literal("/store/packs")));
+         return Must(disk.fs().List(dir));
        }())
     disk.Delete("packs/" + e.name);
   {
-    Fd dir = Need(disk.fs().OpenDir(AbsPath::Literal("/store")));
-    Need(disk.fs().RemoveDir(dir, Name::Literal("packs")));
+    Fd dir = Must(disk.fs().OpenDir(AbsPath::Literal("/store")));
+    Must(disk.fs().RemoveDir(dir, Name::Literal("packs")));
   }
   std::string before = disk.fs().TreeText();
   World world = Sample::Over(disk.fs());
@@ -31,11 +32,11 @@ TEST(Damage, ACheckpointPublishedMeanwhileIsNotCalledDamage) {
   const std::pair<const char*, Work> works[] = {
       {"verify",
        [](Store& store) {
-         auto report = Need(VerifyStore(store, {.read_data = true}));
+         auto report = Must(VerifyStore(store, {.read_data = true}));
          for (const std::string& d : report.damage) ADD_FAILURE() << d;
        }},
-      {"gc", [](Store& store) { Need(CollectGarbage(store, {.everything = true})); }},
-      {"usage", [](Store& store) { Need(MeasureUsage(store)); }},
+      {"gc", [](Store& store) { Must(CollectGarbage(store, {.everything = true})); }},
+      {"usage", [](Store& store) { Must(MeasureUsage(store)); }},
   };
   for (const auto& [name, work] : works) {
     SCOPED_TRACE(name);
@@ -55,12 +56,12 @@ TEST(Damage, ACheckpointPublishedMeanwhileIsNotCalledDamage) {
         return Ok();
       });
       World world = Sample::Over(fs);
-      auto store = Need(world.Open());
+      auto store = Must(world.Open());
       SCOPED_TRACE("call " + std::to_string(at));
       work(*store);
       if (calls < at) break;
       if (!made) continue;
-      auto all = Need(ReadAll(*store));
+      auto all = Must(ReadAll(*store));
       EXPECT_TRUE(all.contains("new"));
     }
   }
@@ -74,9 +75,9 @@ TEST(Collect, ADropPublishedMeanwhileStays) {
     {
       // Something unwanted in the open pack, so that it is sealed and collected.
       World before = Sample::Over(disk.fs());
-      auto store = Need(before.Open());
-      Need(MakeCheckpoint(*store, "unwanted", {{"u", Noise(6, 200)}}));
-      Need(DropCheckpoints(*store, {"unwanted"}));
+      auto store = Must(before.Open());
+      Must(MakeCheckpoint(*store, "unwanted", {{"u", Noise(6, 200)}}));
+      Must(DropCheckpoints(*store, {"unwanted"}));
     }
     int calls = 0;
     bool dropped = false;
@@ -96,16 +97,16 @@ TEST(Collect, ADropPublishedMeanwhileStays) {
       return Ok();
     });
     World world = Sample::Over(fs);
-    auto store = Need(world.Open());
-    Need(CollectGarbage(*store, {.everything = true}));
+    auto store = Must(world.Open());
+    Must(CollectGarbage(*store, {.everything = true}));
     store.reset();
     World after = Sample::Over(disk.fs());
-    store = Need(after.Open());
-    auto all = Need(ReadAll(*store));
+    store = Must(after.Open());
+    auto all = Must(ReadAll(*store));
     SCOPED_TRACE(std::to_string(first) + ", then " + std::to_string(second));
     EXPECT_EQ(all.contains("two"), !dropped);
     EXPECT_TRUE(all.contains("one"));
-    auto report = Need(VerifyStore(*store, {.read_data = true}));
+    auto report = Must(VerifyStore(*store, {.read_data = true}));
     for (const std::string& d : report.damage) ADD_FAILURE() << d;
     return calls;
   };
@@ -118,20 +119,20 @@ TEST(Collect, ADropPublishedMeanwhileStays) {
 TEST(Collect, TheNewestRecordOfARootStays) {
   MemFs disk;
   World world(disk);
-  auto store = Need(world.Open());
+  auto store = Must(world.Open());
   RootId root(world.random.NewId());
   for (const char* path : {"/old", "/new"}) {
-    auto writer = Need(store->Begin());
+    auto writer = Must(store->Begin());
     writer->Add(ToRecord(Root{root, path}, RecordId(root), 1));
-    Need(writer->Commit());
+    Must(writer->Commit());
   }
-  Need(MakeCheckpoint(*store, "gone", {{"a", Noise(1, 9000)}}, root));
-  Need(DropCheckpoints(*store, {"gone"}));
-  Need(CollectGarbage(*store, {.everything = true}));
+  Must(MakeCheckpoint(*store, "gone", {{"a", Noise(1, 9000)}}, root));
+  Must(DropCheckpoints(*store, {"gone"}));
+  Must(CollectGarbage(*store, {.everything = true}));
   LogView log;
-  Need(ReadOn(*store, log));
+  Must(ReadOn(*store, log));
   ASSERT_FALSE(log.records.empty());
-  EXPECT_EQ(Need(ToRoot(log.records.back())).path, "/new");
+  EXPECT_EQ(Must(ToRoot(log.records.back())).path, "/new");
 }
 
 // Their encodings are the same but for the number that the batch gives them.
@@ -139,16 +140,16 @@ TEST(Collect, TwoRecordsThatDifferInTheirNumbersAloneBothStay) {
   MemFs disk;
   World world(disk);
   world.options.pack_target = 8000;
-  auto store = Need(world.Open());
-  Need(MakeCheckpoint(*store, "same", {{"a", "x"}}));
-  Need(MakeCheckpoint(*store, "gone", {{"b", Noise(1, 5000)}}));
-  Need(MakeCheckpoint(*store, "kept", {{"c", Noise(2, 6000)}}));
-  Need(MakeCheckpoint(*store, "same", {{"a", "x"}}));
-  Need(DropCheckpoints(*store, {"gone"}));
+  auto store = Must(world.Open());
+  Must(MakeCheckpoint(*store, "same", {{"a", "x"}}));
+  Must(MakeCheckpoint(*store, "gone", {{"b", Noise(1, 5000)}}));
+  Must(MakeCheckpoint(*store, "kept", {{"c", Noise(2, 6000)}}));
+  Must(MakeCheckpoint(*store, "same", {{"a", "x"}}));
+  Must(DropCheckpoints(*store, {"gone"}));
   ASSERT_GE(store->manifest().packs.size(), 2u);
-  Need(CollectGarbage(*store, {}));
+  Must(CollectGarbage(*store, {}));
   LogView log;
-  Need(ReadOn(*store, log));
+  Must(ReadOn(*store, log));
   int same = 0;
   for (const LogRecord& r : log.records) same += r.id == IdFor("same");
   EXPECT_EQ(same, 2);
@@ -160,10 +161,10 @@ TEST(Damage, AStoreThatIsJustBeingMadeIsNotADamagedOne) {
     MemFs disk;
     {
       auto root = disk.OpenDir(AbsPath::Literal("/"));
-      Need(disk.MakeDir(*root, Name::Literal("store"), 0700));
+      Must(disk.MakeDir(*root, Name::Literal("store"), 0700));
       auto store = disk.OpenDir(AbsPath::Literal("/store"));
       if (look == std::string("manifest"))
-        Need(disk.MakeDir(*store, Name::Literal("packs"), 0700));
+        Must(disk.MakeDir(*store, Name::Literal("packs"), 0700));
     }
     bool made = false;
     HookFs fs(
@@ -172,14 +173,14 @@ TEST(Damage, AStoreThatIsJustBeingMadeIsNotADamagedOne) {
           if (made || call != FsCall::kOpen || name != look) return;
           made = true;
           World other(disk, 2);
-          auto store = Need(other.Open());
-          Need(MakeCheckpoint(*store, "one", {{"a", "b"}}));
+          auto store = Must(other.Open());
+          Must(MakeCheckpoint(*store, "one", {{"a", "b"}}));
         });
     World world(fs);
     auto opened = world.Open(Store::Mode::kRead);
     ASSERT_TRUE(made) << look;
     ASSERT_TRUE(opened.ok()) << look << ": " << opened.error().what;
-    EXPECT_EQ(Need(ReadAll(**opened)).size(), 1u) << look;
+    EXPECT_EQ(Must(ReadAll(**opened)).size(), 1u) << look;
   }
 }
 

@@ -15,6 +15,7 @@
 #include "store/usage.h"
 #include "store/verify.h"
 #include "support/crash_harness.h"
+#include "support/fs_world.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -26,15 +27,6 @@ constexpr uint64_t kSlow = 1;
 #endif
 inline uint64_t Stride(uint64_t wanted) {
   return RunEverything() ? wanted : wanted * kSlow;
-}
-
-template <class T>
-T Need(Result<T> result, int line = __builtin_LINE()) {
-  if (!result.ok()) {
-    ADD_FAILURE() << "line " << line << ": " << result.error().what;
-    std::abort();
-  }
-  return std::move(result).value();
 }
 
 // What lies where in a pack.
@@ -74,13 +66,13 @@ class Sample {
   Sample() : disk_(std::make_unique<MemFs>()) {
     World world(*disk_);
     SetOptions(world);
-    auto store = Need(world.Open());
+    auto store = Must(world.Open());
     const std::string shared = SourceText(7, 700);
     RootId root(world.random.NewId());
     {
-      auto writer = Need(store->Begin());
+      auto writer = Must(store->Begin());
       writer->Add(ToRecord(Root{root, "/home/u/project"}, RecordId(root), 1));
-      Need(writer->Commit());
+      Must(writer->Commit());
     }
     Make(*store, "one", {{"a", "first"}, {"dir/b", shared}, {"dir/deep/c", ""}}, root);
     Make(*store, "two", {{"a", "second"}, {"dir/b", shared}, {"n", Noise(3, 400)}},
@@ -88,7 +80,7 @@ class Sample {
     MakeChunked(*store, "chunked");
     Make(*store, "dropped", {{"gone", Noise(4, 900)}, {"dir/b", shared}}, root);
     MakeSeveral(*store);
-    Need(DropCheckpoints(*store, {"dropped"}));
+    Must(DropCheckpoints(*store, {"dropped"}));
     wanted_.erase("dropped");
     // By now the next batch begins the second pack.
     Make(*store, "five", {{"late", SourceText(9, 900)}, {"dir/b", shared}}, root);
@@ -103,7 +95,7 @@ class Sample {
       files["k/f"].replace(100, 4, name);
       Make(*store, name, files, root, before);
     }
-    Need(DropCheckpoints(*store, {"eight"}));
+    Must(DropCheckpoints(*store, {"eight"}));
     wanted_.erase("eight");
     store.reset();
     disk_->Crash(CrashPolicy::KeepAll());
@@ -128,7 +120,7 @@ class Sample {
  private:
   void Make(Store& store, const std::string& name, const Files& files,
             const RootId& root, const Files& before = {}) {
-    Need(MakeCheckpoint(store, name, files, root, before));
+    Must(MakeCheckpoint(store, name, files, root, before));
     wanted_[name] = {IdFor(name), {}, files, {}};
   }
 
@@ -149,10 +141,10 @@ class Sample {
       AddRaw(batch, {ObjectType::kChunks, Sha256::Of(AsBytes(content))},
              EncodeChunks(list));
       batch.Seal();
-      Need(Appender(store).Append(batch, true));
+      Must(Appender(store).Append(batch, true));
       chunked_.push_back(content);
     }
-    auto writer = Need(store.Begin());
+    auto writer = Must(store.Begin());
     Tree tree;
     for (size_t n = 0; n < 2; ++n) {
       TreeEntry e;
@@ -163,13 +155,13 @@ class Sample {
       tree.entries.push_back(e);
     }
     State state;
-    state.tree = Need(writer->PutTree(tree));
+    state.tree = Must(writer->PutTree(tree));
     Checkpoint c;
-    c.state = Need(writer->PutObject(ObjectType::kState, EncodeState(state)));
+    c.state = Must(writer->PutObject(ObjectType::kState, EncodeState(state)));
     c.id = IdFor(name);
     c.name = name;
     writer->Add(ToRecord(c));
-    Need(writer->Commit());
+    Must(writer->Commit());
     wanted_[name] = {c.id, {}, {{"big0", chunked_[0]}, {"big1", chunked_[1]}}, {}};
   }
   static void AddRaw(PreparedBatch& batch, const ObjectKey& key, ByteSpan bytes) {
@@ -182,10 +174,10 @@ class Sample {
 
   // A checkpoint, an annotation of another one and a session in one batch.
   void MakeSeveral(Store& store) {
-    auto writer = Need(store.Begin());
+    auto writer = Must(store.Begin());
     Files files = {{"m", "several"}};
     Checkpoint c;
-    c.state = Need(PutFiles(*writer, files));
+    c.state = Must(PutFiles(*writer, files));
     c.id = IdFor("several");
     c.name = "several";
     writer->Add(ToRecord(c));
@@ -200,25 +192,25 @@ class Sample {
     session.id = IdFor("session");
     session.fields.Add(1, "s-1");
     writer->Add(session);
-    Need(writer->Commit());
+    Must(writer->Commit());
     wanted_["several"] = {c.id, {}, files, {}};
   }
 
   void Survey() {
     World world = Over(*disk_);
-    auto store = Need(world.Open(Store::Mode::kRead));
-    Need(store->ReadLog(std::nullopt, [&](const LogRecord& r) -> Status {
+    auto store = Must(world.Open(Store::Mode::kRead));
+    Must(store->ReadLog(std::nullopt, [&](const LogRecord& r) -> Status {
       records_[r.id] = r;
       return Ok();
     }));
     for (const Manifest::Pack& listed : store->manifest().packs) {
-      auto file = Need(PackFile::Open(*disk_, store->packs_dir(), listed.id,
+      auto file = Must(PackFile::Open(*disk_, store->packs_dir(), listed.id,
                                       store->manifest().store, OpenMode::Read()));
       PackLayout layout;
       layout.file = PackFile::FileName(listed.id).bytes();
-      layout.length = Need(file.Size());
+      layout.length = Must(file.Size());
       layout.places.push_back({Place::Kind::kPackHeader, 0, kPackHeaderSize, {}, {}});
-      Need(file.ForEachBatch(
+      Must(file.ForEachBatch(
           kPackHeaderSize, layout.length, [&](const BatchHeader& b, bool) -> Status {
             layout.places.push_back(
                 {Place::Kind::kBatchHeader, b.offset, b.body_offset(), {}, {}});
@@ -231,7 +223,7 @@ class Sample {
                               {}};
                   if (r.header.type == ObjectType::kLog) {
                     place.kind = Place::Kind::kLog;
-                    place.record = Need(DecodeLogRecord(Need(file.ReadRecord(r)))).id;
+                    place.record = Must(DecodeLogRecord(Must(file.ReadRecord(r)))).id;
                   }
                   if (r.base != 0) {
                     ++deltas_;
@@ -252,12 +244,12 @@ class Sample {
       rebuildable_.push_back("packs/" + PackIndex::FileName(listed.id).bytes());
     }
     rebuildable_.push_back("tail");
-    auto inventory = Need(TakeInventory(*store));
+    auto inventory = Must(TakeInventory(*store));
     for (auto& [name, c] : wanted_) {
       const LogRecord& record = records_.at(c.id);
       c.state = record.refs.at(0).id;
       Marker marker(*store, inventory);
-      Need(marker.MarkFrom(record, {}));
+      Must(marker.MarkFrom(record, {}));
       c.needs.insert(marker.live().begin(), marker.live().end());
     }
   }
@@ -285,35 +277,35 @@ class DamagedDisk {
 
   Bytes Read(const std::string& path) {
     auto at = Locate(path);
-    return Need(ReadSmallFile(*disk_, at.dir, at.name, 1 << 20));
+    return Must(ReadSmallFile(*disk_, at.dir, at.name, 1 << 20));
   }
   void Overwrite(const std::string& path, uint64_t offset, ByteSpan bytes) {
     auto at = Locate(path);
-    Fd file = Need(disk_->Open(at.dir, at.name, OpenMode::ReadWrite()));
-    Need(WriteFull(*disk_, file, offset, bytes));
+    Fd file = Must(disk_->Open(at.dir, at.name, OpenMode::ReadWrite()));
+    Must(WriteFull(*disk_, file, offset, bytes));
   }
   void Flip(const std::string& path, uint64_t position, unsigned bit) {
     auto at = Locate(path);
-    Fd file = Need(disk_->Open(at.dir, at.name, OpenMode::ReadWrite()));
+    Fd file = Must(disk_->Open(at.dir, at.name, OpenMode::ReadWrite()));
     std::byte b[1];
-    Need(ReadExact(*disk_, file, position, b));
+    Must(ReadExact(*disk_, file, position, b));
     b[0] ^= static_cast<std::byte>(1u << bit);
-    Need(WriteFull(*disk_, file, position, b));
+    Must(WriteFull(*disk_, file, position, b));
   }
   void Truncate(const std::string& path, uint64_t length) {
     auto at = Locate(path);
-    Fd file = Need(disk_->Open(at.dir, at.name, OpenMode::ReadWrite()));
-    Need(disk_->Truncate(file, length));
+    Fd file = Must(disk_->Open(at.dir, at.name, OpenMode::ReadWrite()));
+    Must(disk_->Truncate(file, length));
   }
   void Delete(const std::string& path) {
     auto at = Locate(path);
-    Need(disk_->Unlink(at.dir, at.name));
+    Must(disk_->Unlink(at.dir, at.name));
   }
 
  private:
   Parent Locate(const std::string& path) {
-    Fd root = Need(disk_->OpenDir(AbsPath::Literal("/store")));
-    return Need(OpenParent(*disk_, root, RelPath::Literal(path)));
+    Fd root = Must(disk_->OpenDir(AbsPath::Literal("/store")));
+    return Must(OpenParent(*disk_, root, RelPath::Literal(path)));
   }
   std::unique_ptr<MemFs> disk_;
 };
@@ -451,7 +443,7 @@ inline void JudgeAppend(Fs& fs, Toll toll, Findings& out) {
   ObjectId state;
   uint64_t seq = 0;
   uint64_t highest = 0;
-  Need((*store)->ReadLog(std::nullopt, [&](const LogRecord& r) -> Status {
+  Must((*store)->ReadLog(std::nullopt, [&](const LogRecord& r) -> Status {
     if (r.id == IdFor("new")) {
       state = r.refs.at(0).id;
       seq = r.seq;
@@ -486,8 +478,8 @@ inline void JudgeRepair(Fs& fs, Toll toll, Findings& out) {
 
 inline std::set<std::string> PackFiles(Fs& fs) {
   std::set<std::string> names;
-  Fd dir = Need(fs.OpenDir(AbsPath::Literal("/store/packs")));
-  for (const DirEntry& e : Need(fs.List(dir)))
+  Fd dir = Must(fs.OpenDir(AbsPath::Literal("/store/packs")));
+  for (const DirEntry& e : Must(fs.List(dir)))
     if (e.name.ends_with(".pack")) names.insert(e.name);
   return names;
 }

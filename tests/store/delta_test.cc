@@ -8,6 +8,7 @@
 #include "store/usage.h"
 #include "store/verify.h"
 #include "support/crash_harness.h"
+#include "support/fs_world.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -18,15 +19,6 @@ namespace {
     auto&& ok_result = (expression);                       \
     ASSERT_TRUE(ok_result.ok()) << ok_result.error().what; \
   } while (false)
-
-template <class T>
-T Need(Result<T> result, int line = __builtin_LINE()) {
-  if (!result.ok()) {
-    ADD_FAILURE() << "line " << line << ": " << result.error().what;
-    std::abort();
-  }
-  return std::move(result).value();
-}
 
 // The text after so many edits of a few bytes.
 std::string Text(int edits, uint64_t seed = 1, size_t length = 6000) {
@@ -46,50 +38,50 @@ class DeltaTest : public ::testing::Test {
   void SetUp() override { Reopen(); }
   void Reopen() {
     store_.reset();
-    store_ = Need(world_.Open());
+    store_ = Must(world_.Open());
   }
   // "v<n>" is n edits, made from n - 1.
   void Make(int edits) {
     const std::string name = "v" + std::to_string(edits);
-    Need(MakeCheckpoint(*store_, name, Of(edits), {},
+    Must(MakeCheckpoint(*store_, name, Of(edits), {},
                         edits == 0 ? Files() : Of(edits - 1)));
     acked_[name] = Of(edits);
   }
   void Drop(std::vector<std::string> names) {
-    Need(DropCheckpoints(*store_, names));
+    Must(DropCheckpoints(*store_, names));
     for (const std::string& name : names) acked_.erase(name);
   }
   void ExpectWhole(int line = __builtin_LINE()) {
     Reopen();
-    EXPECT_TRUE(Need(ReadAll(*store_)) == acked_) << "line " << line;
-    auto report = Need(VerifyStore(*store_, {.read_data = true}));
+    EXPECT_TRUE(Must(ReadAll(*store_)) == acked_) << "line " << line;
+    auto report = Must(VerifyStore(*store_, {.read_data = true}));
     for (const std::string& d : report.damage) ADD_FAILURE() << line << ": " << d;
   }
-  RecordAt Find(const ObjectKey& key) { return Need(store_->Find(key))->record; }
+  RecordAt Find(const ObjectKey& key) { return Must(store_->Find(key))->record; }
   CodecId CodecOf(const std::string& text) {
     return Find({ObjectType::kBlob, IdOf(text)}).header.codec;
   }
   uint32_t ChainOf(const std::string& text) {
-    auto found = Need(store_->Find({ObjectType::kBlob, IdOf(text)}));
+    auto found = Must(store_->Find({ObjectType::kBlob, IdOf(text)}));
     return found->record.header.chain;
   }
   // Puts one content, alone in its batch.
   CodecId Put(const std::string& text, const std::string& base) {
-    auto writer = Need(store_->Begin());
-    EXPECT_EQ(Need(writer->PutContent(AsBytes(text), IdOf(base))), IdOf(text));
-    Need(writer->Commit());
-    EXPECT_EQ(AsText(Need(store_->ReadContentBytes(IdOf(text), 1 << 20))), text);
+    auto writer = Must(store_->Begin());
+    EXPECT_EQ(Must(writer->PutContent(AsBytes(text), IdOf(base))), IdOf(text));
+    Must(writer->Commit());
+    EXPECT_EQ(AsText(Must(store_->ReadContentBytes(IdOf(text), 1 << 20))), text);
     return CodecOf(text);
   }
   void FlipAt(const PackId& pack, uint64_t offset) {
-    Fd file = Need(disk_.Open(store_->packs_dir(), PackFile::FileName(pack),
+    Fd file = Must(disk_.Open(store_->packs_dir(), PackFile::FileName(pack),
                               OpenMode::ReadWrite()));
     std::byte b[1];
-    Need(ReadExact(disk_, file, offset, b));
+    Must(ReadExact(disk_, file, offset, b));
     b[0] ^= std::byte{16};
-    Need(WriteFull(disk_, file, offset, b));
+    Must(WriteFull(disk_, file, offset, b));
   }
-  uint64_t Garbage() { return Need(MeasureUsage(*store_)).reclaimable; }
+  uint64_t Garbage() { return Must(MeasureUsage(*store_)).reclaimable; }
 
   MemFs disk_;
   World world_{disk_};
@@ -99,9 +91,9 @@ class DeltaTest : public ::testing::Test {
 
 TEST_F(DeltaTest, AnEditIsStoredAsWhatItChanged) {
   Make(0);
-  uint64_t before = Need(MeasureUsage(*store_)).pack_bytes;
+  uint64_t before = Must(MeasureUsage(*store_)).pack_bytes;
   Make(1);
-  uint64_t grown = Need(MeasureUsage(*store_)).pack_bytes - before;
+  uint64_t grown = Must(MeasureUsage(*store_)).pack_bytes - before;
   EXPECT_EQ(CodecOf(Text(0)), CodecId::kZstd);
   EXPECT_EQ(CodecOf(Text(1)), CodecId::kDelta);
   EXPECT_LT(grown, 1000u);
@@ -116,18 +108,18 @@ TEST_F(DeltaTest, ADirectoryToo) {
     e.id = IdOf(e.name);
     tree.entries.push_back(e);
   }
-  auto writer = Need(store_->Begin());
-  EXPECT_NE(Need(writer->PutTree(tree)), ObjectId());
-  Need(writer->Commit());
+  auto writer = Must(store_->Begin());
+  EXPECT_NE(Must(writer->PutTree(tree)), ObjectId());
+  Must(writer->Commit());
   Tree changed = tree;
   changed.entries[5].id = IdOf("other");
-  writer = Need(store_->Begin());
-  const ObjectId second = Need(writer->PutTree(changed, tree));
-  Need(writer->Commit());
+  writer = Must(store_->Begin());
+  const ObjectId second = Must(writer->PutTree(changed, tree));
+  Must(writer->Commit());
   const RecordAt record = Find({ObjectType::kTree, second});
   EXPECT_EQ(record.header.codec, CodecId::kDelta);
   EXPECT_LT(record.header.stored_length, 80u);
-  EXPECT_EQ(Need(store_->GetTree(second)), changed);
+  EXPECT_EQ(Must(store_->GetTree(second)), changed);
 }
 
 TEST_F(DeltaTest, AChainEndsInTime) {
@@ -165,15 +157,15 @@ TEST_F(DeltaTest, LongObjectsToo) {
   EXPECT_LT(Find({ObjectType::kBlob, IdOf(edited)}).header.stored_length, 1000u);
   // A node of more than kMaxDelta is stored whole, whatever it was.
   Bytes huge(kMaxDelta + 1);
-  auto writer = Need(store_->Begin());
-  const ObjectId first = Need(writer->PutObject(ObjectType::kNode, huge));
-  Need(writer->Commit());
+  auto writer = Must(store_->Begin());
+  const ObjectId first = Must(writer->PutObject(ObjectType::kNode, huge));
+  Must(writer->Commit());
   huge.back() = std::byte{1};
-  writer = Need(store_->Begin());
-  const ObjectId second = Need(writer->PutObject(ObjectType::kNode, huge, first));
+  writer = Must(store_->Begin());
+  const ObjectId second = Must(writer->PutObject(ObjectType::kNode, huge, first));
   const ObjectId third =
-      Need(writer->PutObject(ObjectType::kNode, Bytes(kMaxDelta), first));
-  Need(writer->Commit());
+      Must(writer->PutObject(ObjectType::kNode, Bytes(kMaxDelta), first));
+  Must(writer->Commit());
   EXPECT_EQ(Find({ObjectType::kNode, second}).header.codec, CodecId::kZstd);
   EXPECT_EQ(Find({ObjectType::kNode, third}).header.codec, CodecId::kZstd);
 }
@@ -181,19 +173,19 @@ TEST_F(DeltaTest, LongObjectsToo) {
 TEST_F(DeltaTest, ABaseThatIsNotKnownToBeFlushedIsNotTaken) {
   Make(0);
   Reopen();
-  auto writer = Need(store_->Begin());
+  auto writer = Must(store_->Begin());
   // Without a tail nobody knows how far the pack is flushed: found, not relied on.
   {
     Fd tail =
-        Need(disk_.Open(store_->dir(), Name::Literal("tail"), OpenMode::ReadWrite()));
-    Need(WriteFull(disk_, tail, 0, Bytes(kTailSize)));
+        Must(disk_.Open(store_->dir(), Name::Literal("tail"), OpenMode::ReadWrite()));
+    Must(WriteFull(disk_, tail, 0, Bytes(kTailSize)));
   }
-  Need(store_->Refresh());
-  auto found = Need(store_->Find({ObjectType::kBlob, IdOf(Text(0))}));
+  Must(store_->Refresh());
+  auto found = Must(store_->Find({ObjectType::kBlob, IdOf(Text(0))}));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->pack->flushed, 0u);
-  Need(writer->PutContent(AsBytes(Text(1)), IdOf(Text(0))));
-  Need(writer->Commit());
+  Must(writer->PutContent(AsBytes(Text(1)), IdOf(Text(0))));
+  Must(writer->Commit());
   Reopen();
   EXPECT_EQ(CodecOf(Text(1)), CodecId::kZstd);
 }
@@ -212,8 +204,8 @@ TEST_F(DeltaTest, ABaseInAnotherPackIsNotTaken) {
   Make(0);
   {
     HeldLock lock =
-        Need(store_->locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
-    Need(Appender(*store_).SealOpenPack());
+        Must(store_->locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    Must(Appender(*store_).SealOpenPack());
   }
   Make(1);
   EXPECT_EQ(CodecOf(Text(1)), CodecId::kZstd);
@@ -225,20 +217,20 @@ TEST_F(DeltaTest, ABaseInAnotherPackIsNotTaken) {
 TEST_F(DeltaTest, WhenThePackIsSealedMeanwhileTheBatchIsMadeWhole) {
   Make(0);
   Make(1);
-  auto writer = Need(store_->Begin());
+  auto writer = Must(store_->Begin());
   Checkpoint c;
-  c.state = Need(PutFiles(*writer, Of(2), Of(1)));
+  c.state = Must(PutFiles(*writer, Of(2), Of(1)));
   c.id = IdFor("v2");
   c.name = "v2";
   writer->Add(ToRecord(c));
   {
     World other(disk_, 5);
-    auto store = Need(other.Open());
+    auto store = Must(other.Open());
     HeldLock lock =
-        Need(store->locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
-    Need(Appender(*store).SealOpenPack());
+        Must(store->locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    Must(Appender(*store).SealOpenPack());
   }
-  Need(writer->Commit());
+  Must(writer->Commit());
   acked_["v2"] = Of(2);
   EXPECT_EQ(CodecOf(Text(2)), CodecId::kZstd);
   EXPECT_EQ(store_->manifest().packs.size(), 2u);
@@ -247,7 +239,7 @@ TEST_F(DeltaTest, WhenThePackIsSealedMeanwhileTheBatchIsMadeWhole) {
 
 TEST_F(DeltaTest, WhenItsOwnBatchFillsThePackItIsMadeWhole) {
   Make(0);
-  world_.options.pack_target = Need(MeasureUsage(*store_)).pack_bytes + 200;
+  world_.options.pack_target = Must(MeasureUsage(*store_)).pack_bytes + 200;
   Reopen();
   Make(1);
   EXPECT_EQ(CodecOf(Text(1)), CodecId::kZstd);
@@ -262,10 +254,10 @@ TEST_F(DeltaTest, BatchesAheadOfTheLastOneHaveDeltasToo) {
     first["f" + std::to_string(i)] = Text(0, 100 + i);
     second["f" + std::to_string(i)] = Text(1, 100 + i);
   }
-  Need(MakeCheckpoint(*store_, "first", first));
+  Must(MakeCheckpoint(*store_, "first", first));
   world_.options.batch_target = 600;
   Reopen();
-  Need(MakeCheckpoint(*store_, "second", second, {}, first));
+  Must(MakeCheckpoint(*store_, "second", second, {}, first));
   Reopen();
   for (const auto& [path, text] : second) EXPECT_EQ(CodecOf(text), CodecId::kDelta);
   acked_ = {{"first", first}, {"second", second}};
@@ -276,19 +268,19 @@ TEST_F(DeltaTest, APackOfAnOlderVersionIsNotAppendedTo) {
   Make(0);
   const PackId old = store_->open_pack();
   {
-    Fd file = Need(disk_.Open(store_->packs_dir(), PackFile::FileName(old),
+    Fd file = Must(disk_.Open(store_->packs_dir(), PackFile::FileName(old),
                               OpenMode::ReadWrite()));
-    PackHeader header = Need(PackFile::ReadHeader(disk_, file));
+    PackHeader header = Must(PackFile::ReadHeader(disk_, file));
     EXPECT_EQ(header.version, 2u);
     header.version = 1;
-    Need(WriteFull(disk_, file, 0, Encode(header)));
+    Must(WriteFull(disk_, file, 0, Encode(header)));
     Bytes manifest =
-        Need(ReadSmallFile(disk_, store_->dir(), Name::Literal("manifest"), 4096));
+        Must(ReadSmallFile(disk_, store_->dir(), Name::Literal("manifest"), 4096));
     std::string text(AsText(manifest));
     text.resize(text.find("check "));
     text.replace(text.find("store 2"), 7, "store 1");
     text += "check " + IdOf(text).hex() + "\n";
-    Need(ReplaceFile(disk_, store_->dir(), Name::Literal("manifest"), AsBytes(text)));
+    Must(ReplaceFile(disk_, store_->dir(), Name::Literal("manifest"), AsBytes(text)));
   }
   ExpectWhole();
   Make(1);
@@ -297,7 +289,7 @@ TEST_F(DeltaTest, APackOfAnOlderVersionIsNotAppendedTo) {
   EXPECT_EQ(CodecOf(Text(2)), CodecId::kDelta);
   EXPECT_NE(store_->open_pack(), old);
   Bytes manifest =
-      Need(ReadSmallFile(disk_, store_->dir(), Name::Literal("manifest"), 4096));
+      Must(ReadSmallFile(disk_, store_->dir(), Name::Literal("manifest"), 4096));
   EXPECT_TRUE(AsText(manifest).starts_with("belay store 2\n"));
   ExpectWhole();
 }
@@ -306,9 +298,9 @@ TEST_F(DeltaTest, APackOfAnOlderVersionIsNotAppendedTo) {
 
 TEST_F(DeltaTest, CollectingKeepsDeltasWhoseBaseStays) {
   for (int i = 0; i < 5; ++i) Make(i);
-  Need(MakeCheckpoint(*store_, "gone", {{"x", Noise(9, 20'000)}}));
+  Must(MakeCheckpoint(*store_, "gone", {{"x", Noise(9, 20'000)}}));
   Drop({"gone"});
-  auto report = Need(CollectGarbage(*store_, {}));
+  auto report = Must(CollectGarbage(*store_, {}));
   EXPECT_TRUE(report.generation_changed);
   ExpectWhole();
   for (int i = 1; i < 5; ++i) EXPECT_EQ(ChainOf(Text(i)), static_cast<uint32_t>(i));
@@ -320,35 +312,35 @@ TEST_F(DeltaTest, WhatAWantedDeltaIsMadeFromIsNoGarbage) {
   Drop({"v0", "v1"});
   const uint64_t blobs = Find({ObjectType::kBlob, IdOf(Text(0))}).header.total_length();
   EXPECT_LT(Garbage(), blobs);
-  auto usage = Need(MeasureUsage(*store_));
+  auto usage = Must(MeasureUsage(*store_));
   EXPECT_EQ(usage.wanted + usage.reclaimable + usage.overhead, usage.pack_bytes);
-  EXPECT_EQ(Need(CollectGarbage(*store_, {.dry_run = true})).reclaimable, Garbage());
+  EXPECT_EQ(Must(CollectGarbage(*store_, {.dry_run = true})).reclaimable, Garbage());
   ExpectWhole();
 }
 
 TEST_F(DeltaTest, CollectingEverythingTakesUnwantedBasesAway) {
   for (int i = 0; i < 6; ++i) Make(i);
   Drop({"v0", "v1", "v3"});
-  Need(CollectGarbage(*store_, {.everything = true}));
+  Must(CollectGarbage(*store_, {.everything = true}));
   ExpectWhole();
   for (int gone : {0, 1, 3})
-    EXPECT_FALSE(Need(store_->Find({ObjectType::kBlob, IdOf(Text(gone))}))) << gone;
+    EXPECT_FALSE(Must(store_->Find({ObjectType::kBlob, IdOf(Text(gone))}))) << gone;
   EXPECT_EQ(ChainOf(Text(2)), 0u);
   EXPECT_EQ(ChainOf(Text(4)), 0u);
   EXPECT_EQ(ChainOf(Text(5)), 1u);
   EXPECT_EQ(Garbage(), 0u);
-  EXPECT_FALSE(Need(CollectGarbage(*store_, {.everything = true})).generation_changed);
+  EXPECT_FALSE(Must(CollectGarbage(*store_, {.everything = true})).generation_changed);
 }
 
 TEST_F(DeltaTest, APurgedBaseIsErasedAndWhatWasMadeFromItStays) {
   for (int i = 0; i < 3; ++i) Make(i);
   Drop({"v0"});
   {
-    auto writer = Need(store_->Begin());
+    auto writer = Must(store_->Begin());
     writer->Add(MakePurge(IdFor("purge"), 1, {{ObjectType::kBlob, IdOf(Text(0))}}, ""));
-    Need(writer->Commit());
+    Must(writer->Commit());
   }
-  Need(CollectGarbage(*store_, {.everything = true}));
+  Must(CollectGarbage(*store_, {.everything = true}));
   ExpectWhole();
   EXPECT_EQ(store_->Get({ObjectType::kBlob, IdOf(Text(0))}).error().code,
             Errc::kPurged);
@@ -357,17 +349,17 @@ TEST_F(DeltaTest, APurgedBaseIsErasedAndWhatWasMadeFromItStays) {
 TEST_F(DeltaTest, CollectingIntoSeveralPacksSeparatesNoDeltaFromItsBase) {
   Files files;
   for (uint64_t i = 0; i < 12; ++i) files["f" + std::to_string(i)] = Noise(i, 3000);
-  Need(MakeCheckpoint(*store_, "first", files));
+  Must(MakeCheckpoint(*store_, "first", files));
   acked_["first"] = files;
   Files before = files;
   for (auto& [path, text] : files) text.replace(100, 4, "edit");
-  Need(MakeCheckpoint(*store_, "second", files, {}, before));
+  Must(MakeCheckpoint(*store_, "second", files, {}, before));
   acked_["second"] = files;
-  Need(MakeCheckpoint(*store_, "gone", {{"x", Noise(99, 20'000)}}));
+  Must(MakeCheckpoint(*store_, "gone", {{"x", Noise(99, 20'000)}}));
   Drop({"gone"});
   world_.options.pack_target = 16'000;
   Reopen();
-  Need(CollectGarbage(*store_, {.everything = true}));
+  Must(CollectGarbage(*store_, {.everything = true}));
   EXPECT_GT(store_->manifest().packs.size(), 2u);
   ExpectWhole();
 }
@@ -377,18 +369,18 @@ TEST_F(DeltaTest, CollectingSeveralPacksIntoOneKeepsChainsShort) {
   for (int i = 0; i <= 8; ++i) Put(Text(i), Text(i - 1));
   {
     HeldLock lock =
-        Need(store_->locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
-    Need(Appender(*store_).SealOpenPack());
+        Must(store_->locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    Must(Appender(*store_).SealOpenPack());
   }
   Make(8);  // found in the first pack
   Files files = {{"a", Text(8)}};
   for (int i = 9; i < 20; ++i) {
     Files before = files;
     files["a"] = Text(i);
-    Need(MakeCheckpoint(*store_, "w" + std::to_string(i), files, {}, before));
+    Must(MakeCheckpoint(*store_, "w" + std::to_string(i), files, {}, before));
     acked_["w" + std::to_string(i)] = files;
   }
-  Need(CollectGarbage(*store_, {.everything = true}));
+  Must(CollectGarbage(*store_, {.everything = true}));
   ExpectWhole();
   for (int i = 8; i < 20; ++i) EXPECT_LE(ChainOf(Text(i)), kMaxDeltaChain);
 }
@@ -397,13 +389,13 @@ TEST_F(DeltaTest, CollectingSeveralPacksIntoOneKeepsChainsShort) {
 
 TEST_F(DeltaTest, ADamagedBaseNamesEveryCheckpointThatDependsOnIt) {
   for (int i = 0; i < 4; ++i) Make(i);
-  Need(MakeCheckpoint(*store_, "other", {{"x", "y"}}));
+  Must(MakeCheckpoint(*store_, "other", {{"x", "y"}}));
   Drop({"v0"});
   const RecordAt record = Find({ObjectType::kBlob, IdOf(Text(0))});
   // Its frame can no longer be read.
   FlipAt(store_->open_pack(), record.offset + kRecordHeaderSize);
   Reopen();
-  auto report = Need(VerifyStore(*store_, {.read_data = true}));
+  auto report = Must(VerifyStore(*store_, {.read_data = true}));
   EXPECT_FALSE(report.clean());
   std::map<std::string, std::vector<std::string>> hit;
   for (const HitCheckpoint& h : report.hit)
@@ -434,7 +426,7 @@ class HostileDelta : public DeltaTest {
     header.stored_length = static_cast<uint32_t>(stored.size());
     batch.AddObject(header, stored);
     batch.Seal();
-    return Need(Appender(*store_).Append(batch, true)).offset + kBatchHeaderSize;
+    return Must(Appender(*store_).Append(batch, true)).offset + kBatchHeaderSize;
   }
   uint64_t AddWhole(const std::string& text, ObjectType type = ObjectType::kBlob) {
     RecordHeader h;
@@ -457,16 +449,16 @@ class HostileDelta : public DeltaTest {
     EXPECT_TRUE(codec.EncodeDelta(AsBytes(raw), AsBytes(from), 1 << 20, stored));
     return stored;
   }
-  uint64_t End() { return Need(Need(store_->Pack(store_->open_pack()))->file->Size()); }
+  uint64_t End() { return Must(Must(store_->Pack(store_->open_pack()))->file->Size()); }
   // Refused as damage by whoever reads it; nobody crashes or hands out anything.
   void ExpectRefused(ObjectType type, const ObjectId& id) {
     Reopen();
     auto read = store_->Get({type, id});
     ASSERT_FALSE(read.ok());
     EXPECT_EQ(read.error().code, Errc::kCorrupt) << read.error().what;
-    EXPECT_FALSE(Need(VerifyStore(*store_, {.read_data = true})).clean());
+    EXPECT_FALSE(Must(VerifyStore(*store_, {.read_data = true})).clean());
     (void)CollectGarbage(*store_, {.everything = true});
-    EXPECT_TRUE(Need(ReadAll(*store_)) == acked_);
+    EXPECT_TRUE(Must(ReadAll(*store_)) == acked_);
   }
   std::string base_, raw_;
 };
@@ -474,7 +466,7 @@ class HostileDelta : public DeltaTest {
 TEST_F(HostileDelta, AGoodOneIsRead) {
   const uint64_t base = AddWhole(base_);
   Add(Header(raw_), Stored(base, raw_, base_));
-  EXPECT_EQ(AsText(Need(store_->Get({ObjectType::kBlob, IdOf(raw_)}))), raw_);
+  EXPECT_EQ(AsText(Must(store_->Get({ObjectType::kBlob, IdOf(raw_)}))), raw_);
 }
 TEST_F(HostileDelta, OfItselfIsRefused) {
   Add(Header(raw_), Stored(End() + kBatchHeaderSize, raw_, base_));
@@ -593,7 +585,7 @@ TEST(DeltaModel, RandomEditsDropsAndCollectionsGiveBackWhatWasPut) {
     World world(disk, seed + static_cast<uint64_t>(round));
     world.options.pack_target = 20'000 + random.Below(100'000);
     world.options.batch_target = 2'000 + random.Below(20'000);
-    auto store = Need(world.Open());
+    auto store = Must(world.Open());
     std::vector<Files> versions = {{}};
     for (uint64_t i = 0; i < 6; ++i)
       versions[0][(i % 2 ? "d/f" : "g") + std::to_string(i)] =
@@ -615,32 +607,32 @@ TEST(DeltaModel, RandomEditsDropsAndCollectionsGiveBackWhatWasPut) {
         }
         if (random.Below(8) == 0) before = versions[random.Below(versions.size())];
         const std::string name = "c" + std::to_string(step);
-        Need(MakeCheckpoint(*store, name, files, {}, before));
+        Must(MakeCheckpoint(*store, name, files, {}, before));
         versions.push_back(files);
         model[name] = files;
       } else if (what < 17 && !model.empty()) {
         auto victim = std::next(model.begin(),
                                 static_cast<ptrdiff_t>(random.Below(model.size())));
-        Need(DropCheckpoints(*store, {victim->first}));
+        Must(DropCheckpoints(*store, {victim->first}));
         model.erase(victim);
       } else if (what < 19) {
-        Need(CollectGarbage(*store, {.everything = random.Below(2) == 0}));
+        Must(CollectGarbage(*store, {.everything = random.Below(2) == 0}));
       } else {
         store.reset();
-        store = Need(world.Open());
+        store = Must(world.Open());
       }
       if (step % 10 == 9) {
-        ASSERT_TRUE(Need(ReadAll(*store)) == model);
+        ASSERT_TRUE(Must(ReadAll(*store)) == model);
       }
     }
-    store = Need(world.Open());
-    ASSERT_TRUE(Need(ReadAll(*store)) == model);
-    auto report = Need(VerifyStore(*store, {.read_data = true}));
+    store = Must(world.Open());
+    ASSERT_TRUE(Must(ReadAll(*store)) == model);
+    auto report = Must(VerifyStore(*store, {.read_data = true}));
     ASSERT_TRUE(report.clean()) << report.damage.front();
-    auto inventory = Need(TakeInventory(*store));
+    auto inventory = Must(TakeInventory(*store));
     for (const PackInventory& pack : inventory.packs)
       for (const InventoryItem& item : pack.items) deltas += item.base != 0 ? 1 : 0;
-    auto usage = Need(MeasureUsage(*store));
+    auto usage = Must(MeasureUsage(*store));
     EXPECT_EQ(usage.wanted + usage.reclaimable + usage.overhead, usage.pack_bytes);
   }
   EXPECT_GT(deltas, 20u * static_cast<uint64_t>(rounds));

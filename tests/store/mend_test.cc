@@ -13,6 +13,7 @@
 #include "store/lost_records.h"
 #include "store/repair.h"
 #include "support/crash_harness.h"
+#include "support/fs_world.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -24,15 +25,6 @@ constexpr uint64_t kSlow = 19;
 constexpr uint64_t kSlow = 1;
 #endif
 
-template <class T>
-T Need(Result<T> result, int line = __builtin_LINE()) {
-  if (!result.ok()) {
-    ADD_FAILURE() << "line " << line << ": " << result.error().what;
-    std::abort();
-  }
-  return std::move(result).value();
-}
-
 // A store whose catalogue is up to date: three packs, a root, a note, a session, and a
 // checkpoint that was dropped.
 class Sample {
@@ -40,11 +32,11 @@ class Sample {
   Sample() {
     World world(disk);
     world.options.pack_target = 3000;
-    auto store = Need(world.Open());
+    auto store = Must(world.Open());
     RootId root(IdFor("root"));
     Commit(*store, ToRecord(Root{root, "/home/u/project"}, RecordId(root), 1));
     auto make = [&](const char* name, const Files& files) {
-      Need(MakeCheckpoint(*store, name, files, root));
+      Must(MakeCheckpoint(*store, name, files, root));
       wanted[name] = files;
     };
     make("one", {{"a", "first"}, {"dir/b", SourceText(1, 700)}});
@@ -56,29 +48,29 @@ class Sample {
     note.fields.Add(kAnnotationTarget, IdFor("one").span());
     note.fields.Add(kAnnotationNote, "remember this one");
     Commit(*store, note);
-    Need(DropCheckpoints(*store, {"gone"}));
+    Must(DropCheckpoints(*store, {"gone"}));
     wanted.erase("gone");
     make("three", {{"late", SourceText(4, 900)}});
     make("four", {{"late", Noise(5, 600)}, {"a", "first"}});
-    auto catalog = Need(Catalog::Open(*store));
-    Need(catalog->CatchUp());
+    auto catalog = Must(Catalog::Open(*store));
+    Must(catalog->CatchUp());
     LogView log;
-    Need(ReadOn(*store, log));
+    Must(ReadOn(*store, log));
     for (const LogRecord& r : log.records)
       if (log.IsWanted(r)) records.push_back(r);
     for (const auto& p : store->manifest().packs) {
       packs.push_back(PackFile::FileName(p.id).bytes());
       lengths.push_back(
-          Need(disk.StatAt(store->packs_dir(), PackFile::FileName(p.id))).size);
+          Must(disk.StatAt(store->packs_dir(), PackFile::FileName(p.id))).size);
     }
     store.reset();
     catalog.reset();
     disk.Crash(CrashPolicy::KeepAll());
   }
   static void Commit(Store& store, const LogRecord& record) {
-    auto writer = Need(store.Begin());
+    auto writer = Must(store.Begin());
     writer->Add(record);
-    Need(writer->Commit());
+    Must(writer->Commit());
   }
 
   MemFs disk;
@@ -96,20 +88,20 @@ class Patient {
  public:
   Patient() : disk_(TheSample().disk.Clone()) {}
   MemFs& disk() { return *disk_; }
-  Fd Packs() { return Need(disk_->OpenDir(AbsPath::Literal("/store/packs"))); }
+  Fd Packs() { return Must(disk_->OpenDir(AbsPath::Literal("/store/packs"))); }
   void Flip(const std::string& pack, uint64_t at) {
-    Fd file = Need(disk_->Open(Packs(), Name::Literal(pack), OpenMode::ReadWrite()));
+    Fd file = Must(disk_->Open(Packs(), Name::Literal(pack), OpenMode::ReadWrite()));
     std::byte b[1];
-    Need(ReadExact(*disk_, file, at, b));
+    Must(ReadExact(*disk_, file, at, b));
     b[0] ^= std::byte{1};
-    Need(WriteFull(*disk_, file, at, b));
+    Must(WriteFull(*disk_, file, at, b));
   }
   void Cut(const std::string& pack, uint64_t length) {
-    Fd file = Need(disk_->Open(Packs(), Name::Literal(pack), OpenMode::ReadWrite()));
-    Need(disk_->Truncate(file, length));
+    Fd file = Must(disk_->Open(Packs(), Name::Literal(pack), OpenMode::ReadWrite()));
+    Must(disk_->Truncate(file, length));
   }
   void Delete(const std::string& pack) {
-    Need(disk_->Unlink(Packs(), Name::Literal(pack)));
+    Must(disk_->Unlink(Packs(), Name::Literal(pack)));
   }
   World& NewWorld() {
     static uint64_t seed = 900;  // ids must not repeat
@@ -117,14 +109,14 @@ class Patient {
     worlds_.back()->options.pack_target = 3000;
     return *worlds_.back();
   }
-  std::unique_ptr<Store> Open() { return Need(NewWorld().Open(Store::Mode::kRead)); }
+  std::unique_ptr<Store> Open() { return Must(NewWorld().Open(Store::Mode::kRead)); }
 
   // As `belay repair` does it.
   Result<MendReport> Repair(bool accept_loss) {
     std::vector<RememberedRecord> remembered;
     {
       auto store = Open();
-      auto catalog = Need(Catalog::Open(*store));
+      auto catalog = Must(Catalog::Open(*store));
       remembered = catalog->Remembered(store->manifest().generation);
     }
     World& world = NewWorld();
@@ -133,7 +125,7 @@ class Patient {
     (void)repaired;
     BELAY_TRY(auto store, NewWorld().Open(Store::Mode::kWriteExisting));
     BELAY_TRY(MendReport report, MendStore(*store, remembered, accept_loss));
-    auto catalog = Need(Catalog::Open(*store));
+    auto catalog = Must(Catalog::Open(*store));
     BELAY_OK(catalog->Rebuild());
     return report;
   }
@@ -159,7 +151,7 @@ std::set<std::string> Whole(Store& store) {
 
 std::set<RecordId> InTheLog(Store& store) {
   LogView log;
-  Need(ReadOn(store, log));
+  Must(ReadOn(store, log));
   std::set<RecordId> ids;
   std::set<uint64_t> numbers;
   for (const LogRecord& r : log.records) {
@@ -173,8 +165,8 @@ std::set<RecordId> InTheLog(Store& store) {
 
 void ExpectCatalogueIsRight(Patient& patient) {
   auto store = patient.Open();
-  auto catalog = Need(Catalog::Open(*store));
-  for (const std::string& problem : Need(catalog->Check())) ADD_FAILURE() << problem;
+  auto catalog = Must(Catalog::Open(*store));
+  for (const std::string& problem : Must(catalog->Check())) ADD_FAILURE() << problem;
 }
 
 struct Tally {
@@ -192,11 +184,11 @@ void Judge(Patient& patient, Tally& tally) {
     auto listed = InTheLog(*store);
     for (const LogRecord& r : TheSample().records)
       if (!listed.contains(r.id)) lost.insert(r.id);
-    auto catalog = Need(Catalog::Open(*store));
+    auto catalog = Must(Catalog::Open(*store));
     VerifyOptions options;
     options.read_data = true;
     options.remembered = catalog->Remembered(store->manifest().generation);
-    auto report = Need(VerifyStore(*store, options));
+    auto report = Must(VerifyStore(*store, options));
     // Every record that is gone is named, and nothing else.
     std::set<RecordId> named;
     for (const LogRecord& r : report.lost_records) named.insert(r.id);
@@ -240,7 +232,7 @@ void Judge(Patient& patient, Tally& tally) {
     {
       auto store = patient.Open();
       for (const std::string& note :
-           Need(VerifyStore(*store, {.read_data = true})).notes)
+           Must(VerifyStore(*store, {.read_data = true})).notes)
         EXPECT_EQ(note.find("rebuilds it"), std::string::npos) << note;
     }
     {
@@ -261,12 +253,12 @@ void Judge(Patient& patient, Tally& tally) {
   auto store = patient.Open();
   auto collected = CollectGarbage(*store, {.everything = true});
   EXPECT_TRUE(collected.ok()) << collected.error().what;
-  auto report = Need(VerifyStore(*store, {.read_data = true}));
+  auto report = Must(VerifyStore(*store, {.read_data = true}));
   for (const std::string& d : report.damage) ADD_FAILURE() << "in the end: " << d;
   EXPECT_EQ(Whole(*store), whole);
   // Who lost something says so.
-  auto catalog = Need(Catalog::Open(*store));
-  for (const CatalogEntry& entry : Need(catalog->ListCheckpoints({}))) {
+  auto catalog = Must(Catalog::Open(*store));
+  for (const CatalogEntry& entry : Must(catalog->ListCheckpoints({}))) {
     const std::string name = entry.checkpoint.name.value_or("");
     if (TheSample().wanted.contains(name)) {
       EXPECT_EQ(entry.lost > 0, !whole.contains(name)) << name;
@@ -278,8 +270,8 @@ void Judge(Patient& patient, Tally& tally) {
   EXPECT_FALSE(listed.contains(IdFor("gone")));
   // And writing goes on, with numbers that nobody has.
   store.reset();
-  store = Need(patient.NewWorld().Open());
-  Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+  store = Must(patient.NewWorld().Open());
+  Must(MakeCheckpoint(*store, "new", {{"n", "x"}}));
   InTheLog(*store);
 }
 
@@ -292,7 +284,7 @@ TEST(Mend, TheSampleHasWhatItShould) {
   EXPECT_GE(TheSample().packs.size(), 2u);
   EXPECT_EQ(TheSample().wanted.size(), 4u);
   Patient patient;
-  auto mended = Need(patient.Repair(true));
+  auto mended = Must(patient.Repair(true));
   EXPECT_TRUE(mended.done.empty());
   EXPECT_TRUE(mended.given_up.empty());
   EXPECT_TRUE(mended.left.clean());
@@ -348,10 +340,10 @@ TEST(Mend, TheCatalogueRemembersThoughItIsBuiltAnew) {
     patient.Delete(pack);
     {
       auto store = patient.Open();
-      auto catalog = Need(Catalog::Open(*store));
-      Need(catalog->Rebuild());
-      Need(catalog->Count({}));
-      Need(catalog->Rebuild());
+      auto catalog = Must(Catalog::Open(*store));
+      Must(catalog->Rebuild());
+      Must(catalog->Count({}));
+      Must(catalog->Rebuild());
     }
     Tally tally;
     Judge(patient, tally);
@@ -363,18 +355,18 @@ TEST(Mend, DoubtGoesWhenTheLogCanBeReadAgain) {
   for (const std::string& pack : TheSample().packs) {
     SCOPED_TRACE(pack);
     Patient patient;
-    const Bytes bytes = Need(
+    const Bytes bytes = Must(
         ReadSmallFile(patient.disk(), patient.Packs(), Name::Literal(pack), 1 << 20));
     patient.Delete(pack);
     auto whole = [&](bool built_anew = false) {
       auto store = patient.Open();
-      auto catalog = Need(Catalog::Open(*store));
-      if (built_anew) Need(catalog->Rebuild());
-      return Need(catalog->LogIsWhole());
+      auto catalog = Must(Catalog::Open(*store));
+      if (built_anew) Must(catalog->Rebuild());
+      return Must(catalog->LogIsWhole());
     };
     EXPECT_FALSE(whole(true));
     EXPECT_FALSE(whole());
-    Need(ReplaceFile(patient.disk(), patient.Packs(), Name::Literal(pack), bytes));
+    Must(ReplaceFile(patient.disk(), patient.Packs(), Name::Literal(pack), bytes));
     EXPECT_TRUE(whole());
   }
 }
@@ -384,19 +376,19 @@ TEST(Mend, WithoutACatalogueTheLossIsNotHidden) {
   Patient patient;
   uint64_t at = 0;
   {
-    auto bytes = Need(ReadSmallFile(patient.disk(), patient.Packs(),
+    auto bytes = Must(ReadSmallFile(patient.disk(), patient.Packs(),
                                     Name::Literal(TheSample().packs.back()), 1 << 20));
     at = AsText(bytes).rfind("four");
-    Fd dir = Need(patient.disk().OpenDir(AbsPath::Literal("/store/catalog")));
-    for (const DirEntry& e : Need(patient.disk().List(dir)))
-      Need(patient.disk().Unlink(dir, Name::Literal(e.name)));
+    Fd dir = Must(patient.disk().OpenDir(AbsPath::Literal("/store/catalog")));
+    for (const DirEntry& e : Must(patient.disk().List(dir)))
+      Must(patient.disk().Unlink(dir, Name::Literal(e.name)));
   }
   patient.Flip(TheSample().packs.back(), at);
-  auto mended = Need(patient.Repair(false));
+  auto mended = Must(patient.Repair(false));
   EXPECT_FALSE(mended.left.clean());
   EXPECT_EQ(mended.left.unknown_records, 1u);
   EXPECT_TRUE(mended.left.hit.empty());
-  mended = Need(patient.Repair(true));
+  mended = Must(patient.Repair(true));
   EXPECT_TRUE(mended.left.clean());
   ASSERT_EQ(mended.given_up.size(), 1u);
   EXPECT_NE(mended.given_up[0].find("up to 1 record of the log"), std::string::npos);
@@ -414,14 +406,14 @@ TEST(Mend, WhatCannotBeReadIsStoredAgainAndHealsWhatNeedsIt) {
     for (uint64_t at = 200; at < 3000; at += 97) {
       SCOPED_TRACE(pack + " at " + std::to_string(at));
       Patient patient;
-      Fd home = Need(patient.disk().OpenDir(AbsPath::Literal("/store")));
+      Fd home = Must(patient.disk().OpenDir(AbsPath::Literal("/store")));
       (void)patient.disk().MakeDir(home, Name::Literal("cache"), 0700);
-      Fd cache = Need(patient.disk().OpenDir(AbsPath::Literal("/store/cache")));
-      Need(patient.disk().Open(cache, Name::Literal("r.scan"), OpenMode::CreateNew()));
-      if (at >= Need(patient.disk().StatAt(patient.Packs(), Name::Literal(pack))).size)
+      Fd cache = Must(patient.disk().OpenDir(AbsPath::Literal("/store/cache")));
+      Must(patient.disk().Open(cache, Name::Literal("r.scan"), OpenMode::CreateNew()));
+      if (at >= Must(patient.disk().StatAt(patient.Packs(), Name::Literal(pack))).size)
         continue;
       patient.Flip(pack, at);
-      auto mended = Need(patient.Repair(false));
+      auto mended = Must(patient.Repair(false));
       if (mended.left.lost_objects.empty()) continue;
       EXPECT_FALSE(patient.disk().StatAt(cache, Name::Literal("r.scan")).ok());
       {
@@ -431,13 +423,13 @@ TEST(Mend, WhatCannotBeReadIsStoredAgainAndHealsWhatNeedsIt) {
                   TheSample().wanted.size());
       }
       {
-        auto store = Need(patient.NewWorld().Open());
+        auto store = Must(patient.NewWorld().Open());
         for (const HitCheckpoint& hit : mended.left.hit)
-          Need(MakeCheckpoint(*store, "again " + *hit.checkpoint.name,
+          Must(MakeCheckpoint(*store, "again " + *hit.checkpoint.name,
                               TheSample().wanted.at(*hit.checkpoint.name)));
         EXPECT_EQ(Whole(*store).size(), TheSample().wanted.size());
       }
-      mended = Need(patient.Repair(false));
+      mended = Must(patient.Repair(false));
       for (const std::string& d : mended.left.damage) ADD_FAILURE() << d;
       ++healed;
     }
@@ -455,7 +447,7 @@ TEST(Mend, WhatAWholeLogDoesNotHoldWasNotLost) {
   more.seq = 99;
   remembered.push_back({more, true});
   auto report =
-      Need(VerifyStore(*store, {.read_data = true, .remembered = remembered}));
+      Must(VerifyStore(*store, {.read_data = true, .remembered = remembered}));
   EXPECT_TRUE(report.clean());
   EXPECT_TRUE(report.lost_records.empty());
 }
@@ -466,13 +458,13 @@ TEST(Mend, WhatMayHaveBeenCollectedComesBackOnlyWithItsObjects) {
   patient.Delete(TheSample().packs.back());
   auto store = patient.Open();
   LogView log;
-  Need(ReadOn(*store, log));
+  Must(ReadOn(*store, log));
   ASSERT_FALSE(log.whole);
   Checkpoint collected;
   collected.id = IdFor("collected");
   collected.seq = 50;
   collected.state = Sha256::Of(AsBytes("gone"));
-  Checkpoint kept = Need(ToCheckpoint(TheSample().records.at(1)));
+  Checkpoint kept = Must(ToCheckpoint(TheSample().records.at(1)));
   kept.id = IdFor("kept");
   kept.seq = 51;
   auto lost =
@@ -485,31 +477,31 @@ TEST(Mend, WhatMayHaveBeenCollectedComesBackOnlyWithItsObjects) {
 TEST(Mend, ARecordThatCannotBeReadAnyMoreStopsTheReplacement) {
   Patient patient;
   auto store = patient.Open();
-  auto report = Need(VerifyStore(*store, {.read_data = true}));
-  auto bytes = Need(ReadSmallFile(patient.disk(), patient.Packs(),
+  auto report = Must(VerifyStore(*store, {.read_data = true}));
+  auto bytes = Must(ReadSmallFile(patient.disk(), patient.Packs(),
                                   Name::Literal(TheSample().packs.back()), 1 << 20));
   patient.Flip(TheSample().packs.back(), AsText(bytes).rfind("four"));
   auto manifest = store->manifest();
   auto salvaged = SalvagePacks(*store, {manifest.packs.back().id}, report.read_records);
   ASSERT_FALSE(salvaged.ok());
   EXPECT_EQ(salvaged.error().code, Errc::kCorrupt);
-  Need(store->Refresh());
+  Must(store->Refresh());
   EXPECT_EQ(store->manifest().generation, manifest.generation);
 }
 
 // Its number was given to another meanwhile.
 TEST(Mend, ABroughtBackRecordTakesNobodysNumber) {
   Patient patient;
-  auto store = Need(patient.NewWorld().Open());
+  auto store = Must(patient.NewWorld().Open());
   LogRecord back = TheSample().records.back();
   back.id = IdFor("back");
   LogRecord far = back;
   far.id = IdFor("far");
   far.seq = 1000;
-  Need(BringBack(*store, {back, far}));
-  Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+  Must(BringBack(*store, {back, far}));
+  Must(MakeCheckpoint(*store, "new", {{"n", "x"}}));
   LogView log;
-  Need(ReadOn(*store, log));
+  Must(ReadOn(*store, log));
   std::map<uint64_t, RecordId> by_number;
   for (const LogRecord& r : log.records)
     EXPECT_TRUE(by_number.emplace(r.seq, r.id).second) << r.seq;

@@ -7,7 +7,7 @@
 namespace belay::test {
 namespace {
 
-ObjectId Id(uint8_t n) {
+ObjectId ObjectOf(uint8_t n) {
   ObjectId id;
   id.bytes[0] = static_cast<std::byte>(n);
   return id;
@@ -20,7 +20,7 @@ TreeEntry File(std::string name, uint64_t size = 3) {
   e.uid = 1000;
   e.gid = 100;
   e.size = size;
-  e.id = Id(1);
+  e.id = ObjectOf(1);
   return e;
 }
 TreeEntry Link(std::string name, std::string target) {
@@ -36,7 +36,7 @@ TreeEntry Dir(std::string name) {
   e.name = std::move(name);
   e.kind = EntryKind::kDirectory;
   e.mode = 0755;
-  e.id = Id(2);
+  e.id = ObjectOf(2);
   return e;
 }
 
@@ -46,7 +46,7 @@ TEST(Tree, ComesBackAsItWas) {
   Tree tree;
   tree.entries = {Dir("A"), File("a"), Link("b", "../elsewhere"),
                   File("c", uint64_t{1} << 40)};
-  tree.entries[0].xattrs = Id(9);
+  tree.entries[0].xattrs = ObjectOf(9);
   tree.entries[3].mode = 07777;
   tree.entries[3].uid = 0xfffffffe;
   auto encoded = EncodeTree(tree);
@@ -85,7 +85,7 @@ TEST(Tree, HasTheBytesTheFormatSays) {
 TEST(Tree, CutShortAnywhereIsRefused) {
   Tree tree;
   tree.entries = {Dir("A"), File("a"), Link("b", "x")};
-  tree.entries[0].xattrs = Id(9);
+  tree.entries[0].xattrs = ObjectOf(9);
   Bytes encoded = *EncodeTree(tree);
   for (size_t length = 0; length < encoded.size(); ++length)
     EXPECT_FALSE(DecodeTree(ByteSpan(encoded).first(length)).ok()) << length;
@@ -135,7 +135,7 @@ Bytes ForgeTree(std::string_view name) {
   w.Varint(0);
   w.Varint(0);
   w.Varint(1);
-  w.Raw(Id(1).span());
+  w.Raw(ObjectOf(1).span());
   return out;
 }
 
@@ -240,7 +240,7 @@ void FileEntry(ByteWriter& w, std::string_view name, uint8_t kind = 1,
   if (kind == 2)
     w.Sized("target");
   else
-    w.Raw(Id(1).span());
+    w.Raw(ObjectOf(1).span());
 }
 
 class RefusedTree : public ::testing::TestWithParam<BytesRow> {};
@@ -435,10 +435,10 @@ TEST(Tree, AcceptsTheLongestSymlink) {
 // --- state, node, chunks -------------------------------------------------------------
 
 TEST(State, ComesBackAsItWas) {
-  State state{Id(1), Id(2), Id(3)};
+  State state{ObjectOf(1), ObjectOf(2), ObjectOf(3)};
   EXPECT_EQ(*DecodeState(EncodeState(state)), state);
   EXPECT_EQ(EncodeState(state).size(), 97u);
-  State bare{Id(1), {}, {}};
+  State bare{ObjectOf(1), {}, {}};
   EXPECT_EQ(*DecodeState(EncodeState(bare)), bare);
 }
 
@@ -449,7 +449,7 @@ TEST_P(RefusedState, IsCorrupt) {
   EXPECT_EQ(decoded.error().code, Errc::kCorrupt);
 }
 void ThreeIds(ByteWriter& w) {
-  for (uint8_t i = 1; i <= 3; ++i) w.Raw(Id(i).span());
+  for (uint8_t i = 1; i <= 3; ++i) w.Raw(ObjectOf(i).span());
 }
 INSTANTIATE_TEST_SUITE_P(
     State, RefusedState,
@@ -465,7 +465,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Node, ComesBackAsItWas) {
   Node node;
-  node.refs = {{ObjectType::kBlob, Id(1)}, {static_cast<ObjectType>(77), Id(2)}};
+  node.refs = {{ObjectType::kBlob, ObjectOf(1)},
+               {static_cast<ObjectType>(77), ObjectOf(2)}};
   node.fields.Add(3, "text");
   node.fields.AddNumber(1, 300);
   node.fields.Add(3, "a list");
@@ -506,7 +507,7 @@ INSTANTIATE_TEST_SUITE_P(
         BytesRow{"version 2", [](ByteWriter& w) { Head(w, 0), w.U8(2); }},
         BytesRow{"impossible count", [](ByteWriter& w) { Head(w, 1 << 30); }},
         BytesRow{"count beyond what is there",
-                 [](ByteWriter& w) { Head(w, 2), w.U8(1), w.Raw(Id(1).span()); }},
+                 [](ByteWriter& w) { Head(w, 2), w.U8(1), w.Raw(ObjectOf(1).span()); }},
         BytesRow{"tags that fall",
                  [](ByteWriter& w) {
                    Head(w, 0), w.Varint(2), w.Sized("a"), w.Varint(1), w.Sized("b");
@@ -524,19 +525,21 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Chunks, ComesBackAsItWas) {
   ChunkList list;
-  list.chunks = {{Id(1), 1}, {Id(2), static_cast<uint32_t>(kMaxChunk)}, {Id(1), 7}};
+  list.chunks = {{ObjectOf(1), 1},
+                 {ObjectOf(2), static_cast<uint32_t>(kMaxChunk)},
+                 {ObjectOf(1), 7}};
   list.total = 8 + kMaxChunk;
   Bytes encoded = EncodeChunks(list);
   EXPECT_EQ(*DecodeChunks(encoded), list);
   auto refs = ReferencesOf(ObjectType::kChunks, encoded);
   ASSERT_TRUE(refs.ok());
   EXPECT_EQ(refs->size(), 3u);
-  EXPECT_EQ(refs->at(1), (ObjectKey{ObjectType::kBlob, Id(2)}));
+  EXPECT_EQ(refs->at(1), (ObjectKey{ObjectType::kBlob, ObjectOf(2)}));
 }
 
 TEST(Chunks, AnyFlippedBitAndAnyCutIsRefused) {
   ChunkList list;
-  list.chunks = {{Id(1), 1000}, {Id(2), 2000}};
+  list.chunks = {{ObjectOf(1), 1000}, {ObjectOf(2), 2000}};
   list.total = 3000;
   const Bytes encoded = EncodeChunks(list);
   for (size_t at = 0; at < encoded.size(); ++at) {
@@ -559,7 +562,7 @@ TEST_P(RefusedChunks, IsCorrupt) {
   EXPECT_EQ(decoded.error().code, Errc::kCorrupt);
 }
 void OneChunk(ByteWriter& w, uint64_t length) {
-  w.Raw(Id(1).span());
+  w.Raw(ObjectOf(1).span());
   w.Varint(length);
 }
 INSTANTIATE_TEST_SUITE_P(
@@ -601,7 +604,7 @@ INSTANTIATE_TEST_SUITE_P(
                  }},
         BytesRow{"length not in shortest form",
                  [](ByteWriter& w) {
-                   w.U8(1), w.Varint(1), w.Varint(1), w.Raw(Id(1).span());
+                   w.U8(1), w.Varint(1), w.Varint(1), w.Raw(ObjectOf(1).span());
                    w.U8(0x81), w.U8(0);
                  }},
         BytesRow{"a byte before the check",
@@ -613,14 +616,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(References, AreWhatTheObjectNames) {
   Tree tree;
   tree.entries = {Dir("A"), File("a"), Link("b", "x")};
-  tree.entries[2].xattrs = Id(9);
+  tree.entries[2].xattrs = ObjectOf(9);
   EXPECT_EQ(*ReferencesOf(ObjectType::kTree, *EncodeTree(tree)),
-            (std::vector<ObjectKey>{{ObjectType::kTree, Id(2)},
-                                    {ObjectType::kBlob, Id(1)},
-                                    {ObjectType::kBlob, Id(9)}}));
+            (std::vector<ObjectKey>{{ObjectType::kTree, ObjectOf(2)},
+                                    {ObjectType::kBlob, ObjectOf(1)},
+                                    {ObjectType::kBlob, ObjectOf(9)}}));
   EXPECT_EQ(
-      *ReferencesOf(ObjectType::kState, EncodeState({Id(1), Id(2), {}})),
-      (std::vector<ObjectKey>{{ObjectType::kTree, Id(1)}, {ObjectType::kNode, Id(2)}}));
+      *ReferencesOf(ObjectType::kState, EncodeState({ObjectOf(1), ObjectOf(2), {}})),
+      (std::vector<ObjectKey>{{ObjectType::kTree, ObjectOf(1)},
+                              {ObjectType::kNode, ObjectOf(2)}}));
   EXPECT_TRUE(ReferencesOf(ObjectType::kBlob, AsBytes("x"))->empty());
   EXPECT_TRUE(ReferencesOf(static_cast<ObjectType>(77), AsBytes("x"))->empty());
   EXPECT_FALSE(ReferencesOf(ObjectType::kTree, AsBytes("x")).ok());

@@ -6,7 +6,7 @@ namespace belay::test {
 namespace {
 
 template <class T>
-T Short(uint8_t n) {
+T ShortId(uint8_t n) {
   T id;
   for (std::byte& b : id.bytes) b = static_cast<std::byte>(n);
   return id;
@@ -34,8 +34,8 @@ void ExpectEveryFlipRefused(const Array& encoded, Accepts accepts) {
 TEST(PackHeader, ComesBackAndRefusesEveryFlip) {
   PackHeader h;
   h.flags = 1;
-  h.pack = Short<PackId>(0x11);
-  h.store = Short<StoreId>(0x22);
+  h.pack = ShortId<PackId>(0x11);
+  h.store = ShortId<StoreId>(0x22);
   h.created_ms = 1'800'000'000'000;
   auto encoded = Encode(h);
   EXPECT_EQ(ToHex(ByteSpan(encoded).first(56)),
@@ -112,7 +112,7 @@ BatchHeader SomeBatch() {
   BatchHeader b;
   b.flags = BatchHeader::kCopied;
   b.offset = 1000;
-  b.pack = Short<PackId>(0x11);
+  b.pack = ShortId<PackId>(0x11);
   b.body_length = 500;
   b.log_offset = 400;
   b.object_count = 3;
@@ -140,7 +140,7 @@ TEST(BatchHeader, IsRefusedInAnotherPlace) {
   const BatchHeader b = SomeBatch();
   auto encoded = Encode(b);
   EXPECT_FALSE(DecodeBatchHeader(encoded, b.pack, 1001));
-  EXPECT_FALSE(DecodeBatchHeader(encoded, Short<PackId>(0x12), 1000));
+  EXPECT_FALSE(DecodeBatchHeader(encoded, ShortId<PackId>(0x12), 1000));
 }
 
 struct BatchRow {
@@ -208,7 +208,7 @@ TEST(RecordHeader, RefusesLengthsThatCannotBe) {
 }
 
 TEST(Tail, ComesBackAndRefusesEveryFlip) {
-  Tail t{Short<PackId>(0x11), 12345, 77};
+  Tail t{ShortId<PackId>(0x11), 12345, 77};
   auto encoded = Encode(t);
   auto back = DecodeTail(encoded);
   ASSERT_TRUE(back);
@@ -225,21 +225,22 @@ TEST(Tail, ComesBackAndRefusesEveryFlip) {
 
 Manifest SomeManifest() {
   Manifest m;
-  m.store = Short<StoreId>(0x22);
+  m.store = ShortId<StoreId>(0x22);
   m.generation = 3;
   m.next_seq = 99;
-  m.packs = {{Short<PackId>(0x11), 500},
-             {Short<PackId>(0x12), 64},
-             {Short<PackId>(0x13), std::nullopt}};
+  m.packs = {{ShortId<PackId>(0x11), 500},
+             {ShortId<PackId>(0x12), 64},
+             {ShortId<PackId>(0x13), std::nullopt}};
   return m;
 }
 
 TEST(Manifest, ReadsAsTheFormatSays) {
   std::string text(AsText(EncodeManifest(SomeManifest())));
-  std::string body = "belay store 2\nstore " + Short<StoreId>(0x22).text() +
-                     "\ngeneration 3\nnext_seq 99\npack " + Short<PackId>(0x11).text() +
-                     " 500\npack " + Short<PackId>(0x12).text() + " 64\npack " +
-                     Short<PackId>(0x13).text() + " open\n";
+  std::string body = "belay store 2\nstore " + ShortId<StoreId>(0x22).text() +
+                     "\ngeneration 3\nnext_seq 99\npack " +
+                     ShortId<PackId>(0x11).text() + " 500\npack " +
+                     ShortId<PackId>(0x12).text() + " 64\npack " +
+                     ShortId<PackId>(0x13).text() + " open\n";
   EXPECT_EQ(text, body + "check " + Sha256::Of(AsBytes(body)).hex() + "\n");
 }
 
@@ -247,11 +248,11 @@ TEST(Manifest, ComesBackAsItWas) {
   auto back = DecodeManifest(EncodeManifest(SomeManifest()));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(EncodeManifest(*back), EncodeManifest(SomeManifest()));
-  EXPECT_EQ(back->open_pack()->id, Short<PackId>(0x13));
-  EXPECT_EQ(back->Find(Short<PackId>(0x11))->sealed, 500u);
-  EXPECT_EQ(back->Find(Short<PackId>(0x99)), nullptr);
+  EXPECT_EQ(back->open_pack()->id, ShortId<PackId>(0x13));
+  EXPECT_EQ(back->Find(ShortId<PackId>(0x11))->sealed, 500u);
+  EXPECT_EQ(back->Find(ShortId<PackId>(0x99)), nullptr);
   Manifest empty;
-  empty.store = Short<StoreId>(1);
+  empty.store = ShortId<StoreId>(1);
   EXPECT_TRUE(DecodeManifest(EncodeManifest(empty)).ok());
 }
 
@@ -282,8 +283,8 @@ TEST_P(RefusedManifest, IsRefused) {
   ASSERT_FALSE(decoded.ok()) << GetParam().why;
   EXPECT_EQ(decoded.error().code, GetParam().code) << decoded.error().what;
 }
-const std::string kPack1 = Short<PackId>(0x11).text();
-const std::string kPack3 = Short<PackId>(0x13).text();
+const std::string kPack1 = ShortId<PackId>(0x11).text();
+const std::string kPack3 = ShortId<PackId>(0x13).text();
 INSTANTIATE_TEST_SUITE_P(
     Manifest, RefusedManifest,
     ::testing::Values(
@@ -296,10 +297,10 @@ INSTANTIATE_TEST_SUITE_P(
         Swap("much newer version", "store 2", "store 4000000000", Errc::kUnsupported),
         Swap("version beyond 64 bits", "store 2", "store 99999999999999999999"),
         Swap("CR LF", "\n", "\r\n"),
-        Swap("no store line", "store " + Short<StoreId>(0x22).text() + "\n", ""),
-        Swap("store id too short", Short<StoreId>(0x22).text(),
-             Short<StoreId>(0x22).text().substr(1)),
-        Swap("store id of other letters", Short<StoreId>(0x22).text(),
+        Swap("no store line", "store " + ShortId<StoreId>(0x22).text() + "\n", ""),
+        Swap("store id too short", ShortId<StoreId>(0x22).text(),
+             ShortId<StoreId>(0x22).text().substr(1)),
+        Swap("store id of other letters", ShortId<StoreId>(0x22).text(),
              std::string(26, 'l')),
         Swap("no generation line", "generation 3\n", ""),
         Swap("generation is no number", "generation 3", "generation x"),

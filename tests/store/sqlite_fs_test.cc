@@ -130,14 +130,14 @@ TEST_F(SqliteFsTest, WritesNothingUnlessAllowed) {
 }
 
 TEST_F(SqliteFsTest, SaysWhatTheFileSystemSaid) {
-  struct Row {
+  struct FaultRow {
     int sys;
     int sqlite;
     Errc code;
   };
-  for (Row row :
-       {Row{ENOSPC, SQLITE_FULL, Errc::kNoSpace},
-        Row{EDQUOT, SQLITE_FULL, Errc::kNoSpace}, Row{EIO, SQLITE_IOERR, Errc::kIo}}) {
+  for (FaultRow row : {FaultRow{ENOSPC, SQLITE_FULL, Errc::kNoSpace},
+                       FaultRow{EDQUOT, SQLITE_FULL, Errc::kNoSpace},
+                       FaultRow{EIO, SQLITE_IOERR, Errc::kIo}}) {
     SCOPED_TRACE(row.sys);
     MemFs disk;
     Fault fault = Fault::Errno(1, row.sys, /*sticky=*/true);

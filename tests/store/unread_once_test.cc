@@ -9,20 +9,12 @@
 #include "base/mem_fs.h"
 #include "store/catalog.h"
 #include "store/inventory.h"
+#include "support/fs_world.h"
 #include "support/pass_fs.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
 namespace {
-
-template <class T>
-T Need(Result<T> result, int line = __builtin_LINE()) {
-  if (!result.ok()) {
-    ADD_FAILURE() << "line " << line << ": " << result.error().what;
-    std::abort();
-  }
-  return std::move(result).value();
-}
 
 // EIO for the files named, as often as said.
 class MoodyFs final : public PassFs {
@@ -53,8 +45,8 @@ class UnreadOnce : public testing::Test {
   UnreadOnce() {
     auto store = Open();
     for (const char* name : {"one", "two", "three", "four"})
-      Need(MakeCheckpoint(*store, name, {{name, Noise(++seed_, 2500)}}));
-    Need(Need(Catalog::Open(*store))->CatchUp());
+      Must(MakeCheckpoint(*store, name, {{name, Noise(++seed_, 2500)}}));
+    Must(Must(Catalog::Open(*store))->CatchUp());
     for (const auto& pack : store->manifest().packs)
       packs_.push_back(PackFile::FileName(pack.id).bytes());
     EXPECT_GE(packs_.size(), 3u);
@@ -62,23 +54,23 @@ class UnreadOnce : public testing::Test {
   std::unique_ptr<Store> Open() {
     worlds_.push_back(std::make_unique<World>(fs_, ++seed_));
     worlds_.back()->options.pack_target = 3000;
-    return Need(worlds_.back()->Open());
+    return Must(worlds_.back()->Open());
   }
   // As a command that comes next sees it.
   size_t Listed() {
     auto store = Open();
-    return Need(Need(Catalog::Open(*store))->ListCheckpoints({})).size();
+    return Must(Must(Catalog::Open(*store))->ListCheckpoints({})).size();
   }
   void BuildWithout(const std::string& pack) {
     fs_.no_open[pack] = kAlways;
     {
       auto store = Open();
-      Need(Need(Catalog::Open(*store))->Rebuild());
+      Must(Must(Catalog::Open(*store))->Rebuild());
     }
     EXPECT_LT(Listed(), 4u);
     fs_.no_open.clear();
   }
-  Fd Packs() { return Need(disk_.OpenDir(AbsPath::Literal("/store/packs"))); }
+  Fd Packs() { return Must(disk_.OpenDir(AbsPath::Literal("/store/packs"))); }
 
   MemFs disk_;
   MoodyFs fs_{disk_};
@@ -97,25 +89,25 @@ TEST_F(UnreadOnce, TheCatalogueHasAgainWhatItWasBuiltWithout) {
 
 TEST_F(UnreadOnce, AlsoWhenItHasToCatchUpFirst) {
   BuildWithout(packs_[1]);
-  Need(MakeCheckpoint(*Open(), "five", {{"f", "5"}}));
+  Must(MakeCheckpoint(*Open(), "five", {{"f", "5"}}));
   EXPECT_EQ(Listed(), 5u);
 }
 
 // Then the log is never whole again, and doubt never goes.
 TEST_F(UnreadOnce, AlsoWhenAnotherPackIsGoneForGood) {
-  Need(disk_.Unlink(Packs(), Name::Literal(packs_[0])));
+  Must(disk_.Unlink(Packs(), Name::Literal(packs_[0])));
   {
     auto store = Open();
-    Need(Need(Catalog::Open(*store))->Rebuild());
+    Must(Must(Catalog::Open(*store))->Rebuild());
   }
   const size_t rest = Listed();
   EXPECT_LT(rest, 4u);
   fs_.no_open[packs_[1]] = kAlways;
   {
     auto store = Open();
-    auto catalog = Need(Catalog::Open(*store));
-    Need(catalog->Rebuild());
-    EXPECT_LT(Need(catalog->ListCheckpoints({})).size(), rest);
+    auto catalog = Must(Catalog::Open(*store));
+    Must(catalog->Rebuild());
+    EXPECT_LT(Must(catalog->ListCheckpoints({})).size(), rest);
   }
   fs_.no_open.clear();
   EXPECT_EQ(Listed(), rest);
@@ -123,10 +115,10 @@ TEST_F(UnreadOnce, AlsoWhenAnotherPackIsGoneForGood) {
 
 // What only the old catalogue knows is not given up because it could not be read now.
 TEST_F(UnreadOnce, ACatalogueThatIsTheLastToKnowIsNotReplacedUnread) {
-  Need(disk_.Unlink(Packs(), Name::Literal(packs_[1])));
+  Must(disk_.Unlink(Packs(), Name::Literal(packs_[1])));
   {
     auto store = Open();
-    auto catalog = Need(Catalog::Open(*store));
+    auto catalog = Must(Catalog::Open(*store));
     fs_.no_open["catalog.db"] = 1;
     EXPECT_FALSE(catalog->Rebuild().ok());
     fs_.no_open["catalog.db"] = 1;
@@ -134,19 +126,19 @@ TEST_F(UnreadOnce, ACatalogueThatIsTheLastToKnowIsNotReplacedUnread) {
   }
   // A repair has asked it before, and must come to an end.
   auto store = Open();
-  auto catalog = Need(Catalog::Open(*store));
-  Need(catalog->ClearTheWay());
+  auto catalog = Must(Catalog::Open(*store));
+  Must(catalog->ClearTheWay());
   fs_.no_open["catalog.db"] = 1;
-  Need(catalog->Rebuild());
+  Must(catalog->Rebuild());
 }
 
 TEST_F(UnreadOnce, APackThatCannotBeLookedAtMayHoldAnything) {
   const std::string name = IdFor("another").text() + ".pack";
-  Need(ReplaceFile(disk_, Packs(), Name::Literal(name), Bytes(4000)));
+  Must(ReplaceFile(disk_, Packs(), Name::Literal(name), Bytes(4000)));
   auto store = Open();
-  EXPECT_EQ(Need(UnlistedPacks(*store)).size(), 1u);
+  EXPECT_EQ(Must(UnlistedPacks(*store)).size(), 1u);
   fs_.no_stat[name] = 1;
-  EXPECT_EQ(Need(UnlistedPacks(*store)).size(), 1u);
+  EXPECT_EQ(Must(UnlistedPacks(*store)).size(), 1u);
 }
 
 }  // namespace

@@ -13,21 +13,13 @@
 #include "store/repair.h"
 #include "store/usage.h"
 #include "store/verify.h"
+#include "support/fs_world.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
 namespace {
 
 constexpr uint64_t kPiece = 4096;
-
-template <class T>
-T Need(Result<T> result, int line = __builtin_LINE()) {
-  if (!result.ok()) {
-    ADD_FAILURE() << "line " << line << ": " << result.error().what;
-    std::abort();
-  }
-  return std::move(result).value();
-}
 
 const Checkpoints& Content() {
   static const Checkpoints content = {
@@ -49,7 +41,7 @@ class BadDisk {
     fs_.SetOnRead([this](const std::string& name, uint64_t offset, size_t count) {
       return OnRead(name, offset, count);
     });
-    for (const DirEntry& e : Need(disk_->List(Packs())))
+    for (const DirEntry& e : Must(disk_->List(Packs())))
       if (e.name.ends_with(".pack")) packs_.insert(e.name);
   }
 
@@ -58,13 +50,13 @@ class BadDisk {
   std::set<std::string> packs() const { return packs_; }
   std::string open_pack() {
     World world = NewWorld();
-    auto store = Need(world.Open(Store::Mode::kRead));
+    auto store = Must(world.Open(Store::Mode::kRead));
     return PackFile::FileName(store->manifest().packs.back().id).bytes();
   }
-  Fd Home() { return Need(disk_->OpenDir(AbsPath::Literal("/store"))); }
-  Fd Packs() { return Need(disk_->OpenDir(AbsPath::Literal("/store/packs"))); }
+  Fd Home() { return Must(disk_->OpenDir(AbsPath::Literal("/store"))); }
+  Fd Packs() { return Must(disk_->OpenDir(AbsPath::Literal("/store/packs"))); }
   uint64_t SizeOf(const std::string& pack) {
-    return Need(disk_->StatAt(Packs(), Name::Literal(pack))).size;
+    return Must(disk_->StatAt(Packs(), Name::Literal(pack))).size;
   }
 
   void Break(const std::string& file, uint64_t from, uint64_t to) {
@@ -79,11 +71,11 @@ class BadDisk {
     (void)disk_->Rename(dir, name, dir, Name::Literal(file + ".kept"),
                         RenameHow::kReplace);
     if (type == FileType::kDirectory)
-      Need(disk_->MakeDir(dir, name, 0700));
+      Must(disk_->MakeDir(dir, name, 0700));
     else if (type == FileType::kSymlink)
-      Need(disk_->Symlink(dir, name, file + ".kept"));
+      Must(disk_->Symlink(dir, name, file + ".kept"));
     else
-      Need(disk_->MakeSpecial(dir, name, type, 0600));
+      Must(disk_->MakeSpecial(dir, name, type, 0600));
   }
 
   World NewWorld() {
@@ -111,9 +103,9 @@ class BadDisk {
       auto* disk = new MemFs;
       World world(*disk);
       world.options.pack_target = 20'000;
-      auto store = Need(world.Open());
+      auto store = Must(world.Open());
       for (const char* name : {"one", "two", "three", "four"})
-        Need(MakeCheckpoint(*store, name, Content().at(name)));
+        Must(MakeCheckpoint(*store, name, Content().at(name)));
       store.reset();
       disk->Crash(CrashPolicy::KeepAll());
       return disk;
@@ -153,7 +145,7 @@ struct Look {
 Look ReadWhatCan(Store& store) {
   Look look;
   LogView log;
-  Need(ReadOn(store, log));
+  Must(ReadOn(store, log));
   for (const LogRecord& r : log.records) {
     auto c = ToCheckpoint(r);
     if (!c.ok()) continue;
@@ -172,8 +164,8 @@ Look ReadWhatCan(Store& store) {
 // Verify finds it and says `what`; what it does not name can be read.
 VerifyReport ExpectDamage(BadDisk& disk, const std::string& what) {
   World world = disk.NewWorld();
-  auto store = Need(world.Open(Store::Mode::kRead));
-  auto report = Need(VerifyStore(*store, {.read_data = true}));
+  auto store = Must(world.Open(Store::Mode::kRead));
+  auto report = Must(VerifyStore(*store, {.read_data = true}));
   EXPECT_FALSE(report.clean());
   bool said = false;
   for (const std::string& d : report.damage) said |= d.find(what) != std::string::npos;
@@ -196,11 +188,11 @@ VerifyReport ExpectDamage(BadDisk& disk, const std::string& what) {
 
 void ExpectAllIsThere(BadDisk& disk, const std::set<std::string>& more = {}) {
   World world = disk.NewWorld();
-  auto store = Need(world.Open(Store::Mode::kRead));
-  auto all = Need(ReadAll(*store));
+  auto store = Must(world.Open(Store::Mode::kRead));
+  auto all = Must(ReadAll(*store));
   for (const auto& [name, files] : Content()) EXPECT_EQ(all[name], files) << name;
   for (const std::string& name : more) EXPECT_TRUE(all.contains(name)) << name;
-  auto report = Need(VerifyStore(*store, {.read_data = true}));
+  auto report = Must(VerifyStore(*store, {.read_data = true}));
   for (const std::string& d : report.damage) ADD_FAILURE() << d;
 }
 
@@ -222,11 +214,11 @@ TEST(Unreadable, APieceOfAPackIsNamedAndCostsOnlyWhatItHits) {
       ExpectDamage(disk, pack + ": 4096 bytes at " + std::to_string(at) +
                              " cannot be read: Input/output error");
       World world = disk.NewWorld();
-      auto store = Need(world.Open(Store::Mode::kRead));
+      auto store = Must(world.Open(Store::Mode::kRead));
       Look look = ReadWhatCan(*store);
       for (const auto& [name, files] : look.whole) survived.insert(name);
       EXPECT_TRUE(MeasureUsage(*store).ok());
-      EXPECT_TRUE(Need(GlanceAtPacks(*store)).empty());
+      EXPECT_TRUE(Must(GlanceAtPacks(*store)).empty());
     }
   EXPECT_EQ(survived.size(), Content().size());
 }
@@ -245,13 +237,13 @@ TEST(Unreadable, CollectingTakesNothingAway) {
       BadDisk disk;
       {
         World world = disk.NewWorld();
-        auto store = Need(world.Open());
-        Need(MakeCheckpoint(*store, "junk", {{"j", Noise(9, 20'000)}}));
-        Need(DropCheckpoints(*store, {"junk"}));
+        auto store = Must(world.Open());
+        Must(MakeCheckpoint(*store, "junk", {{"j", Noise(9, 20'000)}}));
+        Must(DropCheckpoints(*store, {"junk"}));
       }
       disk.Break(pack, at, at + kPiece);
       World world = disk.NewWorld();
-      auto store = Need(world.Open());
+      auto store = Must(world.Open());
       auto collected = CollectGarbage(*store, {.everything = true});
       if (!collected.ok()) {
         EXPECT_TRUE(collected.error().code == Errc::kCorrupt ||
@@ -273,24 +265,24 @@ TEST(Unreadable, TheCollectorTakesNothingWhenItCannotReadWhatWasPublishedMeanwhi
   const Files junk = {{"j", Noise(9, 3000)}};
   {
     World world = disk.NewWorld();
-    auto store = Need(world.Open());
-    Need(MakeCheckpoint(*store, "junk", junk));
-    Need(DropCheckpoints(*store, {"junk"}));
+    auto store = Must(world.Open());
+    Must(MakeCheckpoint(*store, "junk", junk));
+    Must(DropCheckpoints(*store, {"junk"}));
   }
   bool published = false;
   HookFs hooked(disk.fs(), [&](FsCall call, const std::string& name) -> Status {
     if (published || call != FsCall::kWrite || !name.ends_with(".pack")) return Ok();
     published = true;
     World world = disk.NewWorld();
-    auto store = Need(world.Open());
-    Need(MakeCheckpoint(*store, "back", junk));
+    auto store = Must(world.Open());
+    Must(MakeCheckpoint(*store, "back", junk));
     disk.Break(disk.open_pack(), 0, UINT64_MAX);
     return Ok();
   });
   World collecting(hooked, 400);
   collecting.options.pack_target = 20'000;
   {
-    auto store = Need(collecting.Open());
+    auto store = Must(collecting.Open());
     auto collected = CollectGarbage(*store, {.everything = true});
     ASSERT_TRUE(published);
     ASSERT_FALSE(collected.ok());
@@ -310,7 +302,7 @@ TEST(Unreadable, RepairMakesNothingWorseAndWritingGoesOnBesideIt) {
       ASSERT_TRUE(repaired.ok()) << repaired.error().what;
       {
         World world = disk.NewWorld();
-        auto store = Need(world.Open());
+        auto store = Must(world.Open());
         auto made = MakeCheckpoint(*store, "new", {{"n", Noise(10, 3000)}});
         EXPECT_TRUE(made.ok()) << made.error().what;
       }
@@ -324,7 +316,7 @@ TEST(Unreadable, RepairWithoutAManifestLeavesNoPackOut) {
     for (uint64_t at = 0; at < BadDisk().SizeOf(pack); at += kPiece) {
       SCOPED_TRACE(pack + " at " + std::to_string(at));
       BadDisk disk;
-      Need(disk.disk().Unlink(disk.Home(), Name::Literal("manifest")));
+      Must(disk.disk().Unlink(disk.Home(), Name::Literal("manifest")));
       disk.Break(pack, at, at + kPiece);
       Status repaired = disk.Repair();
       EXPECT_TRUE(repaired.ok() || IsUnreadable(repaired.error()))
@@ -347,12 +339,12 @@ TEST(Unreadable, AWriterNeitherCutsNorSealsWhatItCannotRead) {
     if (tail_too)
       disk.Break("tail", 0, 64);
     else
-      Need(disk.disk().Unlink(disk.Home(), Name::Literal("tail")));
+      Must(disk.disk().Unlink(disk.Home(), Name::Literal("tail")));
     disk.Break(pack, disk.SizeOf(pack) - 100, disk.SizeOf(pack));
     const std::string before = disk.disk().TreeText();
     {
       World world = disk.NewWorld();
-      auto store = Need(world.Open());
+      auto store = Must(world.Open());
       auto made = MakeCheckpoint(*store, "new", {{"n", "x"}});
       ASSERT_FALSE(made.ok());
       EXPECT_TRUE(IsUnreadable(made.error())) << made.error().what;
@@ -364,8 +356,8 @@ TEST(Unreadable, AWriterNeitherCutsNorSealsWhatItCannotRead) {
     EXPECT_NE(disk.said().find("starts another"), std::string::npos) << disk.said();
     {
       World world = disk.NewWorld();
-      auto store = Need(world.Open());
-      Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+      auto store = Must(world.Open());
+      Must(MakeCheckpoint(*store, "new", {{"n", "x"}}));
     }
     ExpectDamage(disk, "cannot be read");
     disk.Heal();
@@ -379,36 +371,36 @@ TEST(Unreadable, TheCollectorDoesNotTakeAnUnreadableEndForATornOne) {
   BadDisk disk;
   const std::string pack = disk.open_pack();
   const Bytes old_tail =
-      Need(ReadSmallFile(disk.disk(), disk.Home(), Name::Literal("tail"), 4096));
+      Must(ReadSmallFile(disk.disk(), disk.Home(), Name::Literal("tail"), 4096));
   uint64_t size = 0;
   {
     World world = disk.NewWorld();
-    auto store = Need(world.Open());
+    auto store = Must(world.Open());
     // All of its objects are those of `one`, which is then dropped.
-    Need(MakeCheckpoint(*store, "one-again", Content().at("one")));
+    Must(MakeCheckpoint(*store, "one-again", Content().at("one")));
     size = disk.SizeOf(pack);
   }
   {
     // `one` is dropped by a record in front of it, in the pack that follows in time.
     World world = disk.NewWorld();
-    auto store = Need(world.Open());
-    Need(DropCheckpoints(*store, {"one", "two"}));
+    auto store = Must(world.Open());
+    Must(DropCheckpoints(*store, {"one", "two"}));
   }
   // The tail did not reach the disk.
   Fd tail =
-      Need(disk.disk().Open(disk.Home(), Name::Literal("tail"), OpenMode::ReadWrite()));
-  Need(WriteFull(disk.disk(), tail, 0, old_tail));
+      Must(disk.disk().Open(disk.Home(), Name::Literal("tail"), OpenMode::ReadWrite()));
+  Must(WriteFull(disk.disk(), tail, 0, old_tail));
   disk.Break(pack, size - 48, size - 40);
   {
     World world = disk.NewWorld();
-    auto store = Need(world.Open(Store::Mode::kRead));
+    auto store = Must(world.Open(Store::Mode::kRead));
     auto collected = CollectGarbage(*store, {.everything = true});
     ASSERT_FALSE(collected.ok());
   }
   disk.Heal();
   World world = disk.NewWorld();
-  auto store = Need(world.Open(Store::Mode::kRead));
-  EXPECT_EQ(Need(ReadAll(*store))["one-again"], Content().at("one"));
+  auto store = Must(world.Open(Store::Mode::kRead));
+  EXPECT_EQ(Must(ReadAll(*store))["one-again"], Content().at("one"));
 }
 
 // --- other things under the name of a pack -------------------------------------------
@@ -428,8 +420,8 @@ TEST(Unreadable, APackThatBecameSomethingElseIsNamed) {
       ExpectDamage(disk, pack + said);
       {
         World world = disk.NewWorld();
-        auto store = Need(world.Open(Store::Mode::kRead));
-        EXPECT_EQ(Need(GlanceAtPacks(*store)).size(), 1u);
+        auto store = Must(world.Open(Store::Mode::kRead));
+        EXPECT_EQ(Must(GlanceAtPacks(*store)).size(), 1u);
         EXPECT_TRUE(MeasureUsage(*store).ok());
         auto collected = CollectGarbage(*store, {.everything = true});
         ASSERT_FALSE(collected.ok());
@@ -441,10 +433,10 @@ TEST(Unreadable, APackThatBecameSomethingElseIsNamed) {
       const Name name = Name::Literal(pack);
       Fd dir = disk.Packs();
       if (type == FileType::kDirectory)
-        Need(disk.disk().RemoveDir(dir, name));
+        Must(disk.disk().RemoveDir(dir, name));
       else
-        Need(disk.disk().Unlink(dir, name));
-      Need(disk.disk().Rename(dir, Name::Literal(pack + ".kept"), dir, name,
+        Must(disk.disk().Unlink(dir, name));
+      Must(disk.disk().Rename(dir, Name::Literal(pack + ".kept"), dir, name,
                               RenameHow::kNoReplace));
       ExpectAllIsThere(disk);
     }
@@ -464,14 +456,14 @@ TEST(Unreadable, APackThatMayNotBeOpenedIsNamed) {
       ASSERT_TRUE(disk.Repair().ok());
       {
         World world = disk.NewWorld();
-        auto store = Need(world.Open(Store::Mode::kRead));
+        auto store = Must(world.Open(Store::Mode::kRead));
         EXPECT_TRUE(MeasureUsage(*store).ok());
         auto collected = CollectGarbage(*store, {.everything = true});
         ASSERT_FALSE(collected.ok());
         EXPECT_EQ(collected.error().code, Errc::kCorrupt) << collected.error().what;
       }
       // With the manifest gone nobody may do without it.
-      Need(disk.disk().Unlink(disk.Home(), Name::Literal("manifest")));
+      Must(disk.disk().Unlink(disk.Home(), Name::Literal("manifest")));
       Status repaired = disk.Repair();
       ASSERT_FALSE(repaired.ok());
       EXPECT_NE(repaired.error().hint.find(pack), std::string::npos);
@@ -513,7 +505,7 @@ TEST(Unreadable, ARebuildableFileThatIsNoFileChangesNoAnswer) {
       ExpectAllIsThere(disk);
       {
         World world = disk.NewWorld();
-        auto store = Need(world.Open(Store::Mode::kRead));
+        auto store = Must(world.Open(Store::Mode::kRead));
         EXPECT_TRUE(MeasureUsage(*store).ok());
       }
       Status repaired = disk.Repair();
@@ -522,12 +514,12 @@ TEST(Unreadable, ARebuildableFileThatIsNoFileChangesNoAnswer) {
                                  ": moved aside, now " + file + ".aside"),
                 std::string::npos)
           << disk.said();
-      EXPECT_EQ(Need(disk.disk().StatAt(dir, Name::Literal(file + ".aside"))).type,
+      EXPECT_EQ(Must(disk.disk().StatAt(dir, Name::Literal(file + ".aside"))).type,
                 type);
       {
         World world = disk.NewWorld();
-        auto store = Need(world.Open());
-        Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+        auto store = Must(world.Open());
+        Must(MakeCheckpoint(*store, "new", {{"n", "x"}}));
         auto collected = CollectGarbage(*store, {.everything = true});
         EXPECT_TRUE(collected.ok()) << collected.error().what;
       }
@@ -547,8 +539,8 @@ TEST(Unreadable, ARebuildableFileOnABadSectorChangesNoAnswer) {
     ExpectAllIsThere(disk);
     ASSERT_TRUE(disk.Repair().ok());
     World world = disk.NewWorld();
-    auto store = Need(world.Open());
-    if (file != "tail") Need(MakeCheckpoint(*store, "new", {{"n", "x"}}));
+    auto store = Must(world.Open());
+    if (file != "tail") Must(MakeCheckpoint(*store, "new", {{"n", "x"}}));
   }
 }
 

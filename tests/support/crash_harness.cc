@@ -1,6 +1,7 @@
 #include "support/crash_harness.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 
 #include "base/real_fs.h"
 #include "support/temp_dir.h"
@@ -264,6 +266,11 @@ uint64_t TestSeed(uint64_t fallback) {
   uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : fallback;
   std::printf("BELAY_SEED=%llu\n", static_cast<unsigned long long>(seed));
   return seed;
+}
+
+void Expect(const SweepResult& result) {
+  std::cout << result.Text();
+  EXPECT_TRUE(result.ok()) << result.Text();
 }
 
 }  // namespace belay::test

@@ -103,4 +103,7 @@ bool RunEverything();
 // BELAY_SEED, or `fallback`; prints the line that repeats the run.
 uint64_t TestSeed(uint64_t fallback);
 
+// Prints the counts; a failure of the test when there was one.
+void Expect(const SweepResult& result);
+
 }  // namespace belay::test

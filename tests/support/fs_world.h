@@ -49,6 +49,13 @@ T Must(Result<T> result, const char* file = __builtin_FILE(),
   return std::move(result).value();
 }
 
+// The errno, or 0.
+template <class T>
+int Sys(const Result<T>& result) {
+  return result.ok() ? 0 : result.error().sys;
+}
+
+inline Fd TopOf(Fs& fs) { return Must(fs.OpenDir(AbsPath::Literal("/"))); }
 inline Name N(std::string_view bytes) { return Name::Literal(bytes); }
 inline RelPath P(std::string_view bytes) { return RelPath::Literal(bytes); }
 
