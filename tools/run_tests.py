@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 LOG = BUILD / "log"
 JOBS = str(os.cpu_count() or 2)
+TEST_JOBS = str(int(JOBS) + 2)  # some tests wait, for a lock that is held or for git
 SUM = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 FUZZ_SECONDS = 8  # a target; all of them together stay below FUZZ_TOTAL
 FUZZ_TOTAL = 60
@@ -81,7 +82,7 @@ def ctest(preset):
     junit = LOG / f"{preset}-junit.xml"
     junit.unlink(missing_ok=True)
     status, output = run(f"{preset}-ctest", [
-        "ctest", "--preset", preset, "-j", JOBS, "--output-junit", junit,
+        "ctest", "--preset", preset, "-j", TEST_JOBS, "--output-junit", junit,
         "--test-output-size-passed", "65536"], check=False)
     if not junit.exists():
         raise StageFailed(output[-4000:])
