@@ -114,6 +114,12 @@ class WantedObjects {
     }
     ids_.push_back(GitId(object));
   }
+  // Of an index of so many bytes, all it can have. What is not used of that is no
+  // memory; a vector that grows would be held twice for a while.
+  void ReserveFor(uint64_t bytes) {
+    constexpr uint64_t kLeast = 40 + 20 + 2 + 1;  // an entry of version 4
+    ids_.reserve(static_cast<size_t>(std::min<uint64_t>(bytes, kMaxIndex) / kLeast));
+  }
   void Clear() { ids_.clear(); }
   // Each once, rising.
   std::vector<Hash256> Take() {
@@ -253,6 +259,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
         before != nullptr && before->index ? before->index->id : ObjectId();
     BELAY_TRY(const OpenIndex index,
               OpenIndex::Open(fs, repository.git_dir, look.index->name));
+    wanted.ReserveFor(index.size());
     auto entries = index.Visit(repository.hash, [&](const MetEntry& met) {
       wanted.Add(met.path, met.mode, met.object);
     });

@@ -213,9 +213,10 @@ Result<GitIndex> ReadTracked(Fs& fs, const GitRepository& repository,
     for (size_t i = 0; i < index.paths.size(); ++i) {
       uint8_t kinds = index.paths.kinds(i);
       if ((kinds & TrackedPaths::kSparseDirectory) != 0) continue;
-      for (; next < items.size() && items[next].name < index.paths.name(i); ++next)
+      const std::string name = index.paths.name(i);
+      for (; next < items.size() && items[next].name < name; ++next)
         BELAY_OK(builder.Add(items[next].name, items[next].mode, items[next].stage));
-      BELAY_OK(builder.AddKinds(index.paths.name(i), kinds));
+      BELAY_OK(builder.AddKinds(name, kinds));
     }
   }
   for (; next < items.size(); ++next)

@@ -206,7 +206,7 @@ class IndexParser {
   IndexParser(IndexStream& in, GitHash hash, Add add)
       : in_(in), hash_(hash), fixed_(kStatFields + GitHashSize(hash) + 2), add_(add) {}
 
-  // `reserve(entries, bytes)` is called once the number of entries is known.
+  // `reserve(entries)` is called once the number of entries is known.
   template <class Reserve>
   Status Run(Extensions& extensions, Reserve reserve) {
     BELAY_OK(in_.Begin());
@@ -221,7 +221,7 @@ class IndexParser {
                                            "; Belay reads versions 2 to 4");
     if (count > in_.left() / fixed_)
       return Corrupt("is too short for the entries it announces");
-    reserve(count, static_cast<size_t>(in_.left()) - count * fixed_);
+    reserve(count);
     if (version == 4) {
       for (uint32_t i = 0; i < count; ++i) BELAY_OK(Compressed());
     } else {
@@ -401,7 +401,7 @@ Result<std::vector<git_internal::RawEntry>> ReadRaw(Fs& fs, const OpenFile& open
         {std::string(entry.name), entry.mode, entry.stage, std::move(tree)});
     return Ok();
   };
-  auto reserve = [&](size_t count, size_t) { entries.reserve(count); };
+  auto reserve = [&](size_t count) { entries.reserve(count); };
   BELAY_OK(ParseFile(fs, open, options, extensions, trailer, add, reserve));
   return entries;
 }
@@ -451,7 +451,7 @@ Result<GitIndex> ReadOpen(Fs& fs, const AbsPath& index, const OpenFile& open,
       out.sparse.push_back({std::string(entry.name), ToHex(entry.object)});
     return Ok();
   };
-  auto reserve = [&](size_t count, size_t bytes) { builder.Reserve(count, bytes); };
+  auto reserve = [&](size_t count) { builder.Reserve(count); };
   BELAY_OK(ParseFile(fs, open, options, extensions, nullptr, add, reserve));
   out.split = extensions.link.has_value();
   if (out.split) {
@@ -517,8 +517,8 @@ Result<std::vector<IndexStat>> ReadIndexStats(
     return Ok();
   };
   Extensions extensions;
-  BELAY_OK(ParseFile(fs, *open, {.hash = hash}, extensions, nullptr, add,
-                     [](size_t, size_t) {}));
+  BELAY_OK(
+      ParseFile(fs, *open, {.hash = hash}, extensions, nullptr, add, [](size_t) {}));
   if (sparse || extensions.link || !extensions.unknown.empty())
     return Error(Errc::kUnsupported, "a split or sparse index");
   return out;
@@ -548,7 +548,7 @@ Result<IndexEntries> VisitEntries(IndexStream& stream, GitHash hash,
   };
   Extensions extensions;
   IndexParser<decltype(add)> parser(stream, hash, add);
-  BELAY_OK(parser.Run(extensions, [](size_t, size_t) {}));
+  BELAY_OK(parser.Run(extensions, [](size_t) {}));
   out.split = extensions.link.has_value();
   out.by_bytes = out.split || !extensions.unknown.empty();
   if (!out.by_bytes) {

@@ -31,16 +31,14 @@ int CompareFolded(std::string_view a, std::string_view b) {
   return a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
 }
 
-// Compares `name` with `dir` followed by `next`, which is '/' or the byte after it.
+// Compares a name in two parts with a whole one.
 template <class Compare>
-int CompareWithDirectory(std::string_view name, std::string_view dir, char next,
-                         Compare compare) {
-  if (int head = compare(name.substr(0, dir.size()), dir); head != 0) return head;
-  if (name.size() == dir.size()) return -1;
-  int difference = int{static_cast<unsigned char>(name[dir.size()])} -
-                   int{static_cast<unsigned char>(next)};
-  if (difference != 0) return difference;
-  return name.size() == dir.size() + 1 ? 0 : 1;
+int CompareParts(std::string_view dir, std::string_view leaf, std::string_view name,
+                 Compare compare) {
+  if (name.size() < dir.size())
+    return compare(dir.substr(0, name.size()), name) < 0 ? -1 : 1;
+  if (int head = compare(dir, name.substr(0, dir.size())); head != 0) return head;
+  return compare(leaf, name.substr(dir.size()));
 }
 
 // The first i below `count` that is not `less`.
@@ -85,16 +83,41 @@ uint8_t KindOf(uint32_t mode) {
 
 }  // namespace
 
+size_t TrackedPaths::RunOf(size_t i) const {
+  return FirstNot(runs_.size(), [&](size_t run) { return runs_[run].first <= i; }) - 1;
+}
+
+uint32_t TrackedPaths::LowerBound(std::string_view key) const {
+  const auto before = [&](size_t i, size_t run) {
+    const Parts parts = At(i, run);
+    return CompareParts(parts.dir, parts.leaf, key, CompareBytes) < 0;
+  };
+  // The last run that begins before it has the name, or the next one begins with it.
+  const size_t after =
+      FirstNot(runs_.size(), [&](size_t run) { return before(runs_[run].first, run); });
+  if (after == 0) return 0;
+  const size_t first = runs_[after - 1].first;
+  const size_t end = after < runs_.size() ? runs_[after].first : size();
+  return static_cast<uint32_t>(first + FirstNot(end - first, [&](size_t i) {
+                                 return before(first + i, after - 1);
+                               }));
+}
+
+uint32_t TrackedPaths::LowerBoundFolded(std::string_view key) const {
+  return FirstNot(size(), [&](size_t i) {
+    const Parts parts = At(folded_[i], RunOf(folded_[i]));
+    return CompareParts(parts.dir, parts.leaf, key, CompareFolded) < 0;
+  });
+}
+
 uint8_t TrackedPaths::Find(std::string_view path) const {
   if (!folds_case_) {
-    uint32_t at =
-        FirstNot(size(), [&](size_t i) { return CompareBytes(name(i), path) < 0; });
+    const uint32_t at = LowerBound(path);
     return at < size() && name(at) == path ? kinds_[at] : uint8_t{0};
   }
-  uint32_t at = FirstNot(
-      size(), [&](size_t i) { return CompareFolded(name(folded_[i]), path) < 0; });
   uint8_t kinds = 0;
-  for (; at < size() && CompareFolded(name(folded_[at]), path) == 0; ++at)
+  for (uint32_t at = LowerBoundFolded(path);
+       at < size() && CompareFolded(name(folded_[at]), path) == 0; ++at)
     kinds |= kinds_[folded_[at]];
   return kinds;
 }
@@ -102,36 +125,52 @@ uint8_t TrackedPaths::Find(std::string_view path) const {
 bool TrackedPaths::HasBelow(std::string_view dir) const {
   if (dir.empty()) return !empty();
   if (!folds_case_) return !Below(dir).empty();
-  uint32_t at = FirstNot(size(), [&](size_t i) {
-    return CompareWithDirectory(name(folded_[i]), dir, '/', CompareFolded) < 0;
-  });
+  const std::string top = std::string(dir) + "/";
+  const uint32_t at = LowerBoundFolded(top);
   return at < size() &&
-         CompareWithDirectory(name(folded_[at]), dir, static_cast<char>('/' + 1),
-                              CompareFolded) < 0;
+         CompareFolded(std::string_view(name(folded_[at])).substr(0, top.size()),
+                       top) == 0;
 }
 
 TrackedPaths::Range TrackedPaths::Below(std::string_view dir) const {
   if (dir.empty()) return {0, static_cast<uint32_t>(size())};
-  auto first = [&](char next) {
-    return FirstNot(size(), [&](size_t i) {
-      return CompareWithDirectory(name(i), dir, next, CompareBytes) < 0;
-    });
-  };
-  return {first('/'), first(static_cast<char>('/' + 1))};
+  const std::string top(dir);
+  return {LowerBound(top + '/'), LowerBound(top + static_cast<char>('/' + 1))};
 }
 
 void TrackedPaths::FoldCase() {
   folds_case_ = true;
   folded_.resize(size());
   std::iota(folded_.begin(), folded_.end(), 0U);
-  std::sort(folded_.begin(), folded_.end(), [this](uint32_t a, uint32_t b) {
-    return CompareFolded(name(a), name(b)) < 0;
+  std::vector<uint32_t> runs;  // of each name
+  runs.reserve(size());
+  for (size_t run = 0; run < runs_.size(); ++run)
+    runs.resize(run + 1 < runs_.size() ? runs_[run + 1].first : size(),
+                static_cast<uint32_t>(run));
+  std::string whole;
+  std::sort(folded_.begin(), folded_.end(), [&](uint32_t a, uint32_t b) {
+    const Parts left = At(a, runs[a]), right = At(b, runs[b]);
+    if (runs[a] == runs[b]) return CompareFolded(left.leaf, right.leaf) < 0;
+    whole.assign(right.dir).append(right.leaf);
+    return CompareParts(left.dir, left.leaf, whole, CompareFolded) < 0;
   });
 }
 
 Hash256 TrackedPaths::names_digest() const {
+  constexpr size_t kPiece = size_t{64} << 10;
   Sha256 hasher;
-  hasher.Update(AsBytes(names_));
+  std::string names;  // each followed by a NUL
+  for (size_t run = 0, i = 0; run < runs_.size(); ++run) {
+    const size_t end = run + 1 < runs_.size() ? runs_[run + 1].first : size();
+    for (; i < end; ++i) {
+      const Parts parts = At(i, run);
+      names.append(parts.dir).append(parts.leaf).push_back('\0');
+      if (names.size() < kPiece) continue;
+      hasher.Update(AsBytes(names));
+      names.clear();
+    }
+  }
+  hasher.Update(AsBytes(names));
   // A NUL ends each name and none is empty, so an empty one ends the list.
   Bytes gitlinks(1);
   ByteWriter writer(gitlinks);
@@ -145,26 +184,21 @@ Hash256 TrackedPaths::names_digest() const {
 }
 
 size_t TrackedPaths::memory() const {
-  return names_.size() + kinds_.size() +
+  return dirs_.size() + leaves_.size() + kinds_.size() + runs_.size() * sizeof(Run) +
          (starts_.size() + folded_.size()) * sizeof(uint32_t);
 }
 
 // --- TrackedPathsBuilder -------------------------------------------------------------
 
-void TrackedPathsBuilder::Reserve(size_t names, size_t bytes) {
+void TrackedPathsBuilder::Reserve(size_t names) {
   paths_.starts_.reserve(names + 1);
   paths_.kinds_.reserve(names);
-  paths_.names_.reserve(bytes);
-}
-
-std::string_view TrackedPathsBuilder::last() const {
-  return paths_.empty() ? std::string_view() : paths_.name(paths_.size() - 1);
 }
 
 Status TrackedPathsBuilder::Add(std::string_view name, uint32_t mode, unsigned stage) {
   uint8_t kind = KindOf(mode);
   if (kind == 0) return BadEntry(name, "is of no kind that git knows");
-  if (!paths_.empty() && last() == name && last_stage_ != 0 && stage > last_stage_) {
+  if (!paths_.empty() && last_ == name && last_stage_ != 0 && stage > last_stage_) {
     paths_.kinds_.back() |= kind;
   } else {
     BELAY_OK(AddKinds(name, kind));
@@ -178,21 +212,33 @@ Status TrackedPathsBuilder::AddKinds(std::string_view name, uint8_t kinds) {
   if (name.find('\0') != std::string_view::npos)
     return BadEntry(name, "has a NUL in its name");
   if (!paths_.empty()) {
-    int order = CompareBytes(last(), name);
+    int order = CompareBytes(last_, name);
     if (order > 0) return BadEntry(name, "is out of order");
     if (order == 0) return BadEntry(name, "is there twice");
   }
-  if (paths_.names_.size() + name.size() >= std::numeric_limits<uint32_t>::max())
+  if (paths_.dirs_.size() + paths_.leaves_.size() + name.size() >=
+      std::numeric_limits<uint32_t>::max())
     return Error(Errc::kUnsupported, "more than 4 GiB of names");
-  paths_.names_.append(name);
-  paths_.names_.push_back('\0');
-  paths_.starts_.push_back(static_cast<uint32_t>(paths_.names_.size()));
+  const size_t leaf = name.rfind('/') + 1;  // npos + 1 is 0
+  std::vector<TrackedPaths::Run>& runs = paths_.runs_;
+  if (runs.empty() || BELAY_MUTANT("git-tracked-runs-apart") ||
+      name.substr(0, leaf) != std::string_view(paths_.dirs_)
+                                  .substr(runs.back().dir, runs.back().dir_size)) {
+    runs.push_back({.first = static_cast<uint32_t>(paths_.size()),
+                    .dir = static_cast<uint32_t>(paths_.dirs_.size()),
+                    .dir_size = static_cast<uint32_t>(leaf)});
+    paths_.dirs_.append(name.substr(0, leaf));
+  }
+  paths_.leaves_.append(name.substr(leaf));
+  paths_.starts_.push_back(static_cast<uint32_t>(paths_.leaves_.size()));
   paths_.kinds_.push_back(kinds);
+  last_ = name;
   last_stage_ = 0;
   return Ok();
 }
 
 TrackedPaths TrackedPathsBuilder::Finish() {
+  last_.clear();
   return std::exchange(paths_, TrackedPaths());
 }
 

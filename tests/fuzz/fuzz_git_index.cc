@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const TrackedPaths& paths = read->paths;
   for (size_t i = 0; i < paths.size(); ++i) {
-    std::string_view name = paths.name(i);
+    const std::string name = paths.name(i);
     BELAY_CHECK(!name.empty() && (paths.Find(name) & paths.kinds(i)) == paths.kinds(i));
     BELAY_CHECK(i == 0 || paths.name(i - 1) < name);
     size_t slash = name.rfind('/');

@@ -412,6 +412,64 @@ TEST(TrackedPaths, DirectoriesSortByTheirFullPath) {
   EXPECT_FALSE(paths.HasFile("b"));
 }
 
+TEST(TrackedPaths, AnswersAsAPlainListOfNamesWould) {
+  SeededRandom random(TestSeed(5));
+  auto fold = [](std::string text) {
+    for (char& c : text)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return text;
+  };
+  auto make = [&] {
+    std::string name;
+    for (uint64_t parts = 1 + random.Below(4); parts > 0; --parts) {
+      for (uint64_t bytes = 1 + random.Below(2); bytes > 0; --bytes)
+        name += "aA.0\xff"[random.Below(5)];
+      if (parts > 1) name += '/';
+    }
+    return name;
+  };
+  for (int round = 0; round < (RunEverything() ? 3000 : 60); ++round) {
+    std::set<std::string> names;
+    for (uint64_t count = random.Below(60); count > 0; --count) names.insert(make());
+    TrackedPaths paths = Make({names.begin(), names.end()});
+    ASSERT_EQ(Names(paths), std::vector<std::string>(names.begin(), names.end()));
+    std::string whole;
+    for (const std::string& name : names) whole += name + '\0';
+    ASSERT_EQ(paths.names_digest(), Sha256::Of(AsBytes(whole + '\0')));
+    TrackedPaths folded = paths;
+    folded.FoldCase();
+    for (int question = 0; question < 200; ++question) {
+      const std::string asked = make();
+      auto below = [&](const std::string& name) {
+        return name.starts_with(asked + "/");
+      };
+      ASSERT_EQ(paths.HasFile(asked), names.contains(asked)) << asked;
+      ASSERT_EQ(paths.HasBelow(asked), std::ranges::any_of(names, below)) << asked;
+      const auto range = paths.Below(asked);
+      ASSERT_EQ(range.end - range.begin, std::ranges::count_if(names, below)) << asked;
+      ASSERT_EQ(folded.HasFile(asked),
+                std::ranges::any_of(
+                    names,
+                    [&](const std::string& name) { return fold(name) == fold(asked); }))
+          << asked;
+      ASSERT_EQ(folded.HasBelow(asked),
+                std::ranges::any_of(names,
+                                    [&](const std::string& name) {
+                                      return fold(name).starts_with(fold(asked) + "/");
+                                    }))
+          << asked;
+    }
+  }
+}
+
+// Of half a million files whole names would be 32 MB of memory.
+TEST(TrackedPaths, NeighboursShareTheirDirectory) {
+  const std::string dir = "a/directory/with/a/rather/long/path/";
+  std::vector<std::string> names;
+  for (int i = 100'000; i < 110'000; ++i) names.push_back(dir + std::to_string(i));
+  EXPECT_LT(Make(names).memory(), 10'000 * 12 + 200u);
+}
+
 TEST(TrackedPaths, FoldsTheCaseOfAsciiLettersOnly) {
   TrackedPaths paths = Make({"Makefile", "SRC/a", "makeFILE", "src/B", "\xc3\x84"});
   EXPECT_FALSE(paths.HasFile("MAKEFILE"));
