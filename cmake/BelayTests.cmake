@@ -37,7 +37,7 @@ if(GTest_FOUND)
   list(FILTER support_sources EXCLUDE REGEX "_test\\.cc$")
   if(support_sources)
     add_library(belay_test_support STATIC ${support_sources})
-    belay_together(belay_test_support)
+    # Each alone: whoever takes one of them would need all that the others need.
     set(scope PUBLIC)
   else()
     add_library(belay_test_support INTERFACE)
