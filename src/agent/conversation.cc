@@ -80,6 +80,7 @@ Result<CutPoint> FindMessage(const Transcript& transcript,
       if (const auto turn = TurnOfPrompt(prompt, point.turns)) {
         fork.inherited = *turn;
         fork.turn = *turn + 1;
+        fork.inside = true;
       }
   return Before(*found);
 }
@@ -173,6 +174,14 @@ Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
     for (const TranscriptPrompt& prompt : transcript.prompts)
       if (prompt.anchor == *turn.anchor && (found == nullptr || found->dead))
         found = &prompt;
+  // Told by settings to keep neither.
+  if (!turn.anchor && Words(turn.prompt).empty())
+    return Error(Errc::kNotFound, "neither an id nor the words of turn " +
+                                      std::to_string(turn.turn) +
+                                      " were recorded (transcripts = \"off\")")
+        .WithHint(
+            "name the message by the agent's own id: belay rewind SESSION --to "
+            "ID; the code alone: --code");
   if (found == nullptr) found = FindByWords(transcript, turn, turns);
   if (found == nullptr)
     return Error(Errc::kNotFound,
@@ -316,9 +325,15 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   uint64_t bytes = 0;
   for (const TranscriptCut::Piece& piece : cut.pieces)
     bytes += piece.end - piece.offset + 1;
-  for (const TranscriptMessage& message : transcript.messages)
-    if (!message.dead)
-      ++(cut.Holds(message) ? fork.kept_messages : fork.taken_messages);
+  bool first = point.is_prompt;
+  for (const TranscriptMessage& message : transcript.messages) {
+    if (message.dead) continue;
+    const bool kept = cut.Holds(message);
+    ++(kept ? fork.kept_messages : fork.taken_messages);
+    if (kept || first) continue;
+    first = true;
+    if (!message.id.empty()) fork.first_taken = message.id;
+  }
   for (const TranscriptPrompt& prompt : transcript.prompts)
     if (!prompt.dead && cut.Holds(prompt)) ++fork.kept_turns;
 

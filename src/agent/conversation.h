@@ -49,8 +49,11 @@ struct ConversationFork {
   // to which number they stay, at least a part.
   std::optional<uint64_t> turn = {};
   uint64_t inherited = 0;
-  std::string first_taken = {};  // id of the message or prompt that goes first
-  uint32_t uid = 0, gid = 0;     // of the transcript
+  bool inside = false;  // the cut is within that one
+  // Id of the message or prompt that goes first: where the one that was named is among
+  // calls and their answers, the message that made the calls.
+  std::string first_taken = {};
+  uint32_t uid = 0, gid = 0;  // of the transcript
 };
 
 // Whether the conversation of this agent is a file that can be cut. kUnsupported says

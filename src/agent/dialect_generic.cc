@@ -142,7 +142,8 @@ HookEvent ParseGeneric(const Payload& payload, std::string_view given) {
   }
   event.anchor = payload.Id({"turn"});
   if (const std::optional<Json> message = payload.Get("message")) {
-    if (!event.anchor) event.anchor = IdOf(message->Get("id"));
+    event.message_id = IdOf(message->Get("id"));
+    if (!event.anchor) event.anchor = event.message_id;
     if (const auto index = message->Get("index")) event.message_index = index->Uint();
   }
   if (const std::optional<Json> human = payload.Get("human"))

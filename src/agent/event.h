@@ -98,6 +98,8 @@ struct HookEvent {
   std::optional<std::string> subagent_transcript = {};
   // The agent's own stable id of the turn or the message that began it.
   std::optional<std::string> anchor = {};
+  // Of a host that tells both: the message that began it.
+  std::optional<std::string> message_id = {};
   std::optional<uint64_t> message_index = {};
 
   // kPrompt. One that no person wrote (a background task's result, an empty one that

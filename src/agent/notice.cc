@@ -19,6 +19,9 @@ std::vector<const Operation*> InForce(const std::vector<Operation>& oldest_first
   std::vector<const Operation*> out;
   for (const Operation& operation : oldest_first) {
     if (operation.seq <= knows) continue;
+    // No file moved, and the model is not told what it no longer knows.
+    if (operation.chat && operation.chat->alone && !BELAY_MUTANT("notice-of-a-rewind"))
+      continue;
     // An undo takes the rollback away, a redo the undo, when both came since.
     const auto partner = std::ranges::find_if(out, [&](const Operation* before) {
       if (!operation.of) return false;

@@ -71,6 +71,7 @@ class EventStep final : public LiveStep {
     if (session.turn > 0) {
       request.turn = session.turn;
       if (session.anchor) request.message_id = session.anchor;
+      if (session.message) request.message_id = session.message;
       if (!session.prompt.empty()) request.prompt = session.prompt;
       request.message_index = session.message_index;
     }
@@ -119,6 +120,7 @@ class EventStep final : public LiveStep {
         live.EndAll(session_, std::nullopt);
         session.turn = turn_;
         session.anchor = event_.anchor;
+        session.message = event_.message_id;
         session.prompt = prompt_;
         session.in_turn = true;
         TellNotice(session);
@@ -252,6 +254,8 @@ class EventStep final : public LiveStep {
     prompt_ = KeptPrompt();
     request.turn = turn_;
     request.message_id = event_.anchor;
+    if (event_.message_id && !BELAY_MUTANT("host-message-is-lost"))
+      request.message_id = event_.message_id;
     request.prompt.reset();
     if (!prompt_.empty()) request.prompt = prompt_;
     request.message_index = event_.message_index;

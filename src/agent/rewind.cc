@@ -130,27 +130,55 @@ class RewindPlanner {
     out_.prompt = turn.turn.prompt;
   }
 
+  // A host was told to forget it, and would keep it again by a rewind to behind that.
+  Status IsThere(const Chats& chats, uint64_t turn, uint64_t seq) const {
+    const Operation* by = chats.TakenBackBy(request_.session, turn, seq);
+    if (by == nullptr || BELAY_MUTANT("a-host-is-rewound-forward")) return Ok();
+    return Error(Errc::kRefused, "turn " + std::to_string(turn) + " of session " +
+                                     EscapeText(request_.session) +
+                                     " was taken back already")
+        .WithHint("make it count again first: belay undo " +
+                  by->id.text().substr(0, 7));
+  }
+
   Status OfHost() {
     ChatRecord& record = out_.chat.record;
     record.hosted = true;
     BELAY_TRY(auto all, catalog_.ListCheckpoints(
                             {.session = request_.session, .oldest_first = true}));
-    if (const TurnOf* turn = Named()) {
-      OfTurn(*turn);
+    BELAY_TRY(const Chats chats, Chats::Read(catalog_));
+    auto first_of = [&all](uint64_t turn) -> const Checkpoint* {
       for (const CatalogEntry& entry : all)
-        if (entry.checkpoint.turn == record.turn) {
-          record.message_index = entry.checkpoint.message_index;
-          break;
-        }
+        if (entry.checkpoint.turn == turn) return &entry.checkpoint;
+      return nullptr;
+    };
+    const TurnOf* turn = Named();
+    // The turn has an id of its own, and so has the message that began it.
+    for (const TurnOf& one : turns_)
+      if (const Checkpoint* first = first_of(one.turn.turn);
+          turn == nullptr && request_.message && first != nullptr &&
+          first->message_id == request_.message)
+        turn = &one;
+    if (turn != nullptr) {
+      BELAY_OK(IsThere(chats, turn->turn.turn, turn->seq));
+      OfTurn(*turn);
+      if (const Checkpoint* first = first_of(turn->turn.turn)) {
+        record.message_index = first->message_index;
+        if (first->message_id) record.message = first->message_id;
+      }
       return Ok();
     }
     // A message that a checkpoint was made of.
     for (const CatalogEntry& entry : all) {
       const Checkpoint& c = entry.checkpoint;
       if (c.message_id != request_.message) continue;
+      BELAY_OK(IsThere(chats, c.turn.value_or(0), c.seq));
       record.message_index = c.message_index;
       record.inherited = c.turn.value_or(0);
-      if (c.turn) record.turn = *c.turn + 1;
+      if (c.turn) {
+        record.turn = *c.turn + 1;
+        record.inside = true;
+      }
       return Ok();
     }
     return Error(Errc::kNotFound, "nothing is known of a message " +
@@ -194,13 +222,17 @@ class RewindPlanner {
     ChatRecord& record = out_.chat.record;
     record.turn = fork.turn;
     record.inherited = fork.inherited;
+    record.inside = fork.inside;
     record.message = fork.first_taken;
+    if (fork.inside && request_.message != fork.first_taken)
+      out_.among_calls = request_.message;
     record.taken = fork.taken_messages;
     record.kept = fork.kept_messages;
     out_.prompt = fork.prompt;
     if (fork.kept_messages == 0 && !fork.refers) return Ok();  // the agent begins anew
     record.forked = fork.session;
-    if (out_.agent == AgentKind::kCodex && fork.turn)
+    if (out_.agent == AgentKind::kCodex && fork.turn &&
+        (!fork.inside || BELAY_MUTANT("codex-forks-behind-the-turn")))
       if (const TurnOf* last = TurnBefore(turns_, *fork.turn);
           last && last->turn.anchor)
         out_.native = RewindPlan::Native{.session = std::move(in),
@@ -312,7 +344,10 @@ Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
 Resumption ResumptionOf(const ChatRecord& chat, bool undone) {
   Resumption out{.session = chat.session, .cwd = chat.cwd};
   out.agent = AgentNamed(chat.agent).value_or(AgentKind::kGeneric);
-  if (!undone && !chat.hosted) {
+  if (undone && chat.stands && !chat.hosted) {
+    out.anew = chat.stands->goes_on.empty();
+    if (!out.anew) out.session = chat.stands->goes_on;
+  } else if (!undone && !chat.hosted) {
     out.anew = chat.forked.empty();
     if (!out.anew) out.session = chat.forked;
   }
@@ -324,7 +359,16 @@ Resumption ResumptionOf(const ChatRecord& chat, bool undone) {
 Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {
   BELAY_TRY(const Chats chats, Chats::Read(catalog));
   const Chats::GoesOn on = chats.Follow(session);
-  BELAY_TRY(const AboutSession about, LookUp(catalog, on.session));
+  auto known = LookUp(catalog, on.session);
+  // It was deleted here, and the agent has it still.
+  if (!known.ok() && known.error().code == Errc::kNotFound && on.by != nullptr &&
+      !BELAY_MUTANT("deleted-forks-are-not-resumed"))
+    known = AboutSession{
+        .agent = on.by->chat->agent,
+        .kind = AgentNamed(on.by->chat->agent).value_or(AgentKind::kGeneric),
+        .cwd = on.by->chat->cwd};
+  if (!known.ok()) return std::move(known).error();
+  const AboutSession& about = *known;
   Resumption out{.session = on.session,
                  .anew = on.anew,
                  .agent = about.kind,
@@ -340,6 +384,30 @@ Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {
             : "session " + EscapeText(session) + " is of " + EscapeText(about.agent) +
                   ", and how that goes on with one is not known");
   return out;
+}
+
+Status CheckResumable(Fs& fs, Catalog& catalog, const Resumption& resumption) {
+  if (resumption.anew || BELAY_MUTANT("resume-what-is-gone")) return Ok();
+  // Others have no file of their own that would have to be there.
+  if (resumption.agent == AgentKind::kGeneric ||
+      !CheckConversation(resumption.agent).ok())
+    return Ok();
+  std::string at;
+  BELAY_TRY(const auto record, LatestSession(catalog, resumption.session));
+  if (record) at = record->transcript_path.value_or("");
+  BELAY_TRY(const Chats chats, Chats::Read(catalog));
+  for (const Operation& operation : chats.in_effect())
+    if (at.empty() && operation.chat->forked == resumption.session)
+      at = operation.chat->path;
+  auto path = AbsPath::Parse(at);
+  if (!path.ok()) return Ok();  // where it is was not said
+  auto file = OpenTranscript(fs, *path);
+  if (file.ok() || file.error().code != Errc::kNotFound) return Ok();
+  return Error(Errc::kRefused, "the conversation of session " +
+                                   EscapeText(resumption.session) +
+                                   " is gone: " + EscapeForDisplay(at))
+      .WithHint("see what is left of it with: belay sessions transcript " +
+                ShellWord(resumption.session));
 }
 
 }  // namespace belay

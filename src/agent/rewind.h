@@ -42,6 +42,9 @@ struct RewindPlan {
   AgentKind agent = AgentKind::kGeneric;
   ChatPlan chat;
   std::string prompt;  // that was taken back, all that is known of it
+  // The message that was named, when more had to go: it is among calls and their
+  // answers.
+  std::optional<std::string> among_calls = {};
   // The agent's own program makes the fork: opencode before `message`, Codex after
   // `last_turn`, of the session, or where it only inherited the turn that goes, of the
   // one that it grew out of, which has the same up to there. Codex also has files in
@@ -83,6 +86,8 @@ struct Resumption {
 };
 // kUnsupported where a host keeps it, or the agent cannot resume.
 Result<Resumption> PlanResume(Catalog& catalog, const std::string& session);
+// kRefused when the file that the agent would go on with is gone.
+Status CheckResumable(Fs& fs, Catalog& catalog, const Resumption& resumption);
 // Of one that was just taken back (or, with `undone`, brought back).
 Resumption ResumptionOf(const ChatRecord& chat, bool undone);
 

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
+#include "core/chat.h"
 #include "restore/running.h"
 
 namespace belay {
@@ -41,7 +42,8 @@ Result<std::vector<SessionTurn>> TurnsOf(Catalog& catalog, const Lineage& lineag
                     .session = turn->session,
                     .prompt = turn->prompt,
                     .anchor = turn->anchor,
-                    .made_ms = record.made_ms};
+                    .made_ms = record.made_ms,
+                    .seq = record.seq};
     turns.insert_or_assign(turn->turn, std::pair(place, std::move(one)));
   }
   std::vector<SessionTurn> out;
@@ -83,6 +85,11 @@ Matches Match(const std::vector<SessionTurn>& turns,
   return out;
 }
 
+// Neither an id nor words of it were recorded.
+bool IsNameless(const SessionTurn& turn) {
+  return !turn.anchor && Compared(turn.prompt).empty();
+}
+
 // Turns and prompts in one list, in the order of the transcript; a turn that is not in
 // it comes before the next that is.
 std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transcript) {
@@ -90,12 +97,16 @@ std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transc
   std::vector<SessionTurn> out;
   std::map<uint64_t, size_t> by_index;  // of the prompt
   size_t next = 0;                      // of the turns
+  const bool nameless = std::ranges::any_of(turns, IsNameless);
   auto add_missing_until = [&](size_t end) {
     for (; next < end; ++next)
       if (matches.prompt_of[next] == kNoTurn) out.push_back(turns[next]);
   };
   for (size_t p = 0; p < transcript.prompts.size(); ++p) {
     const TranscriptPrompt& prompt = transcript.prompts[p];
+    // It may be one of those that nothing was recorded of: not told twice.
+    if (nameless && matches.turn_of[p] == kNoTurn && !BELAY_MUTANT("turns-shown-twice"))
+      continue;
     if (const size_t turn = matches.turn_of[p]; turn != kNoTurn) {
       add_missing_until(turn);
       out.push_back(turns[turn]);
@@ -192,8 +203,20 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
   } else {
     view.trouble = place.error().what;
   }
+  if (std::ranges::any_of(turns, IsNameless))
+    view.trouble =
+        "neither ids nor words of all turns were recorded (transcripts = "
+        "\"off\")";
   view.turns = Merge(std::move(turns), std::move(transcript));
   BELAY_OK(AddCheckpoints(catalog, root, lineage, view));
+  BELAY_TRY(const Chats chats, Chats::Read(catalog));
+  const Chats::GoesOn on = chats.Follow(session);
+  if (!on.anew) view.goes_on = on.session;
+  if (BELAY_MUTANT("rewound-turns-are-not-marked")) return view;
+  for (SessionTurn& turn : view.turns)
+    if (turn.turn && !turn.taken_back_by)
+      if (const Operation* by = chats.TakenBackBy(session, *turn.turn, turn.seq))
+        turn.taken_back_by = by->id;
   return view;
 }
 

@@ -35,8 +35,10 @@ struct SessionTurn {
   std::string prompt = {};
   std::optional<std::string> anchor = {};
   std::optional<int64_t> made_ms = {};
+  uint64_t seq = 0;   // of its record
   bool left = false;  // on a branch that the agent's own rewind left
-  // What the turn made of the files was taken back by this operation.
+  // What the turn made of the files, or what was said in it, was taken back by this
+  // operation.
   std::optional<RecordId> taken_back_by = {};
   struct Point {
     CheckpointRow row;
@@ -50,8 +52,9 @@ struct SessionTurn {
 struct SessionView {
   SessionSummary summary;
   SessionState state = SessionState::kOpen;
-  std::vector<Generation> lineage;  // the session itself first
-  std::vector<SessionTurn> turns;   // in their order
+  std::optional<std::string> goes_on = {};  // as itself, or as this; nothing: anew
+  std::vector<Generation> lineage;          // the session itself first
+  std::vector<SessionTurn> turns;           // in their order
   // Before the first turn: a checkpoint at the start, what the agent told itself.
   std::vector<SessionTurn::Point> start;
   struct File {

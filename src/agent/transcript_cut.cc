@@ -27,30 +27,53 @@ Error NotInIt() {
   return {Errc::kNotFound, "the conversation does not hold that prompt any more"};
 }
 
-// Calls that have no answer yet. Where an agent could not go on from such an end, the
-// cut moves to before the message that made them.
+// The calls of a turn and their answers. A conversation that ends between them is none
+// that an agent can go on from: the end moves to before the message that made the call,
+// and of calls that were made together to before all of them.
 class OpenCalls {
  public:
-  void Called(uint64_t offset, uint64_t calls) {
-    if (calls == 0) return;
-    if (open_ == 0) since_ = offset;
-    open_ += calls;
+  // By a message that begins at `offset`; `id` as the agent's answer has it, if any.
+  void Called(uint64_t offset, const std::optional<std::string>& id) {
+    Called(offset, HashOf(id.value_or("")));
   }
-  void Answered(uint64_t calls) { open_ -= std::min(open_, calls); }
+  void Called(uint64_t offset, uint64_t id_hash) {
+    open_.emplace(id_hash, calls_.size());
+    calls_.push_back({.offset = offset});
+  }
+  void Answered(uint64_t offset, const std::optional<std::string>& id) {
+    Answered(offset, HashOf(id.value_or("")));
+  }
+  void Answered(uint64_t offset, uint64_t id_hash) {
+    const auto call = open_.find(id_hash);
+    if (call == open_.end()) return;
+    calls_[call->second].answer = offset;
+    open_.erase(call);
+    // What was answered before anything else was asked moves no end.
+    if (open_.empty()) calls_.clear();
+  }
   uint64_t EndOr(uint64_t end) const {
-    return open_ == 0 || BELAY_MUTANT("cut-between-call-and-answer") ? end : since_;
+    if (BELAY_MUTANT("cut-between-call-and-answer")) return end;
+    for (auto call = calls_.rbegin(); call != calls_.rend(); ++call)
+      if (call->answer >= end && call->offset < end) end = call->offset;
+    return end;
   }
 
  private:
-  uint64_t open_ = 0, since_ = 0;
+  struct Call {
+    uint64_t offset = 0, answer = UINT64_MAX;
+  };
+  std::vector<Call> calls_;
+  std::unordered_multimap<uint64_t, size_t> open_;
 };
 
-uint64_t CountParts(const std::optional<Json>& content, std::string_view member) {
-  uint64_t count = 0;
+// Calls `visit` with each part of a list that has this member, and with the member.
+template <class Visit>
+void EachPart(const std::optional<Json>& content, std::string_view member,
+              const Visit& visit) {
   if (content && content->is_array())
     for (JsonParts parts(*content); parts.Next();)
-      count += parts.value().Get(member) ? 1 : 0;
-  return count;
+      if (const std::optional<Json> value = parts.value().Get(member))
+        visit(parts.value(), *value);
 }
 
 // --- Claude Code, Qwen Code: lines that name their parent
@@ -77,6 +100,7 @@ class TreeCut {
   void Add(uint64_t offset, uint64_t end, uint64_t prompt);
   std::optional<uint64_t> PromptAt(uint64_t offset);
   void NoteCalls(const JsonFields& fields, uint64_t offset);
+  void NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset);
 
   const AgentKind agent_;
   const Transcript& transcript_;
@@ -87,7 +111,14 @@ class TreeCut {
   size_t next_ = 0;               // of transcript_.prompts, in the order of the file
   uint64_t last_ = kNone;         // whose turn the last line was of
   std::optional<uint64_t> kept_;  // the newest prompt that is kept, or kNone
-  OpenCalls calls_;
+  OpenCalls calls_;               // of the turn that is cut
+  // Claude Code writes one message as several lines: where the last one begins, and
+  // whether more than thoughts are written of it.
+  struct Message {
+    uint64_t id = 0, offset = 0;
+    bool says = true;
+  };
+  Message message_;
 };
 
 void TreeCut::Add(uint64_t offset, uint64_t end, uint64_t prompt) {
@@ -109,11 +140,39 @@ std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
 }
 
 void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset) {
-  if (agent_ != AgentKind::kQwen || offset >= point_.offset) return;
+  if (offset >= point_.offset) return;
   const std::optional<Json> message = fields.Get("message");
-  const std::optional<Json> parts = message ? message->Get("parts") : std::nullopt;
-  calls_.Called(offset, CountParts(parts, "functionCall"));
-  calls_.Answered(CountParts(parts, "functionResponse"));
+  if (!message) return;
+  if (agent_ == AgentKind::kClaude) return NoteClaude(fields, *message, offset);
+  const std::optional<Json> parts = message->Get("parts");
+  EachPart(parts, "functionCall", [&](const Json&, const Json& call) {
+    calls_.Called(offset, IdOf(call.Get("id")));
+  });
+  EachPart(parts, "functionResponse", [&](const Json&, const Json& answer) {
+    calls_.Answered(offset, IdOf(answer.Get("id")));
+  });
+}
+
+void TreeCut::NoteClaude(const JsonFields& fields, const Json& message,
+                         uint64_t offset) {
+  const std::optional<Json> content = message.Get("content");
+  const std::string id = IdOf(message.Get("id")).value_or("");
+  if (Is(fields.Get("type"), "assistant")) {
+    if (id.empty() || message_.id != HashOf(id))
+      message_ = {.id = HashOf(id), .offset = offset, .says = false};
+  } else {
+    message_.says = true;
+  }
+  if (!content || !content->is_array()) message_.says = true;
+  EachPart(content, "type", [&](const Json& part, const Json& type) {
+    if (type.TextIs("tool_use")) {
+      calls_.Called(message_.offset, IdOf(part.Get("id")));
+    } else if (type.TextIs("tool_result")) {
+      calls_.Answered(offset, IdOf(part.Get("tool_use_id")));
+    }
+    if (!type.TextIs("thinking") && !type.TextIs("redacted_thinking"))
+      message_.says = true;
+  });
 }
 
 void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
@@ -134,12 +193,13 @@ void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
     prompt = *begins;
     above_.resize(std::max<size_t>(above_.size(), prompt + 1), kNone);
     above_[prompt] = above;
-    calls_ = {};  // what the turn before waited for was let go
+    // What the turn before waited for was let go.
+    if (offset < point_.offset) calls_ = {}, message_ = {};
   }
   if (offset == point_.record) kept_ = point_.is_prompt ? above : prompt;
   prompt_of_.emplace(HashOf(*id), prompt);
   if (!sidechain) last_ = prompt;
-  NoteCalls(fields, offset);
+  if (!sidechain) NoteCalls(fields, offset);
   Add(offset, end, prompt);
 }
 
@@ -148,7 +208,9 @@ Result<TranscriptCut> TreeCut::Finish() {
   std::unordered_set<uint64_t> kept = {kNone};
   for (uint64_t prompt = *kept_; prompt != kNone; prompt = above_[prompt])
     kept.insert(prompt);
-  const uint64_t limit = calls_.EndOr(point_.offset);
+  uint64_t limit = calls_.EndOr(point_.offset);
+  // Nor can it be gone on from the thoughts of a message alone.
+  if (!point_.is_prompt && !message_.says) limit = std::min(limit, message_.offset);
   TranscriptCut cut;
   for (const Run& run : runs_)
     if (kept.contains(run.prompt) || BELAY_MUTANT("cut-keeps-dead-branches"))
@@ -183,21 +245,13 @@ class PrefixCut {
 
   void Take(const Json& json, uint64_t offset) {
     if (offset == point_.record) found_ = true;
-    if (agent_ != AgentKind::kCopilot || offset >= point_.offset || json.Get("agentId"))
-      return;
+    if (offset >= point_.offset || json.Get("agentId")) return;
     const std::optional<Json> type = json.Get("type");
-    if (Is(type, "assistant.message")) {
-      const std::optional<Json> data = json.Get("data");
-      const std::optional<Json> calls = data ? data->Get("toolRequests") : std::nullopt;
-      uint64_t count = 0;
-      if (calls && calls->is_array())
-        for (JsonParts parts(*calls); parts.Next();) ++count;
-      calls_.Called(offset, count);
-    } else if (Is(type, "tool.execution_complete")) {
-      calls_.Answered(1);
-    } else if (Is(type, "user.message")) {
-      calls_ = {};  // calls of the turn before were let go
-    }
+    if (!type) return;
+    if (agent_ == AgentKind::kCopilot)
+      TakeCopilot(*type, json.Get("data"), offset);
+    else if (const std::optional<Json> payload = json.Get("payload"))
+      TakeCodex(*type, *payload, offset);
   }
   Result<TranscriptCut> Finish() {
     if (!found_) return Error(Errc::kNotFound, "the transcript has no such message");
@@ -207,6 +261,33 @@ class PrefixCut {
   }
 
  private:
+  void TakeCopilot(const Json& type, const std::optional<Json>& data, uint64_t offset) {
+    if (type.TextIs("assistant.message")) {
+      const std::optional<Json> calls = data ? data->Get("toolRequests") : std::nullopt;
+      if (calls && calls->is_array())
+        for (JsonParts parts(*calls); parts.Next();)
+          calls_.Called(offset, IdOf(parts.value().Get("toolCallId")));
+    } else if (type.TextIs("tool.execution_complete")) {
+      calls_.Answered(offset, data ? IdOf(data->Get("toolCallId")) : std::nullopt);
+    } else if (type.TextIs("user.message")) {
+      calls_ = {};  // calls of the turn before were let go
+    }
+  }
+  // Calls that Codex answers itself have a call_id, and so have the answers.
+  void TakeCodex(const Json& type, const Json& payload, uint64_t offset) {
+    const std::string kind = IdOf(payload.Get("type")).value_or("");
+    if (type.TextIs("event_msg")) {
+      if (kind == "task_started" || kind == "turn_started") calls_ = {};
+      return;
+    }
+    const std::optional<std::string> id = IdOf(payload.Get("call_id"));
+    if (!id || !type.TextIs("response_item")) return;
+    if (kind.ends_with("_output"))
+      calls_.Answered(offset, id);
+    else if (kind.ends_with("_call"))
+      calls_.Called(offset, id);
+  }
+
   const AgentKind agent_;
   const CutPoint& point_;
   bool found_ = false;
@@ -231,7 +312,7 @@ class GeminiCut {
   struct Message {
     uint64_t id = 0;
     Piece at;
-    uint64_t calls = 0, answers = 0;
+    std::vector<uint64_t> calls = {}, answers = {};  // hashes of their ids
   };
   void TakeMessage(const Json& json, Piece at);
   void Rewind(uint64_t id);
@@ -250,9 +331,18 @@ void GeminiCut::TakeMessage(const Json& json, Piece at) {
   const std::optional<Json> content = json.Get("content");
   const std::optional<Json> calls = json.Get("toolCalls");
   Message message{.id = HashOf(*id), .at = at};
-  message.answers = CountParts(content, "functionResponse");
-  if (calls && calls->is_array())
-    for (JsonParts parts(*calls); parts.Next();) ++message.calls;
+  const auto hash = [](const Json& part) {
+    return HashOf(IdOf(part.Get("id")).value_or(""));
+  };
+  EachPart(content, "functionResponse", [&](const Json&, const Json& answer) {
+    message.answers.push_back(hash(answer));
+  });
+  // Of a session that was gone on with the calls are among the parts.
+  EachPart(content, "functionCall",
+           [&](const Json&, const Json& call) { message.calls.push_back(hash(call)); });
+  if (calls && calls->is_array() && message.calls.empty())
+    for (JsonParts parts(*calls); parts.Next();)
+      message.calls.push_back(hash(parts.value()));
   if (message.id == target_ && !when_it_came_) when_it_came_ = now_;
   if (const auto known = places_.find(message.id); known != places_.end()) {
     now_[known->second] = message;
@@ -303,14 +393,13 @@ Result<TranscriptCut> GeminiCut::Finish() {
   else
     now_ = std::move(*when_it_came_);
   // A message that made calls, and their answers, stay or go together.
-  uint64_t open = 0, since = 0;
+  OpenCalls calls;
   for (size_t i = 0; i < now_.size(); ++i) {
-    if (open == 0 && now_[i].calls > 0) since = i;
-    open += now_[i].calls;
-    open -= std::min(open, now_[i].answers);
-    if (now_[i].calls == 0 && now_[i].answers == 0) open = 0;
+    if (now_[i].calls.empty() && now_[i].answers.empty()) calls = {};
+    for (const uint64_t id : now_[i].calls) calls.Called(i, id);
+    for (const uint64_t id : now_[i].answers) calls.Answered(i, id);
   }
-  if (open > 0) now_.resize(since);
+  now_.resize(calls.EndOr(now_.size()));
   TranscriptCut cut;
   if (header_) cut.pieces.push_back(*header_);
   AddMessages(0, cut);

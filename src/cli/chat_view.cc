@@ -79,7 +79,8 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
   text("prompt", chat->prompt);
   json.Key("messages_taken_back").Uint(chat->taken);
   json.Key("messages_kept").Uint(chat->kept);
-  json.Key("turn").Uint(chat->turn);
+  json.Key("turn").Uint(chat->inside ? chat->inherited : chat->turn);
+  json.Key("inside_turn").Bool(chat->inside);
   text("message", chat->message.value_or(""));
   json.Key("message_index").Uint(chat->message_index);
   text("transcript", dry_run ? "" : chat->path);
@@ -114,7 +115,10 @@ std::string TakenText(const ChatRecord& chat) {
   std::string text =
       chat.taken ? StrCat(CountText(*chat.taken, "message"), " of ") : std::string();
   text += StrCat("session ", EscapeText(chat.session));
-  if (chat.turn)
+  if (chat.turn && chat.inside)
+    text += StrCat(", from message ", EscapeText(chat.message.value_or("?")),
+                   " in turn ", std::to_string(chat.inherited), " on");
+  else if (chat.turn)
     text += StrCat(", from turn ", std::to_string(*chat.turn), " on");
   else if (chat.message)
     text += StrCat(", from message ", EscapeText(*chat.message), " on");
@@ -148,7 +152,11 @@ void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone) {
   const Resumption resumption = ResumptionOf(chat, undone);
   if (chat.hosted) {
     ctx.term.Say(StrCat("  the conversation of session ", EscapeText(chat.session),
-                        undone ? " counts again, all of it" : " was taken back again",
+                        !undone        ? std::string(" was taken back again")
+                        : !chat.stands ? std::string(" counts again, all of it")
+                                       : StrCat(" counts again up to turn ",
+                                                std::to_string(chat.stands->inherited),
+                                                ", where it was taken back before"),
                         "; its host is told by `belay events`"));
     return;
   }

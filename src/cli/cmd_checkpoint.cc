@@ -108,6 +108,7 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   request.note = Text(ctx.args, "--note");
   request.session = Text(ctx.args, "--session");
   request.message_id = Text(ctx.args, "--message");
+  request.of_active_session = true;
   auto meta = ParseMeta(ctx.args);
   if (!meta.ok()) return ctx.term.FailUsage(meta.error().what);
   request.meta = std::move(*meta);

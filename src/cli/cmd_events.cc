@@ -163,9 +163,16 @@ class EventWriter {
       json.Null();
     else
       json.PathValue(on.session);
-    // Everything before this is kept; of an undo everything is.
+    // Everything before this is kept; of an undo everything is, unless an older rewind
+    // stands.
     json.Key("kept");
-    if (undone) {
+    if (undone && chat.stands) {
+      json.BeginObject();
+      json.Key("turn").Uint(chat.stands->inherited);
+      WriteTextOrNull(json, "before_message", chat.stands->message);
+      json.Key("before_index").Uint(chat.stands->message_index);
+      json.EndObject();
+    } else if (undone) {
       json.Null();
     } else {
       json.BeginObject();

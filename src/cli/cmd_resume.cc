@@ -36,6 +36,9 @@ ExitCode CmdResume(CommandContext& ctx) {
   if (!session.ok()) return ctx.term.Fail(session.error());
   auto plan = PlanResume(**catalog, *session);
   if (!plan.ok()) return ctx.term.Fail(plan.error());
+  if (Status there = CheckResumable((*opened)->store->fs(), **catalog, *plan);
+      !there.ok())
+    return ctx.term.Fail(there.error());
   std::vector<std::string> words = plan->command;
   for (std::string_view word : ctx.args.rest()) words.emplace_back(word);
   if (ctx.term.json()) {

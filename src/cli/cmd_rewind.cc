@@ -33,7 +33,7 @@ ExitCode CmdRewind(CommandContext& ctx) {
   if (!to)
     return ctx.term.FailUsage("to where is it to be taken back?",
                               "belay rewind SESSION --to turn:3");
-  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  auto root = OpenRootOfSession(ctx, NeedsRoot::kRecorded, ctx.args.positional()[0]);
   if (!root.ok()) return ctx.term.Fail(root.error());
   auto session = FindSessionHere(*root, ctx.args.positional()[0]);
   if (!session.ok()) return ctx.term.Fail(session.error());

@@ -8,6 +8,7 @@
 #include "cli/open_root.h"
 #include "cli/session_show.h"
 #include "cli/text.h"
+#include "core/chat.h"
 #include "core/sessions.h"
 #include "core/transcripts.h"
 
@@ -25,6 +26,12 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
   std::vector<RootId> places;
   for (const RootEntry& entry : *roots)
     if (!only || entry.root.id == *only) places.push_back(entry.root.id);
+  auto chats = Chats::Read(*root.catalog);
+  if (!chats.ok()) return FailOnStore(ctx, chats.error());
+  auto goes_on = [&](const SessionSummary& session) -> std::optional<std::string> {
+    const Chats::GoesOn on = chats->Follow(session.id);
+    return on.anew ? std::nullopt : std::optional(on.session);
+  };
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject();
@@ -36,7 +43,8 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
     json.Key("sessions").BeginArray();
     for (const SessionSummary& session : *sessions) {
       json.BeginObject();
-      WriteSession(session, StateOf(root.store(), places, session), json);
+      WriteSession(session, StateOf(root.store(), places, session), goes_on(session),
+                   json);
       json.EndObject();
     }
     json.EndArray().EndObject();
@@ -54,6 +62,8 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
     ctx.term.Out(StrCat(Fit(line, width), "\n"));
     if (const std::string from = LineageText(session); !from.empty())
       ctx.term.Out(StrCat(Fit(StrCat("  ", from), width), "\n"));
+    if (const std::string on = GoesOnText(session, goes_on(session)); !on.empty())
+      ctx.term.Out(StrCat(Fit(StrCat("  ", on), width), "\n"));
     if (!only || session.roots.size() > 1)
       for (const std::string& path : session.roots)
         ctx.term.Out(StrCat("  ", FitPath(EscapeForDisplay(path), width - 2), "\n"));

@@ -46,6 +46,11 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
     return ctx.term.Fail(done.error());
   }
   if (done->operation) ctx.term.WorkIsDone();
+  if (done->operation && done->chat && command == "undo")
+    if (Status there = CheckResumable(root.store().fs(), *root.catalog,
+                                      ResumptionOf(*done->chat, true));
+        !there.ok())
+      done->warnings.push_back(there.error().what);
   const std::optional<RecordId> target =
       done->operation ? done->operation->target : std::optional<RecordId>();
   const bool fine = hooks.After(*done, target);

@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/escape.h"
 #include "base/subprocess.h"
 #include "cli/text.h"
+#include "core/chat.h"
 #include "core/roots.h"
+#include "core/sessions.h"
 #include "core/upkeep.h"
 #include "restore/fork_note.h"
 #include "restore/journal.h"
@@ -143,6 +147,37 @@ Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,
 
 Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs) {
   BELAY_TRY(AbsPath dir, NamedDir(ctx));
+  return OpenRootAt(ctx, needs, std::move(dir));
+}
+
+Result<OpenedRoot> OpenRootOfSession(CommandContext& ctx, NeedsRoot needs,
+                                     std::string_view session) {
+  auto here = OpenRoot(ctx, needs);
+  if (here.ok() || here.error().code != Errc::kRefused || ctx.args.value("--root"))
+    return here;
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok()) return here;
+  BELAY_TRY(auto catalog, Catalog::Open(*(*opened)->store));
+  BELAY_TRY(const std::string id, FindSession(*catalog, session));
+  BELAY_TRY(const auto sessions, ListSessions(*catalog, std::nullopt));
+  auto known = std::ranges::find(sessions, id, &SessionSummary::id);
+  // A fork that nobody went on with yet is where it was forked.
+  for (size_t left = sessions.size();
+       known != sessions.end() && known->roots.empty() && known->parent && left > 0;
+       --left)
+    known = std::ranges::find(sessions, *known->parent, &SessionSummary::id);
+  if (known == sessions.end() || known->roots.empty()) return here;
+  if (known->roots.size() > 1)
+    return Error(Errc::kRefused, StrCat("session ", EscapeText(id),
+                                        " worked in several protected directories"))
+        .WithHint(StrCat("name one of them: --root ", ShellWord(known->roots[0])));
+  BELAY_TRY(AbsPath dir, AbsPath::Parse(known->roots[0]));
+  catalog.reset();
+  opened->reset();
+  return OpenRootAt(ctx, needs, std::move(dir));
+}
+
+Result<OpenedRoot> OpenRootAt(CommandContext& ctx, NeedsRoot needs, AbsPath dir) {
   auto not_protected = [&] {
     return Error(Errc::kRefused,
                  StrCat(EscapeForDisplay(dir.bytes()), " is not protected"))

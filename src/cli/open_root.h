@@ -32,6 +32,11 @@ enum class NeedsRoot {
 // The root of --root, or of the current directory. kRefused with a hint when there is
 // none: how to protect the directory, or that it looks like one that was moved.
 Result<OpenedRoot> OpenRoot(CommandContext& ctx, NeedsRoot needs);
+// The same of `dir`, whatever --root says.
+Result<OpenedRoot> OpenRootAt(CommandContext& ctx, NeedsRoot needs, AbsPath dir);
+// Of a session that is named where nothing is protected: the root it worked in.
+Result<OpenedRoot> OpenRootOfSession(CommandContext& ctx, NeedsRoot needs,
+                                     std::string_view session);
 
 // OpenRoot(kProtected) for what must be quick: the root is looked up without the
 // catalogue, which is there when asked.

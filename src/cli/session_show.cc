@@ -77,7 +77,7 @@ void WriteView(const SessionView& view, const std::string& root, JsonWriter& jso
   json.BeginObject();
   json.Key("root").PathValue(root);
   json.Key("session").BeginObject();
-  WriteSession(view.summary, view.state, json);
+  WriteSession(view.summary, view.state, view.goes_on, json);
   json.EndObject();
   json.Key("lineage").BeginArray();
   for (size_t i = 1; i < view.lineage.size(); ++i) {
@@ -152,6 +152,8 @@ class SessionPage {
     for (const std::string& path : s.roots)
       Field("root", FitPath(EscapeForDisplay(path), term_.columns() - 15));
     if (const std::string from = LineageText(s); !from.empty()) Field("lineage", from);
+    if (const std::string on = GoesOnText(s, view_.goes_on); !on.empty())
+      Field("goes on", on.substr(std::string_view("goes on ").size()));
     for (size_t i = 2; i < view_.lineage.size(); ++i)
       Field("", StrCat("before that ", EscapeText(view_.lineage[i].session),
                        " until turn ", std::to_string(view_.lineage[i].turns)));
@@ -225,7 +227,8 @@ class SessionPage {
 
 }  // namespace
 
-void WriteSession(const SessionSummary& session, SessionState state, JsonWriter& json) {
+void WriteSession(const SessionSummary& session, SessionState state,
+                  const std::optional<std::string>& goes_on, JsonWriter& json) {
   auto text = [&](std::string_view key, const std::optional<std::string>& value) {
     WriteTextOrNull(json, key, value);
   };
@@ -233,6 +236,7 @@ void WriteSession(const SessionSummary& session, SessionState state, JsonWriter&
   text("agent", session.agent);
   json.Key("state").String(SessionStateName(state));
   text("parent", session.parent);
+  text("goes_on", goes_on);
   json.Key("roots").BeginArray();
   for (const std::string& root : session.roots) json.PathValue(root);
   json.EndArray();
@@ -273,6 +277,13 @@ std::string LineageText(const SessionSummary& session) {
                 session.inherited == 0
                     ? std::string()
                     : StrCat(" after turn ", std::to_string(session.inherited)));
+}
+
+std::string GoesOnText(const SessionSummary& session,
+                       const std::optional<std::string>& goes_on) {
+  if (!goes_on) return "goes on anew: nothing is left of it";
+  return *goes_on == session.id ? std::string()
+                                : StrCat("goes on as ", EscapeText(*goes_on));
 }
 
 ExitCode ShowSession(CommandContext& ctx, OpenedRoot& root,

@@ -46,7 +46,9 @@ constexpr std::string_view kCheckpointUsage[] = {
 constexpr FlagSpec kCheckpointFlags[] = {
     {.name = "--name", .letter = 'm', .value = "NAME", .help = "a name to find it by"},
     {.name = "--note", .value = "TEXT", .help = "a note to keep with it"},
-    {.name = "--session", .value = "ID", .help = "the session it belongs to"},
+    {.name = "--session",
+     .value = "ID",
+     .help = "the session it belongs to; else the one at work there"},
     {.name = "--message", .value = "ID", .help = "the message it belongs to"},
     {.name = "--meta",
      .value = "K=V",

@@ -119,19 +119,23 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
     ctx.term.OutJson(json);
   };
   plan.chat.record.alone = true;
-  if (dry) {
-    Outcome outcome;
-    outcome.dry_run = true;
-    outcome.chat = plan.chat.record;
-    if (ctx.term.json())
-      show(outcome);
-    else
-      ctx.term.Out(StrCat("would take back ", TakenText(plan.chat.record), "\n"));
-    return ExitCode::kOk;
-  }
   Outcome shown;
   shown.dry_run = true;
   shown.chat = plan.chat.record;
+  if (plan.among_calls)
+    shown.warnings.push_back(
+        StrCat("message ", EscapeText(*plan.among_calls),
+               " is among calls and their answers, which stay or go together: taken ",
+               "back from the message that made the calls"));
+  if (dry) {
+    if (ctx.term.json()) {
+      show(shown);
+    } else {
+      WarnAbout(ctx.term, shown);
+      ctx.term.Out(StrCat("would take back ", TakenText(plan.chat.record), "\n"));
+    }
+    return ExitCode::kOk;
+  }
   if (Status asked = hooks.Before(&shown, to); !asked.ok())
     return ctx.term.Fail(asked.error());
   if (Status made = MakeForkFirst(ctx, root, plan); !made.ok())
@@ -147,6 +151,8 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
   }
   ForkIsUsed(root, plan);
   ctx.term.WorkIsDone();
+  done->warnings.insert(done->warnings.end(), shown.warnings.begin(),
+                        shown.warnings.end());
   const ExitCode code = hooks.After(*done, to) ? ExitCode::kOk : ExitCode::kProblem;
   if (ctx.term.json()) {
     show(*done);

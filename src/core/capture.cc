@@ -8,6 +8,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/capped_sink.h"
+#include "core/chat.h"
 #include "core/last_failure.h"
 #include "core/retention.h"
 #include "core/roots.h"
@@ -509,19 +510,62 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   return captured;
 }
 
+// Manual checkpoints of a session are limited.
+Result<bool> HasAllItMayHave(Store& store, const RootId& root,
+                             const std::string& session) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto mine, catalog->ListCheckpoints({.root = root,
+                                                 .session = session,
+                                                 .kind = CheckpointKind::kManual,
+                                                 .limit = kManualPerSession}));
+  return mine.size() >= kManualPerSession;
+}
+
+// As the agent at work there would have it; nobody asked for a session, so that one
+// that has all it may have keeps nobody from making it.
+Result<std::optional<CaptureRequest>> OfActiveSession(Store& store,
+                                                      const CaptureRequest& given) {
+  const Live live = Live::Load(store, given.root.id);
+  const LiveSession* at = live.Active(store.clock().WallMillis());
+  if (at == nullptr) return std::optional<CaptureRequest>();
+  CaptureRequest out = given;
+  out.session = at->id;
+  if (!at->agent.empty()) out.agent = at->agent;
+  if (at->turn > 0) {
+    out.turn = at->turn;
+    out.message_index = at->message_index;
+    if (!out.message_id && given.settings->transcripts != Transcripts::kOff)
+      out.message_id = at->message ? at->message : at->anchor;
+  }
+  // Taken back since it was heard of last: of what goes on.
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(const Chats chats, Chats::Read(*catalog));
+  const Chats::GoesOn on = chats.Follow(at->id);
+  if (on.by != nullptr && at->seen_ms <= on.by->made_ms) {
+    if (on.anew) return std::optional<CaptureRequest>();
+    out.session = on.session;
+    out.message_id = given.message_id;
+    out.message_index.reset();
+    out.turn.reset();
+    if (on.by->chat->inherited > 0) out.turn = on.by->chat->inherited;
+  }
+  BELAY_TRY(const bool full, HasAllItMayHave(store, given.root.id, *out.session));
+  if (full) return std::optional<CaptureRequest>();
+  return std::optional(std::move(out));
+}
+
 Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
                              uint64_t& needed) {
   const int64_t began = store.clock().SteadyNanos();
   std::optional<CaptureRequest> completed;
   if (given.step != nullptr) completed = given;
+  if (given.of_active_session && !given.session) {
+    BELAY_TRY(completed, OfActiveSession(store, given));
+  }
   const CaptureRequest& request = completed ? *completed : given;
-  if (request.session && request.kind == CheckpointKind::kManual) {
-    BELAY_TRY(auto catalog, Catalog::Open(store));
-    BELAY_TRY(auto mine, catalog->ListCheckpoints({.root = request.root.id,
-                                                   .session = request.session,
-                                                   .kind = CheckpointKind::kManual,
-                                                   .limit = kManualPerSession}));
-    if (mine.size() >= kManualPerSession)
+  if (given.session && given.kind == CheckpointKind::kManual) {
+    BELAY_TRY(const bool full, HasAllItMayHave(store, given.root.id, *given.session));
+    if (full)
       return Error(Errc::kRefused, "this session has " +
                                        std::to_string(kManualPerSession) +
                                        " checkpoints of its own already")
@@ -534,7 +578,7 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
               store.locks().AcquireRoot(request.root.id, request.lock_wait_ms));
   }
   InStep in_step(store, request.root.id, given.step);
-  if (completed) {
+  if (given.step != nullptr) {
     BELAY_TRY(bool wanted, given.step->Begin(in_step.live, *completed));
     if (!wanted) return NotPublished();
   }

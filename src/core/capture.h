@@ -55,6 +55,8 @@ struct CaptureRequest {
   std::optional<std::string> session = {}, agent = {}, subagent = {}, prompt = {},
                              message_id = {}, tool_name = {}, tool_use_id = {};
   std::optional<uint64_t> turn = {}, message_index = {};
+  // Without a session: the root's active one (core/live.h), its turn and message.
+  bool of_active_session = false;
   std::map<std::string, std::string> meta = {};
   unsigned threads = 2;
   int64_t lock_wait_ms = 10'000;

@@ -11,7 +11,7 @@
 
 namespace belay {
 
-Result<Chats> Chats::Read(Catalog& catalog) {
+Result<Chats> Chats::Read(Catalog& catalog, const std::optional<RecordId>& undone) {
   Chats out;
   BELAY_TRY(auto roots, catalog.Roots());
   for (const RootEntry& root : roots) {
@@ -19,7 +19,8 @@ Result<Chats> Chats::Read(Catalog& catalog) {
     const auto all =
         BELAY_MUTANT("undone-rewinds-count") ? operations : InEffect(operations);
     for (const Operation& operation : all)
-      if (operation.chat && operation.kind == OperationKind::kRollback)
+      if (operation.chat && operation.kind == OperationKind::kRollback &&
+          operation.id != undone)
         out.in_effect_.push_back(operation);
   }
   std::ranges::stable_sort(out.in_effect_, {}, &Operation::seq);
@@ -47,10 +48,41 @@ Chats::GoesOn Chats::Follow(const std::string& session) const {
   return out;
 }
 
-const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn) const {
+const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn,
+                                    uint64_t seq) const {
   const Operation* last = LastOf(session);
-  if (last == nullptr || !last->chat->turn || turn < *last->chat->turn) return nullptr;
-  return last;
+  if (last == nullptr) return nullptr;
+  auto took = [&](const Operation& operation) {
+    const ChatRecord& chat = *operation.chat;
+    return !chat.summary && chat.turn && turn >= *chat.turn && seq < operation.seq;
+  };
+  // A fork is cut from the whole of it: the newest says all. A host is told to forget
+  // one part after the other.
+  if (!last->chat->hosted) return took(*last) ? last : nullptr;
+  for (const Operation& operation : in_effect_)
+    if (operation.chat->session == session && took(operation)) return &operation;
+  return nullptr;
+}
+
+std::optional<ChatRecord::Standing> Chats::Stands(const ChatRecord& chat) const {
+  const Operation* last = LastOf(chat.session);
+  if (last == nullptr || BELAY_MUTANT("undo-forgets-older-rewinds"))
+    return std::nullopt;
+  const GoesOn on = Follow(chat.session);
+  ChatRecord::Standing out{.goes_on = on.anew ? "" : on.session,
+                           .inherited = last->chat->inherited,
+                           .message = last->chat->message,
+                           .message_index = last->chat->message_index};
+  if (!last->chat->hosted) return out;
+  // What was told first to be forgotten lies before all that was told later.
+  for (const Operation& operation : in_effect_)
+    if (operation.chat->session == chat.session &&
+        operation.chat->inherited < out.inherited) {
+      out.inherited = operation.chat->inherited;
+      out.message = operation.chat->message;
+      out.message_index = operation.chat->message_index;
+    }
+  return out;
 }
 
 Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
@@ -144,8 +176,16 @@ Result<std::vector<LogRecord>> RecordsBeside(Store& store, const Operation& oper
                      .cwd = chat.cwd};
   if (!chat.path.empty()) fork.transcript_path = chat.path;
   if (operation.kind == OperationKind::kUndo) {
-    if (!chat.forked.empty()) add(fork, SessionRecord::By::kReset);
-    add(original, SessionRecord::By::kGoesOn);
+    // One that was deleted since is not made known again.
+    BELAY_TRY(const auto forked, LatestSession(*catalog, chat.forked));
+    if (!chat.forked.empty() && (forked || BELAY_MUTANT("undo-revives-a-session")))
+      add(fork, SessionRecord::By::kReset);
+    SessionRecord on = original;
+    if (chat.stands && chat.stands->goes_on != chat.session) {
+      BELAY_TRY(auto other, LatestSession(*catalog, chat.stands->goes_on));
+      if (other) on = std::move(*other);
+    }
+    add(on, SessionRecord::By::kGoesOn);
     return out;
   }
   add(original, SessionRecord::By::kReset);

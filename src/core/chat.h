@@ -21,8 +21,9 @@ namespace belay {
 
 class Chats {
  public:
-  // Of all roots.
-  static Result<Chats> Read(Catalog& catalog);
+  // Of all roots; as they would be without `undone`.
+  static Result<Chats> Read(Catalog& catalog,
+                            const std::optional<RecordId>& undone = std::nullopt);
 
   // Operations that took a conversation back and were not undone, oldest first.
   const std::vector<Operation>& in_effect() const { return in_effect_; }
@@ -36,9 +37,14 @@ class Chats {
     const Operation* by = nullptr;  // the last one on the way; until this is gone
   };
   GoesOn Follow(const std::string& session) const;
-  // Of the turns and messages of a session: whether this turn was taken back, and by
-  // what. They are kept, and can be had with `belay undo`.
-  const Operation* TakenBackBy(std::string_view session, uint64_t turn) const;
+  // Of the turns and messages of a session: whether this turn, recorded as number
+  // `seq`, was taken back, and by what. They are kept, and can be had with `belay
+  // undo`.
+  const Operation* TakenBackBy(std::string_view session, uint64_t turn,
+                               uint64_t seq) const;
+  // What an undo of `chat` finds, when this is without that: nothing where the session
+  // goes on as itself, all of it.
+  std::optional<ChatRecord::Standing> Stands(const ChatRecord& chat) const;
 
  private:
   std::vector<Operation> in_effect_;

@@ -79,11 +79,13 @@ void Put(ByteWriter& out, const LiveSession& session) {
   out.Varint(session.inherited);
   out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
                               (session.searched ? 4 : 0) | (session.ended ? 8 : 0) |
-                              (session.knows_operation > 0 ? 16 : 0)));
+                              (session.knows_operation > 0 ? 16 : 0) |
+                              (session.message ? 32 : 0)));
   out.Varint(session.subagents.size());
   for (const std::string& subagent : session.subagents) out.Sized(subagent);
   out.U64(static_cast<uint64_t>(session.seen_ms));
   if (session.knows_operation > 0) out.Varint(session.knows_operation);
+  if (session.message) out.Sized(*session.message);
 }
 
 LiveSession TakeSession(ByteReader& in) {
@@ -104,6 +106,7 @@ LiveSession TakeSession(ByteReader& in) {
     session.subagents.push_back(TakeString(in));
   session.seen_ms = static_cast<int64_t>(in.U64());
   if ((flags & 16) != 0) session.knows_operation = in.Varint();
+  if ((flags & 32) != 0) session.message = TakeString(in);
   return session;
 }
 
@@ -185,6 +188,14 @@ const LiveSession* Live::newest() const {
       sessions_.begin(), sessions_.end(),
       [](const LiveSession& a, const LiveSession& b) { return a.seen_ms < b.seen_ms; });
   return at == sessions_.end() ? nullptr : &*at;
+}
+
+const LiveSession* Live::Active(int64_t now_ms) const {
+  constexpr int64_t kStaysActiveMs = 24 * 60 * 60 * 1000;
+  const LiveSession* last = newest();
+  if (last == nullptr || last->ended || BELAY_MUTANT("nobody-is-active"))
+    return nullptr;
+  return now_ms - last->seen_ms < kStaysActiveMs ? last : nullptr;
 }
 
 LiveSession& Live::Meet(std::string_view session, int64_t now_ms) {

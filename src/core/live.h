@@ -41,10 +41,11 @@ struct LiveCall {
 struct LiveSession {
   std::string id;
   std::string agent = {};
-  uint64_t turn = 0;                       // the newest; 0: no prompt yet
-  uint64_t inherited = 0;                  // turns of its parent; it counts on
-  std::optional<std::string> anchor = {};  // of that turn
-  std::string prompt = {};                 // of that turn
+  uint64_t turn = 0;                        // the newest; 0: no prompt yet
+  uint64_t inherited = 0;                   // turns of its parent; it counts on
+  std::optional<std::string> anchor = {};   // of that turn
+  std::optional<std::string> message = {};  // that began it, where it has another id
+  std::string prompt = {};                  // of that turn
   std::optional<uint64_t> message_index = {};
   bool recorded = false;  // there is a record of it
   bool in_turn = false;   // it was not told to have ended
@@ -69,6 +70,9 @@ class Live {
   const LiveSession* Find(std::string_view session) const;
   // The session that was heard of last.
   const LiveSession* newest() const;
+  // The one that was heard of last, and not of its end, within a day before `now_ms`:
+  // agents that are killed, and some that are left, say nothing of it.
+  const LiveSession* Active(int64_t now_ms) const;
 
   // The session, made when it is new; the one that was not heard of for longest goes
   // when there are too many.

@@ -26,6 +26,7 @@ struct ChatRecord {
   std::string forked = {};            // the session that goes on; empty: see GoesOn()
   bool hosted = false;                // a host keeps it: the session itself goes on
   std::optional<uint64_t> turn = {};  // taken back: this one, and all after it
+  bool inside = false;  // ... and of the one before it, `inherited`, its end
   // The first message that was taken back: the agent's own id, and its place.
   std::optional<std::string> message = {};
   std::optional<uint64_t> message_index = {};
@@ -41,6 +42,16 @@ struct ChatRecord {
     bool operator==(const Summary&) const = default;
   };
   std::optional<Summary> summary = {};
+  // Of an undo, when an older rewind of the session still stands: who goes on by that
+  // (empty: the agent begins anew), and from before which message.
+  struct Standing {
+    std::string goes_on;
+    uint64_t inherited = 0;
+    std::optional<std::string> message = {};
+    std::optional<uint64_t> message_index = {};
+    bool operator==(const Standing&) const = default;
+  };
+  std::optional<Standing> stands = {};
   bool operator==(const ChatRecord&) const = default;
 };
 

@@ -215,7 +215,16 @@ Status PerformAlone(Store& store, const RollbackRequest& request, Operation oper
                     Outcome& out) {
   if (request.chat == nullptr || request.chat->files.empty())
     return RecordAlone(store, request, std::move(operation), out);
-  BELAY_TRY(Fd root, OpenRootDir(store, request.root));
+  // The journal is about a directory that is there.
+  auto there = OpenRootDir(store, request.root);
+  if (!there.ok() && there.error().code == Errc::kNotFound)
+    return Error(Errc::kRefused, EscapeForDisplay(request.root.path) +
+                                     " is gone: what was said there can be taken back "
+                                     "when it is there again")
+        .WithHint("bring it back first: belay rollback latest --root " +
+                  ShellWord(request.root.path));
+  if (!there.ok()) return std::move(there).error();
+  const Fd root = std::move(*there);
   Journal journal;
   journal.operation = std::move(operation);
   if (journal.operation.id.is_zero())

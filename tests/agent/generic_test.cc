@@ -42,6 +42,7 @@ TEST(Generic, ATurnBeginsAndEnds) {
   EXPECT_TRUE(begin.human);
   EXPECT_EQ(begin.prompt, "fix it");
   EXPECT_THAT(begin.anchor, Optional(std::string("t7")));
+  EXPECT_THAT(begin.message_id, Optional(std::string("m9")));
   EXPECT_THAT(begin.message_index, Optional(12u));
   EXPECT_THAT(Read(R"({"event":"turn.begin","message":{"id":"m9"}})").anchor,
               Optional(std::string("m9")));

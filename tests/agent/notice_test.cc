@@ -140,6 +140,17 @@ TEST_F(NoticeTest, NamesThatAnybodyMayHaveWrittenAreNotInIt) {
   EXPECT_EQ(Ask("s", "n1").find("ignore"), std::string::npos);
 }
 
+// Mutant: notice-of-a-rewind.
+TEST(NoticeOf, WhereNoFileMovedNothingIsTold) {
+  std::vector<Operation> all = {Op(5, OperationKind::kRollback, 'b'),
+                                Op(6, OperationKind::kUndo, 'c', 'b')};
+  for (Operation& operation : all)
+    operation.chat = ChatRecord{.agent = "claude", .session = "s", .alone = true};
+  EXPECT_EQ(NoticeOf(all, 0, NoTurn).text, "");
+  EXPECT_EQ(NoticeOf(all, 5, NoTurn).text, "");
+  EXPECT_EQ(NoticeOf(all, 0, NoTurn).operation, 6u);
+}
+
 TEST(NoticeOf, ARedoTakesTheUndoAway) {
   const std::vector<Operation> all = {Op(5, OperationKind::kRollback, 'b'),
                                       Op(6, OperationKind::kUndo, 'c', 'b'),

@@ -7,6 +7,7 @@
 
 #include "base/mem_fs.h"
 #include "core/annotate.h"
+#include "core/capture.h"
 #include "core/live.h"
 #include "core/operations.h"
 #include "core/path_history.h"
@@ -489,6 +490,46 @@ TEST_F(RecorderTest, ADamagedLiveFileIsNone) {
   }
   Must(ReplaceFile(disk_, cache, name, whole));
   EXPECT_EQ(Live::Load(*opened.store, opened.root.id), live);
+}
+
+// Mutant: nobody-is-active.
+TEST_F(RecorderTest, ACheckpointByHandIsOfTheSessionAtWork) {
+  auto by_hand = [&] {
+    auto opened = Must(world_.Open());
+    CaptureRequest request{.root = opened.root, .settings = &world_.settings};
+    request.of_active_session = true;
+    request.git.user.no_system = true;
+    return Must(CaptureCheckpoint(*opened.store, request)).checkpoint;
+  };
+  EXPECT_FALSE(by_hand().session);
+  Start("s");
+  EXPECT_EQ(by_hand().session, "s");
+  EXPECT_FALSE(by_hand().turn);
+  Prompt("s", "p1");
+  EXPECT_EQ(by_hand().session, "s");
+  EXPECT_EQ(by_hand().turn, 1u);
+  EXPECT_EQ(by_hand().message_id, "p1");
+  Tell(Event(EventKind::kTurnEnd, "s"));
+  EXPECT_EQ(by_hand().turn, 1u);
+  // Nothing was heard of it for long.
+  const int64_t now = world_.world.clock.WallMillis();
+  world_.world.clock.SetWallMillis(now + int64_t{25} * 60 * 60 * 1000);
+  EXPECT_FALSE(by_hand().session);
+  world_.world.clock.SetWallMillis(now + 1000);
+  EXPECT_TRUE(by_hand().session);
+  Tell(Event(EventKind::kSessionEnd, "s"));
+  EXPECT_FALSE(by_hand().session);
+}
+
+TEST_F(RecorderTest, ASessionThatHasAllItMayHaveKeepsNobodyFromACheckpoint) {
+  Start("s");
+  auto opened = Must(world_.Open());
+  CaptureRequest request{.root = opened.root, .settings = &world_.settings};
+  request.of_active_session = true;
+  request.git.user.no_system = true;
+  for (int i = 0; i < 50; ++i)
+    ASSERT_EQ(Must(CaptureCheckpoint(*opened.store, request)).checkpoint.session, "s");
+  EXPECT_FALSE(Must(CaptureCheckpoint(*opened.store, request)).checkpoint.session);
 }
 
 // --- rollbacks: what others did since ------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "agent/payloads.h"
 #include "core/chat.h"
+#include "core/sessions.h"
 #include "support/agent_world.h"
 #include "support/race_fs.h"
 
@@ -61,6 +62,14 @@ class RewindTest : public ::testing::Test {
     return PlanRewind(*opened.store, *opened.catalog,
                       {.session = of,
                        .turn = turn,
+                       .settings = &world.world.settings,
+                       .root = world.world.project});
+  }
+  Result<RewindPlan> PlanMessage(const std::string& of, const std::string& message) {
+    opened = Must(world.world.Open());
+    return PlanRewind(*opened.store, *opened.catalog,
+                      {.session = of,
+                       .message = message,
                        .settings = &world.world.settings,
                        .root = world.world.project});
   }
@@ -278,6 +287,132 @@ TEST_F(RewindTest, AfterTheAgentsOwnRewindTheLivingBranchGoesBack) {
   EXPECT_THAT(PromptsOf(second), ::testing::ElementsAreArray(live));
   EXPECT_EQ(last.prompt, last_live->text);
   EXPECT_EQ(world.At(transcript.bytes()), original);
+}
+
+// Of the messages of a file the first with that role.
+const TranscriptMessage& FirstOf(const Transcript& read, std::string_view role) {
+  for (const TranscriptMessage& message : read.messages)
+    if (message.role == role && !message.dead && !message.id.empty()) return message;
+  ADD_FAILURE() << "no message of " << role;
+  return read.messages.front();
+}
+
+TEST_F(RewindTest, AMessageAmongCallsTakesThoseAlongAndIsNamed) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const TranscriptMessage& result = FirstOf(read, "tool");
+  const RewindPlan plan = Must(PlanMessage(session, result.id));
+  EXPECT_EQ(plan.among_calls, result.id);
+  const ChatRecord& record = plan.chat.record;
+  EXPECT_TRUE(record.inside);
+  EXPECT_EQ(record.inherited, *result.prompt + 1);
+  ASSERT_TRUE(record.message);
+  EXPECT_NE(record.message, result.id);
+  // The same as before the message that is named then.
+  const RewindPlan there = Must(PlanMessage(session, *record.message));
+  EXPECT_FALSE(there.among_calls);
+  EXPECT_EQ(there.chat.record.taken, record.taken);
+}
+
+// Mutant: codex-forks-behind-the-turn.
+TEST_F(RewindTest, CodexIsNotAskedForAPartOfATurn) {
+  Tell(AgentKind::kCodex, "codex.jsonl",
+       "/c/sessions/2026/11/15/"
+       "rollout-2026-11-15T01-00-00-01a1dcc8-73cd-71b1-bbae-68433bc2b49f.jsonl");
+  EXPECT_TRUE(Must(Plan(session, 2)).native);
+  std::string last_id;
+  for (const TranscriptMessage& message : read.messages)
+    if (!message.dead && !message.id.empty()) last_id = message.id;
+  const RewindPlan plan = Must(PlanMessage(session, last_id));
+  EXPECT_TRUE(plan.chat.record.inside);
+  EXPECT_FALSE(plan.native);
+}
+
+TEST_F(RewindTest, ACheckpointByHandIsThenOfWhatGoesOn) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const std::string second = Rewind(session, 2);
+  auto by_hand = [&] {
+    auto at = Must(world.world.Open());
+    CaptureRequest request{.root = at.root, .settings = &world.world.settings};
+    request.of_active_session = true;
+    request.git.user.no_system = true;
+    return Must(CaptureCheckpoint(*at.store, request)).checkpoint;
+  };
+  EXPECT_EQ(by_hand().session, second);
+  EXPECT_EQ(by_hand().turn, 1u);
+  // One who went on in the original all the same.
+  Said(EventKind::kTurnEnd, session);
+  EXPECT_EQ(by_hand().session, session);
+}
+
+// Mutant: deleted-forks-are-not-resumed.
+TEST_F(RewindTest, AForkThatWasDeletedHereIsGoneOnWithAllTheSame) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const std::string second = Rewind(session, 2);
+  {
+    auto at = Must(world.world.Open());
+    const SessionDeletion plan = Must(PlanSessionDeletion(*at.catalog, second));
+    Must(DeleteSession(*at.store, *at.catalog, plan));
+  }
+  auto at = Must(world.world.Open());
+  const Resumption on = Must(PlanResume(*at.catalog, session));
+  EXPECT_THAT(on.command, ElementsAre("claude", "--resume", second));
+}
+
+// Mutant: resume-what-is-gone.
+TEST_F(RewindTest, WhatIsGoneIsNotGoneOnWith) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const std::string second = Rewind(session, 2);
+  auto at = Must(world.world.Open());
+  const Resumption on = Must(PlanResume(*at.catalog, session));
+  EXPECT_TRUE(CheckResumable(disk, *at.catalog, on).ok());
+  Must(disk.Unlink(Must(disk.OpenDir(transcript.parent())),
+                   Must(Name::Parse(second + ".jsonl"))));
+  EXPECT_EQ(CheckResumable(disk, *at.catalog, on).error().code, Errc::kRefused);
+}
+
+// A host: it keeps what was said itself, and tells ids of turns and of messages.
+class HostTest : public RewindTest {
+ protected:
+  void Turn(uint64_t number) {
+    kind = AgentKind::kGeneric;
+    HookEvent event = EventOf(EventKind::kPrompt, "h");
+    event.host = "desk";
+    event.transcript.reset();
+    event.prompt = "wish " + std::to_string(number);
+    event.anchor = "t-" + std::to_string(number);
+    event.message_id = "m-" + std::to_string(number);
+    event.message_index = 10 * number;
+    world.Tell(event);
+    world.Put("file", event.prompt);
+    event.kind = EventKind::kTurnEnd;
+    world.Tell(event);
+  }
+};
+
+// Mutant: host-message-is-lost.
+TEST_F(HostTest, ATurnIsFoundByItsOwnIdAndByThatOfItsMessage) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  for (const char* id : {"m-2", "t-2"}) {
+    const RewindPlan plan = Must(PlanMessage("h", id));
+    EXPECT_TRUE(plan.chat.record.hosted);
+    EXPECT_EQ(plan.chat.record.turn, 2u);
+    EXPECT_FALSE(plan.chat.record.inside);
+    EXPECT_EQ(plan.chat.record.message, "m-2");
+    EXPECT_EQ(plan.chat.record.message_index, 20u);
+    EXPECT_EQ(plan.prompt, "wish 2");
+  }
+}
+
+// Mutant: a-host-is-rewound-forward.
+TEST_F(HostTest, WhatItWasToldToForgetIsNotGoneForwardTo) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  Rewind("h", 2);
+  EXPECT_EQ(Plan("h", 3).error().code, Errc::kRefused);
+  EXPECT_EQ(Plan("h", 2).error().code, Errc::kRefused);
+  EXPECT_EQ(PlanMessage("h", "m-3").error().code, Errc::kRefused);
+  Turn(4);
+  EXPECT_EQ(Must(Plan("h", 4)).prompt, "wish 4");
+  EXPECT_EQ(Must(Plan("h", 1)).prompt, "wish 1");
 }
 
 }  // namespace

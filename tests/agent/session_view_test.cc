@@ -104,6 +104,55 @@ TEST_F(SessionViewTest, WhatWasTakenBackIsMarkedUntilItIsUndone) {
   EXPECT_FALSE(view.turns[1].checkpoints[2].taken_back_by);
 }
 
+// Mutant: rewound-turns-are-not-marked.
+TEST_F(SessionViewTest, WhatWasSaidAndTakenBackIsMarkedUntilItIsUndone) {
+  for (const char* text : {"first", "second", "third"}) {
+    world.Prompt("s", text);
+    world.End(EventKind::kTurnEnd, "s");
+  }
+  auto taken = [&] {
+    std::string out;
+    for (const SessionTurn& turn : Look("s").turns)
+      out += turn.taken_back_by ? 'x' : '-';
+    return out;
+  };
+  EXPECT_EQ(Look("s").goes_on, "s");
+  {
+    auto opened = Must(world.world.Open());
+    const ChatPlan plan{.record = {.agent = "claude",
+                                   .session = "s",
+                                   .forked = "f",
+                                   .turn = 2,
+                                   .inherited = 1}};
+    RollbackRequest request = world.Request(opened);
+    request.chat = &plan;
+    Must(belay::Rewind(*opened.store, request, {}));
+  }
+  EXPECT_EQ(taken(), "-xx");
+  EXPECT_EQ(Look("s").goes_on, "f");
+  // One who went on there all the same.
+  world.Prompt("s", "fourth");
+  EXPECT_EQ(taken(), "-xx-");
+  {
+    auto opened = Must(world.world.Open());
+    Must(Undo(*opened.store, *opened.catalog, world.Request(opened), {}, false));
+  }
+  EXPECT_EQ(taken(), "----");
+  EXPECT_EQ(Look("s").goes_on, "s");
+}
+
+// Mutant: turns-shown-twice.
+TEST_F(SessionViewTest, TurnsThatNothingWasRecordedOfAreToldOnce) {
+  world.world.settings.transcripts = Transcripts::kOff;
+  Prompt("s", "p1", "first");
+  Prompt("s", "p2", "second");
+  Talk(Asked("p1", "", "first") + Said("p1", "done one") +
+       Asked("p2", "a-p1", "second") + Said("p2", "done two"));
+  const SessionView view = Look("s");
+  EXPECT_EQ(view.turns.size(), 2u);
+  EXPECT_FALSE(view.trouble.empty());
+}
+
 TEST_F(SessionViewTest, ABranchTheAgentLeftIsMarked) {
   Prompt("s", "p1", "first");
   Prompt("s", "p2", "second");

@@ -5,6 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+#include <sstream>
+
+#include "agent/json.h"
 #include "agent/payloads.h"
 #include "agent/transcript_lines.h"
 #include "base/mem_fs.h"
@@ -128,6 +132,61 @@ TEST_P(RecordedCut, BeforeEachMessageEndsThere) {
   }
 }
 
+// Calls and answers of a copy, by their ids.
+struct CallsOf {
+  std::set<std::string> made, answered;
+
+  void Look(const Json& json) {
+    const auto text = [&json](const char* name) {
+      const auto value = json.Get(name);
+      return value && value->is_string() ? *value->Text(200) : std::string();
+    };
+    if (json.is_object()) {
+      const std::string type = text("type");
+      if (type == "tool_use") made.insert(text("id"));
+      if (type == "tool_result" && json.Get("tool_use_id"))
+        answered.insert(text("tool_use_id"));
+      if (type.ends_with("_call") && json.Get("call_id")) made.insert(text("call_id"));
+      if (type.ends_with("_output") && json.Get("call_id"))
+        answered.insert(text("call_id"));
+      if (type == "tool.execution_complete")
+        answered.insert(*json.Get("data")->Get("toolCallId")->Text(200));
+    }
+    if (!json.is_object() && !json.is_array()) return;
+    for (JsonParts parts(json); parts.Next();) {
+      const std::string name = json.is_object() ? parts.name(100) : "";
+      const auto id = [](const Json& of, const char* member) {
+        const auto value = of.Get(member);
+        return value ? *value->Text(200) : std::string();
+      };
+      if (name == "functionCall") made.insert(id(parts.value(), "id"));
+      if (name == "functionResponse") answered.insert(id(parts.value(), "id"));
+      if (name == "toolRequests")
+        for (JsonParts calls(parts.value()); calls.Next();)
+          made.insert(id(calls.value(), "toolCallId"));
+      if (name == "toolCalls") {  // with what they answered, beside the answers
+        for (JsonParts calls(parts.value()); calls.Next();)
+          made.insert(id(calls.value(), "id"));
+        continue;
+      }
+      Look(parts.value());
+    }
+  }
+};
+
+// Also where the cut is asked for between them.
+TEST_P(RecordedCut, HasNoCallWithoutItsAnswer) {
+  for (const TranscriptMessage& message : cutting.read().messages) {
+    if (message.dead || (message.id.empty() && GetParam().agent == AgentKind::kGemini))
+      continue;
+    CallsOf calls;
+    std::istringstream copy(cutting.Cut(Before(message)));
+    for (std::string line; std::getline(copy, line);)
+      if (const auto json = Json::Parse(line); json.ok()) calls.Look(*json);
+    EXPECT_EQ(calls.made, calls.answered) << message.id << " " << message.text;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Transcripts, RecordedCut,
     ::testing::Values(
@@ -226,6 +285,36 @@ TEST(TreeCut, LinesThatCannotBeReadStayWithWhatTheyStandIn) {
   Cutting cutting(AgentKind::kClaude, first + User("c", "b", "two") + "also none\n" +
                                           User("d", "b", "again"));
   EXPECT_EQ(cutting.CutPrompt(2), first);
+}
+
+std::string Part(const std::string& id, const std::string& parent,
+                 const std::string& message, const std::string& part) {
+  const bool result = part.find("tool_result") != std::string::npos;
+  return R"({"type":")" + std::string(result ? "user" : "assistant") + R"(","uuid":")" +
+         id + R"(","parentUuid":")" + parent + R"(","message":{"id":")" + message +
+         R"(","content":[)" + part + "]}}\n";
+}
+
+// Claude Code writes a message as several lines.
+TEST(TreeCut, CallsThatWereMadeTogetherGoTogether) {
+  const std::string begin = User("a", "", "one");
+  const std::string calls =
+      Part("t", "a", "m", R"({"type":"thinking","thinking":"x"})") +
+      Part("b", "t", "m", R"({"type":"tool_use","id":"1"})") +
+      Part("c", "b", "m", R"({"type":"tool_use","id":"2"})") +
+      Part("d", "b", "", R"({"type":"tool_result","tool_use_id":"1"})");
+  const std::string end =
+      Part("e", "c", "", R"({"type":"tool_result","tool_use_id":"2"})");
+  Cutting cutting(AgentKind::kClaude, begin + calls + end + Assistant("f", "e") +
+                                          User("g", "f", "two") + Assistant("h", "g"));
+  const auto at = [&cutting](const std::string& id) {
+    for (const TranscriptMessage& message : cutting.read().messages)
+      if (message.id == id) return cutting.Cut(Before(message));
+    return std::string("none");
+  };
+  EXPECT_EQ(at("f"), begin + calls + end);
+  // Nor is a thought an end.
+  for (const char* id : {"e", "d", "c", "b", "t"}) EXPECT_EQ(at(id), begin) << id;
 }
 
 std::string Qwen(const std::string& type, const std::string& id,

@@ -97,9 +97,60 @@ TEST_F(ChatsTest, TheNewestOfSeveralForksOfOneGoesOn) {
   EXPECT_EQ(GoesOn("first"), "other");
   EXPECT_EQ(GoesOn("second"), "second");
   const Chats chats = Must(Chats::Read(*catalog));
-  EXPECT_EQ(chats.TakenBackBy("first", 1), nullptr);
-  ASSERT_NE(chats.TakenBackBy("first", 2), nullptr);
-  EXPECT_EQ(chats.TakenBackBy("first", 2)->chat->forked, "other");
+  EXPECT_EQ(chats.TakenBackBy("first", 1, 1), nullptr);
+  ASSERT_NE(chats.TakenBackBy("first", 2, 1), nullptr);
+  EXPECT_EQ(chats.TakenBackBy("first", 2, 1)->chat->forked, "other");
+  // What was said later was not.
+  EXPECT_EQ(chats.TakenBackBy("first", 3, 1'000'000), nullptr);
+}
+
+// Mutant: undo-forgets-older-rewinds.
+TEST_F(ChatsTest, AnUndoFindsTheOlderRewindThatStands) {
+  const Operation one = TakeBack("first", "second", 3);
+  const Operation two = TakeBack("first", "other", 2);
+  EXPECT_FALSE(
+      Must(Chats::Read(*catalog, one.id)).Stands({.agent = "", .session = "second"}));
+  ChatRecord undone = *two.chat;
+  undone.stands = Must(Chats::Read(*catalog, two.id)).Stands(undone);
+  ASSERT_TRUE(undone.stands);
+  EXPECT_EQ(undone.stands->goes_on, "second");
+  EXPECT_EQ(undone.stands->inherited, 2u);
+  const Operation undo = Record(OperationKind::kUndo, undone, two.id);
+  EXPECT_EQ(Must(ListOperations(*catalog, root.id)).back().chat, undone);
+  EXPECT_EQ(Must(RecordsBeside(*store, undo)).back().fields.Text(1), "second");
+}
+
+TEST_F(ChatsTest, AHostKeepsWhatTheOldestRewindLeftIt) {
+  auto rewind = [&](uint64_t turn) {
+    return Record(OperationKind::kRollback, {.agent = "desk",
+                                             .session = "chat",
+                                             .hosted = true,
+                                             .turn = turn,
+                                             .message = "m" + std::to_string(turn),
+                                             .message_index = turn,
+                                             .inherited = turn - 1});
+  };
+  rewind(2);
+  const Operation later = rewind(5);
+  const auto stands = Must(Chats::Read(*catalog, later.id)).Stands(*later.chat);
+  ASSERT_TRUE(stands);
+  EXPECT_EQ(stands->goes_on, "chat");
+  EXPECT_EQ(stands->inherited, 1u);
+  EXPECT_EQ(stands->message, "m2");
+  const Chats chats = Must(Chats::Read(*catalog));
+  ASSERT_NE(chats.TakenBackBy("chat", 3, 1), nullptr);
+  EXPECT_EQ(chats.TakenBackBy("chat", 3, 1)->chat->turn, 2u);
+}
+
+// Mutant: undo-revives-a-session.
+TEST_F(ChatsTest, AnUndoDoesNotMakeKnownAgainWhatWasDeleted) {
+  Operation undo;
+  undo.kind = OperationKind::kUndo;
+  undo.root = root.id;
+  undo.chat = {.agent = "claude", .session = "first", .forked = "gone"};
+  const auto beside = Must(RecordsBeside(*store, undo));
+  ASSERT_EQ(beside.size(), 1u);
+  EXPECT_EQ(Must(ToSession(beside[0])).session, "first");
 }
 
 TEST_F(ChatsTest, TakenBackToItsBeginningItBeginsAnew) {

@@ -1,0 +1,115 @@
+# What is said of conversations that were taken back: more than once, within a turn, from elsewhere, and when what goes on is gone.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+root=$scratch/src/project
+talk=$scratch/agent/projects
+mkdir -p "$root" "$talk" && cd "$root" || exit 1
+echo one >a
+run on; expect_rc 0
+session=11111111-1111-4111-8111-111111111111
+event() {
+  printf '%s' "{\"session_id\":\"$session\",\"cwd\":\"$root\",\"transcript_path\":\"$talk/$session.jsonl\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
+    "$BELAY_BIN" hook claude >"$scratch/out" 2>"$scratch/err" || fail "hook: exit $?"
+}
+line() { printf '{"parentUuid":%s,"type":"%s","uuid":"%s","sessionId":"%s"%s,"message":{%s}}\n' "$parent" "$1" "$2" "$session" "$4" "$3" >>"$talk/$session.jsonl"; parent="\"$2\""; }
+# turn NUMBER: prompt, a call, its answer, an answer.
+parent=null
+turn() {
+  event UserPromptSubmit "\"prompt_id\":\"p$1\",\"prompt\":\"wish $1\""
+  line user "u$1" "\"role\":\"user\",\"content\":\"wish $1\"" ",\"promptId\":\"p$1\""
+  line assistant "c$1" "\"id\":\"m$1\",\"content\":[{\"type\":\"tool_use\",\"id\":\"t$1\",\"name\":\"Bash\",\"input\":{}}]" ""
+  echo "wish $1" >>a
+  line user "r$1" "\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"t$1\",\"content\":\"ok\"}]" ",\"promptId\":\"p$1\""
+  line assistant "a$1" "\"id\":\"n$1\",\"content\":[{\"type\":\"text\",\"text\":\"answer $1\"}]" ""
+  event Stop
+}
+field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
+goes_on() { "$BELAY_BIN" resume "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["goes_on"])'; }
+taken() { run show "$1" --json; field "''.join('x' if t['taken_back_by'] else '-' for t in d['turns'])"; }
+
+event SessionStart '"source":"startup"'
+for number in 1 2 3; do turn $number; done
+
+# --- a checkpoint by hand is of the session that is at work
+run checkpoint -m mine --json; expect_rc 0; expect_py "(d['session'], d['turn'], d['message_id']) == ('$session', 3, 'p3')"
+
+# --- within a turn: it is named, and a call stays with its answer
+run rewind "$session" --to a3; expect_rc 0
+expect_in_out "took back 1 message of session $session, from message a3 in turn 3 on"
+run undo; expect_rc 0
+run rewind "$session" --to r3 --dry-run; expect_rc 0; expect_in_out "from message c3 in turn 3 on"; expect_in_err "message r3 is among calls and their answers"
+run rewind "$session" --to r3 --json; expect_rc 0
+expect_py "d['chat']['message'] == 'c3' and d['chat']['turn'] == 3 and d['chat']['inside_turn'] and d['chat']['messages_taken_back'] == 3 and 'among calls' in d['warnings'][0]"
+tail -1 "$(field "d['chat']['transcript']")" | grep -q '"wish 3"' || fail "the copy ends elsewhere"
+[ "$(taken "$session")" = --- ] || fail "a turn that is cut is not taken back as a whole: $(taken "$session")"
+run undo; expect_rc 0
+
+# --- twice: what stands is said
+run rewind "$session" --to turn:3 --json; expect_rc 0; second=$(field "d['chat']['forked']")
+[ "$(taken "$session")" = --x ] || fail "marked: $(taken "$session")"
+run show "$session"; expect_in_out "as $second"; expect_in_out "taken back"
+run sessions; expect_in_out "goes on as $second"
+run sessions --json; expect_py "{s['id']: s['goes_on'] for s in d['sessions'] if s['id'] in ('$session', '$second')} == {'$session': '$second', '$second': '$second'}"
+run rewind "$session" --to turn:2; expect_rc 0
+[ "$(taken "$session")" = -xx ] || fail "marked: $(taken "$session")"
+run undo; expect_rc 0; expect_in_out "goes on as session $second"
+[ "$(goes_on "$session")" = "$second" ] || fail "$(goes_on "$session") goes on"
+run redo; run undo --json; expect_rc 0; expect_py "d['chat']['goes_on'] == '$second' and d['chat']['resume'] == 'claude --resume $second'"
+run events; tail -1 "$scratch/out" >"$scratch/last"; mv "$scratch/last" "$scratch/out"
+expect_py "d['type'] == 'session.rewound' and d['session'] == d['goes_on'] == '$second' and d['kept']['turn'] == 2"
+
+# --- what goes on is deleted here: the agent has it; then it is gone
+run sessions delete "$second" --yes; expect_rc 0
+run resume "$session" --dry-run; expect_rc 0; expect_in_out "claude --resume $second"
+mv "$talk/$second.jsonl" "$scratch/away"
+run resume "$session" --dry-run; expect_rc 1; expect_in_err "is gone"
+run resume "$session" --json; expect_rc 1
+mv "$scratch/away" "$talk/$second.jsonl"
+run undo; expect_rc 0
+run sessions; [[ $out == *"$second"* ]] && fail "an undo made it known again"
+run rewind "$session" --to turn:3; expect_rc 0
+mv "$talk/$session.jsonl" "$scratch/away"
+run undo; expect_rc 0; expect_in_err "is gone"
+mv "$scratch/away" "$talk/$session.jsonl"
+
+# --- from elsewhere: the session knows where it worked
+cd / || exit 1
+run rewind "$session" --to turn:3 --dry-run; expect_rc 0; expect_in_out "from turn 3 on"
+run rewind "$second" --to turn:2 --dry-run; expect_rc 1; expect_in_err "no session"
+run rewind nobody --to turn:3; expect_rc 1
+cd "$root" || exit 1
+
+mv "$root" "$root.away"
+run rewind "$session" --to turn:3 --root "$root"; expect_rc 1; expect_in_err "is gone"; expect_in_err "belay rollback latest --root"
+mv "$root.away" "$root"; cd "$root" || exit 1
+
+# --- nothing was recorded of what was said
+printf 'transcripts = "off"\n' >"$BELAY_CONFIG"
+session=22222222-2222-4222-8222-222222222222 parent=null
+event SessionStart '"source":"startup"'
+for number in 1 2; do turn $number; done
+run rollback turn:2 --both --yes; expect_rc 1; expect_in_err 'transcripts = "off"'
+run show "$session" --json; expect_rc 0; expect_py "len(d['turns']) == 2 and 'off' in d['trouble']"
+rm "$BELAY_CONFIG"
+
+# --- a host: ids of turns and messages; what it was told to forget stays so
+mkdir -p "$scratch/src/hosted" && cd "$scratch/src/hosted" || exit 1
+run on; expect_rc 0
+host() { printf '%s' "{\"event\":\"$1\",\"host\":\"acme\",\"session\":\"h\",\"cwd\":\"$PWD\"${2:+,$2}}" | "$BELAY_BIN" hook generic >/dev/null 2>&1; }
+for number in 1 2 3 4; do
+  host turn.begin "\"turn\":\"t-$number\",\"prompt\":\"wish $number\",\"message\":{\"id\":\"m-$number\",\"index\":$((10 * number))}"
+  echo $number >file
+  host turn.end "\"turn\":\"t-$number\""
+done
+run rewind h --to m-3 --json; expect_rc 0
+expect_py "d['chat']['turn'] == 3 and d['chat']['message'] == 'm-3' and d['chat']['message_index'] == 30 and d['chat']['prompt'] == 'wish 3'"
+[ "$(taken h)" = --xx ] || fail "marked: $(taken h)"
+run rewind h --to turn:4; expect_rc 1; expect_in_err "was taken back already"; expect_in_err "belay undo"
+run rewind h --to t-2; expect_rc 0
+run undo; expect_rc 0; expect_in_out "counts again up to turn 2"
+run events; tail -1 "$scratch/out" >"$scratch/last"; mv "$scratch/last" "$scratch/out"
+expect_py "d['kept'] == {'turn': 2, 'before_message': 'm-3', 'before_index': 30}"
+run undo; expect_rc 0; expect_in_out "counts again, all of it"
+
+finish
