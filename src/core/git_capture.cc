@@ -85,17 +85,13 @@ ObjectId IdOf(const GitRepoRecord* before, std::string_view name) {
   return found == before->own.end() ? ObjectId() : found->id;
 }
 
-std::string HexOf(const Hash256& id, GitHash hash) {
-  return ToHex(id.span().first(GitHashSize(hash)));
-}
-
 // Gathers the objects that an index names under a path that is not left out. No names
 // are held: of half a million paths they would be 200 MB.
 class WantedObjects {
  public:
   // `path`: of the repository, from the root on.
-  WantedObjects(const ScanRequest& request, const std::string& path)
-      : purged_(request.purged), path_(path) {
+  WantedObjects(const ScanRequest& request, const std::string& path, GitHash hash)
+      : purged_(request.purged), path_(path), ids_(hash) {
     if (request.rules->lists().skip_secrets &&
         !BELAY_MUTANT("git-keeps-skipped-secrets"))
       secrets_.emplace(request.rules->lists());
@@ -112,18 +108,18 @@ class WantedObjects {
         return;
       if (secrets_ && secrets_->IsSecret(whole_)) return;
     }
-    ids_.push_back(GitId(object));
+    ids_.Add(object);
   }
   // Of an index of so many bytes, all it can have. What is not used of that is no
   // memory; a vector that grows would be held twice for a while.
   void ReserveFor(uint64_t bytes) {
     constexpr uint64_t kLeast = 40 + 20 + 2 + 1;  // an entry of version 4
-    ids_.reserve(static_cast<size_t>(std::min<uint64_t>(bytes, kMaxIndex) / kLeast));
+    ids_.Reserve(static_cast<size_t>(std::min<uint64_t>(bytes, kMaxIndex) / kLeast));
   }
-  void Clear() { ids_.clear(); }
+  void Clear() { ids_.Clear(); }
   // Each once, rising.
-  std::vector<Hash256> Take() {
-    SortOnce(ids_);
+  GitIds Take() {
+    ids_.SortOnce();
     return std::move(ids_);
   }
 
@@ -132,23 +128,17 @@ class WantedObjects {
   const std::string path_;
   std::optional<SecretRules> secrets_;
   std::string whole_;
-  std::vector<Hash256> ids_;
+  GitIds ids_;
 };
 
 // Of `ids` (each once, rising) those stay that the index of a record does not name. All
 // of them when it cannot be read.
-void LeaveNew(Store& store, const GitRepoRecord& record, std::vector<Hash256>& ids) {
-  std::vector<bool> had(ids.size());
-  const Status visited = VisitGitIndexIds(store, record, [&](const Hash256& id) {
-    const auto found = std::ranges::lower_bound(ids, id);
-    if (found != ids.end() && *found == id)
-      had[static_cast<size_t>(found - ids.begin())] = true;
+void LeaveNew(Store& store, const GitRepoRecord& record, GitIds& ids) {
+  std::vector<bool> fresh(ids.size(), true);
+  const Status visited = VisitGitIndexIds(store, record, [&](ByteSpan id) {
+    if (const auto at = ids.Find(id)) fresh[*at] = false;
   });
-  if (!visited.ok()) return;
-  size_t left = 0;
-  for (size_t i = 0; i < ids.size(); ++i)
-    if (!had[i]) ids[left++] = ids[i];
-  ids.resize(left);
+  if (visited.ok()) ids.Keep(fresh);
 }
 
 }  // namespace
@@ -165,8 +155,7 @@ Hash256 GitCapture::RulesPrint() const {
   return Sha256::Of(bytes);
 }
 
-Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
-                                         std::vector<Hash256> blobs,
+Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository, GitIds blobs,
                                          const std::string& tree,
                                          const GitRepoRecord& now,
                                          const GitRepoRecord* before, ScanSink& sink) {
@@ -192,9 +181,9 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
     out.entries.push_back(std::move(entry));
     return Ok();
   };
-  size_t packed = 0;  // of the blobs, and from the front on: to be asked for
-  for (const Hash256& id : blobs) {
-    const std::string hex = HexOf(id, repository.hash);
+  std::vector<bool> packed(blobs.size());  // to be asked for
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const std::string hex = blobs.Hex(i);
     auto had = std::ranges::lower_bound(known.entries, hex, {}, &TreeEntry::name);
     if (had != known.entries.end() && had->name == hex) {
       if (had->size > limit) continue;
@@ -206,18 +195,18 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository,
     }
     BELAY_TRY(const bool is_loose, loose.Has(hex));
     if (!is_loose) {
-      blobs[packed++] = id;
+      packed[i] = true;
       continue;
     }
     BELAY_TRY(auto content, ReadLooseBlob(store.fs(), repository, hex, limit));
     if (content) BELAY_OK(keep(hex, *content));
   }
-  blobs.resize(packed);
+  blobs.Keep(packed);
   // Not asked about again, and not when HEAD moved, which is where new ones come from.
   if (before != nullptr) {
     const bool same = before->head != now.head || (before->index && now.index &&
                                                    before->index->id == now.index->id);
-    if (same) blobs.clear();
+    if (same) blobs.Clear();
     if (!blobs.empty() && !BELAY_MUTANT("git-asks-again"))
       LeaveNew(store, *before, blobs);
   }
@@ -248,7 +237,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     out.elsewhere = repository.common_dir.bytes();
   out.trouble = look.trouble;
   // The index first: git writes it last of all, as a rule.
-  WantedObjects wanted(request_, path);
+  WantedObjects wanted(request_, path, repository.hash);
   std::vector<GitKept> older_shared;
   bool older = false;  // the index is kept as it was before
   std::string shared;  // what the one that is kept names

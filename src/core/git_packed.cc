@@ -73,20 +73,17 @@ Result<bool> GitPacked::IsTreeOf(const std::string& head, const std::string& tre
 }
 
 Status GitPacked::LeaveStaged(const std::string& head, const std::string& tree,
-                              std::vector<Hash256>& ids) {
+                              GitIds& ids) {
   BELAY_TRY(const bool none, IsTreeOf(head, tree));
   if (none) {
-    ids.clear();
+    ids.Clear();
     return Ok();
   }
-  std::vector<bool> named(ids.size());
+  std::vector<bool> staged(ids.size(), true);
   Bytes raw(GitHashSize(hash_));
   TreeListing listing(hash_, [&](std::string_view hex) -> Status {
     if (!FromHex(hex, raw)) return Error(Errc::kCorrupt, "git named no object");
-    const Hash256 id = GitId(raw);
-    const auto found = std::ranges::lower_bound(ids, id);
-    if (found != ids.end() && *found == id)
-      named[static_cast<size_t>(found - ids.begin())] = true;
+    if (const auto at = ids.Find(raw)) staged[*at] = false;
     return Ok();
   });
   // Of the trees that others build upon git would hold 96 MB, and of packs all that it
@@ -108,16 +105,12 @@ Status GitPacked::LeaveStaged(const std::string& head, const std::string& tree,
   BELAY_TRY(const ProcessResult ended, running->Finish());
   BELAY_OK(git_.Judge(command, ended));
   BELAY_OK(listing.Finish());
-  size_t left = 0;
-  for (size_t i = 0; i < ids.size(); ++i)
-    if (!named[i]) ids[left++] = ids[i];
-  ids.resize(left);
+  ids.Keep(staged);
   return Ok();
 }
 
-Status GitPacked::Read(const std::vector<Hash256>& ids, size_t limit,
-                       const Keep& keep) {
-  auto hex = [&](size_t at) { return ToHex(ids[at].span().first(GitHashSize(hash_))); };
+Status GitPacked::Read(const GitIds& ids, size_t limit, const Keep& keep) {
+  auto hex = [&](size_t at) { return ids.Hex(at); };
   BELAY_TRY(auto blobs, BlobReader::Start(git_, ids.size(), hex));
   for (size_t i = 0; i < ids.size(); ++i) {
     BELAY_OK(CheckTime());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "git/object_ids.h"
 #include "git/run_git.h"
 
 namespace belay {
@@ -20,14 +21,13 @@ class GitPacked {
   GitPacked(GitRunner& git, const GitRepository& repository)
       : git_(git), hash_(repository.hash) {}
 
-  // Of `ids` (GitId, each once, rising) those stay that no tree of the commit `head`
+  // Of `ids` (sorted) those stay that no tree of the commit `head`
   // names. `tree`: IndexEntries::tree; when it is the commit's own, nothing is staged,
   // and no tree is read.
-  Status LeaveStaged(const std::string& head, const std::string& tree,
-                     std::vector<Hash256>& ids);
+  Status LeaveStaged(const std::string& head, const std::string& tree, GitIds& ids);
   // Hands out the content of each that git has and that is not longer than `limit`.
   using Keep = std::function<Status(const std::string& hex, ByteSpan content)>;
-  Status Read(const std::vector<Hash256>& ids, size_t limit, const Keep& keep);
+  Status Read(const GitIds& ids, size_t limit, const Keep& keep);
 
  private:
   Result<bool> IsTreeOf(const std::string& head, const std::string& tree);

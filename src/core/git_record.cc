@@ -233,31 +233,19 @@ Result<std::vector<NamedEntry>> LoadGitIndex(Store& store,
   return out;
 }
 
-Hash256 GitId(ByteSpan object) {
-  Hash256 id;
-  BELAY_CHECK(object.size() <= id.bytes.size());
-  std::ranges::copy(object, id.bytes.begin());
-  return id;
-}
-
-void SortOnce(std::vector<Hash256>& ids) {
-  std::ranges::sort(ids);
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-}
-
 Status VisitGitIndexIds(Store& store, const GitRepoRecord& record,
-                        const std::function<void(const Hash256&)>& each) {
+                        const std::function<void(ByteSpan)>& each) {
   if (!record.index) return Ok();
   BELAY_TRY(ContentStream content, ContentStream::Open(store, record.index->id));
   BELAY_TRY(const IndexEntries met,
             VisitIndex([&](std::span<std::byte> out) { return content.Read(out); },
                        record.index->size, record.hash,
-                       [&](const MetEntry& entry) { each(GitId(entry.object)); }));
+                       [&](const MetEntry& entry) { each(entry.object); }));
   if (!met.split) return Ok();
   BELAY_TRY(const auto entries, LoadGitIndex(store, record));
   Bytes object(GitHashSize(record.hash));
   for (const NamedEntry& entry : entries)
-    if (FromHex(entry.object, object)) each(GitId(object));
+    if (FromHex(entry.object, object)) each(object);
   return Ok();
 }
 

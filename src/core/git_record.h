@@ -27,6 +27,7 @@
 
 #include "core/git_whole.h"
 #include "git/index_entries.h"
+#include "git/object_ids.h"
 #include "git/state_files.h"
 #include "scan/scan.h"
 #include "store/heads.h"
@@ -88,14 +89,10 @@ Result<Tree> LoadGitObjects(Store& store, const GitRepoRecord& record);
 // What the index of a record names, shared part included; of a split one in no order.
 Result<std::vector<NamedEntry>> LoadGitIndex(Store& store, const GitRepoRecord& record);
 
-// Git's name of an object; of SHA-1 it ends in zeros.
-Hash256 GitId(ByteSpan object);
-// Each once, rising.
-void SortOnce(std::vector<Hash256>& ids);
 // The objects that the index of a record names, in no order, some of them often. It is
 // read in pieces, but for a split one. After an error some were named.
 Status VisitGitIndexIds(Store& store, const GitRepoRecord& record,
-                        const std::function<void(const Hash256&)>& each);
+                        const std::function<void(ByteSpan)>& each);
 
 // What a person would say changed in git from one to the other: "main moved to
 // abc1234"; empty when nothing did.
@@ -133,12 +130,10 @@ class GitCapture {
                                 ScanSink& sink);
 
   Hash256 RulesPrint() const;
-  // `blobs`: git's names of them, each once, rising; shorter ones end in zeros. `tree`:
-  // IndexEntries::tree. `now`: HEAD and the index are known.
-  Result<ObjectId> KeepObjects(const GitRepository& repository,
-                               std::vector<Hash256> blobs, const std::string& tree,
-                               const GitRepoRecord& now, const GitRepoRecord* before,
-                               ScanSink& sink);
+  // `blobs`: sorted. `tree`: IndexEntries::tree. `now`: HEAD and the index are known.
+  Result<ObjectId> KeepObjects(const GitRepository& repository, GitIds blobs,
+                               const std::string& tree, const GitRepoRecord& now,
+                               const GitRepoRecord* before, ScanSink& sink);
 
   Store& store_;
   // Leaves it as `before` has it when nothing else changed: what is named is there.

@@ -37,31 +37,29 @@ class GitPackedTest : public ::testing::Test {
     text.pop_back();
     return text;
   }
-  Hash256 Id(const std::string& name) {
-    Bytes raw(20);
-    EXPECT_TRUE(FromHex(Line({"rev-parse", name}), raw));
-    return GitId(raw);
-  }
+  std::string Id(const std::string& name) { return Line({"rev-parse", name}); }
   // Of all that the index names what LeaveStaged leaves.
-  Result<std::vector<Hash256>> Staged(const std::string& head,
-                                      const std::string& tree) {
+  Result<std::vector<std::string>> Staged(const std::string& head,
+                                          const std::string& tree) {
     auto repository = OpenRepositoryAt(fs_, world_ / "project", world_.user());
     EXPECT_TRUE(repository.ok() && repository->has_value());
     AskGitOptions options;
     options.path = (world_ / "bin").bytes();
     BELAY_TRY(GitRunner git, GitRunner::Find(fs_, **repository, options));
-    std::vector<Hash256> ids;
+    GitIds ids(GitHash::kSha1);
     const std::string index = world_.Read("project/.git/index");
     std::vector<NamedEntry> named;
     EXPECT_TRUE(ReadIndexEntries(AsBytes(index), GitHash::kSha1, &named).ok());
     for (const NamedEntry& entry : named) {
       Bytes raw(20);
       EXPECT_TRUE(FromHex(entry.object, raw));
-      ids.push_back(GitId(raw));
+      ids.Add(raw);
     }
-    SortOnce(ids);
+    ids.SortOnce();
     BELAY_OK(GitPacked(git, **repository).LeaveStaged(head, tree, ids));
-    return ids;
+    std::vector<std::string> out;
+    for (size_t i = 0; i < ids.size(); ++i) out.push_back(ids.Hex(i));
+    return out;
   }
   std::string TreeOfIndex() {
     const std::string index = world_.Read("project/.git/index");
@@ -93,9 +91,9 @@ TEST_F(GitPackedTest, WithoutAKnownTreeThoseOfTheCommitAreRead) {
   world_.Write("project/" + std::string(200, 'n') + "\t\n x", "new\n");
   world_.Git("project", {"add", "."});
   EXPECT_EQ(TreeOfIndex(), "");
-  std::vector<Hash256> expected = {Id(":b/d/e"),
-                                   Id(":" + std::string(200, 'n') + "\t\n x")};
-  SortOnce(expected);
+  std::vector<std::string> expected = {Id(":b/d/e"),
+                                       Id(":" + std::string(200, 'n') + "\t\n x")};
+  std::ranges::sort(expected);
   auto staged = Staged(Line({"rev-parse", "HEAD"}), "");
   ASSERT_TRUE(staged.ok()) << staged.error().what;
   EXPECT_EQ(*staged, expected);
@@ -108,7 +106,7 @@ TEST_F(GitPackedTest, ATreeThatIsNotTheCommitsSettlesNothing) {
   ASSERT_EQ(TreeOfIndex(), tree);
   auto staged = Staged(Line({"rev-parse", "HEAD"}), tree);
   ASSERT_TRUE(staged.ok()) << staged.error().what;
-  EXPECT_EQ(*staged, std::vector<Hash256>{Id(":a")});
+  EXPECT_EQ(*staged, std::vector<std::string>{Id(":a")});
   EXPECT_EQ(Asked(), "rev-parse\nls-tree\n");
 }
 
@@ -124,7 +122,7 @@ TEST_F(GitPackedTest, ManyNamesComeInMoreThanOnePiece) {
   world_.Git("project", {"add", "zzz"});
   auto staged = Staged(Line({"rev-parse", "HEAD"}), "");
   ASSERT_TRUE(staged.ok()) << staged.error().what;
-  EXPECT_EQ(*staged, std::vector<Hash256>{Id(":zzz")});
+  EXPECT_EQ(*staged, std::vector<std::string>{Id(":zzz")});
 }
 
 TEST_F(GitPackedTest, ACommitThatIsGoneIsAnError) {
