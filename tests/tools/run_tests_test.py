@@ -44,7 +44,7 @@ class RunStages(unittest.TestCase):
                                     ("fuzz slice", dict(seconds=9, passed=3, failed=1))), (8, 1, 1))
 
     def test_a_slice_for_which_there_is_no_time_is_skipped(self):
-        late = run_tests.BUDGET + 1
+        late = run_tests.END - 59
         self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
                                     ("format", dict(seconds=1, passed=1)),
                                     ("slice build", broken),
@@ -53,13 +53,15 @@ class RunStages(unittest.TestCase):
         self.assertIn("skipped mutant slice", self.said.getvalue())
 
     def test_without_time_to_build_them_slices_are_skipped(self):
-        late = run_tests.BUILD_BUDGET + 1
+        late = run_tests.END - run_tests.TAKES["slice build"] - 59  # and no slice after it
         self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
                                     ("slice build", broken), ("asan slice", broken)), (5, 0, 2))
 
     def test_a_slice_in_time_is_run(self):
-        self.assertEqual(self.total(("release tests", dict(seconds=run_tests.BUDGET, passed=5)),
-                                    ("mutant slice", dict(seconds=99, passed=1))), (6, 0, 0))
+        in_time = run_tests.END - run_tests.TAKES["mutant slice"]
+        self.assertEqual(self.total(("release tests", dict(seconds=in_time, passed=5)),
+                                    ("asan slice", broken),
+                                    ("mutant slice", dict(seconds=99, passed=1))), (6, 0, 1))
 
     def test_each_slice_is_the_first_in_turn(self):
         orders = [[name for name, _ in run_tests.stages(False, number)][4:]
