@@ -22,13 +22,13 @@ LOG = BUILD / "log"
 JOBS = str(os.cpu_count() or 2)
 TEST_JOBS = str(int(JOBS) + 2)  # some tests wait, for a lock that is held or for git
 SUM = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
-FUZZ_SECONDS = 8  # a target; all of them together stay below FUZZ_TOTAL
+FUZZ_SECONDS = 4  # a target; all of them together stay below FUZZ_TOTAL
 FUZZ_TOTAL = 60
 FUZZ_SLICE = {"store", "ignore", "git", "core", "restore"}
 # All of it must end within 15 minutes on two cores: seconds, and what a slice takes there at
 # most. What would end later is not begun.
 END = 14 * 60 + 40
-TAKES = {"slice build": 240, "asan slice": 150, "fuzz slice": 60, "mutant slice": 60}
+TAKES = {"slice build": 240, "asan slice": 150, "fuzz slice": 30, "mutant slice": 50}
 
 
 @dataclasses.dataclass

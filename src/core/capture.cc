@@ -560,7 +560,10 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   std::optional<CaptureRequest> completed;
   if (given.step != nullptr) completed = given;
   if (given.of_active_session && !given.session) {
-    BELAY_TRY(completed, OfActiveSession(store, given));
+    // Without one when that cannot be found out (a damaged catalogue): it is no reason
+    // not to make it.
+    auto active = OfActiveSession(store, given);
+    if (active.ok()) completed = std::move(*active);
   }
   const CaptureRequest& request = completed ? *completed : given;
   if (given.session && given.kind == CheckpointKind::kManual) {

@@ -70,6 +70,20 @@ d=json.load(open(sys.argv[1]))
 sys.exit(0 if eval(sys.argv[2]) else 1)' "$scratch/out" "$1") || fail "not so: $1 of '$out'"
 }
 
+# Waits until no belay on this store is left that a command started behind itself.
+behind_is_done() {
+  local exe
+  while :; do
+    for exe in /proc/[0-9]*/exe; do
+      [ "$exe" -ef "$BELAY_BIN" ] || continue
+      { tr '\0' '\n' <"${exe%exe}environ" | grep -qxF "BELAY_HOME=$BELAY_HOME"; } 2>/dev/null && break
+      exe=
+    done
+    [ -n "$exe" ] && [ -e "$exe" ] && [ "$exe" -ef "$BELAY_BIN" ] || return 0
+    read -rt 0.01 <> <(:) || :
+  done
+}
+
 # killed_at CALL ARGS...: belay, killed (SIGKILL) at its CALL-th call that writes. False when it
 # ended before that. Needs strace.
 killed_at() {

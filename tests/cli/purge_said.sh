@@ -31,11 +31,13 @@ for i in $(seq 1 16); do
   tell one PreToolUse ',"tool_name":"Bash","tool_use_id":"t'"$i"'","tool_input":{"command":"echo COMMANDSECRET'"$i"'"}'
 done
 tell one Stop
+behind_is_done
 run prune; expect_rc 0; expect_in_out "checkpoint"
 run delete tool:t15 --yes; expect_rc 0
 there FIRSTSECRET16; there COMMANDSECRET16
 [ -n "$(ls "$BELAY_HOME"/cache/*.live)" ] || fail "nothing is known to go on"
 run purge --session one --yes; expect_rc 0
+behind_is_done
 run gc --everything; expect_rc 0
 gone FIRSTSECRET; gone COMMANDSECRET; gone t/one.jsonl
 run log; expect_rc 0
@@ -47,12 +49,15 @@ tell two SessionStart
 said two OTHERSECRET; echo b >b
 tell two PreToolUse ',"tool_name":"Bash","tool_use_id":"u1","tool_input":{"command":"echo LASTSECRET"}'
 tell two SessionEnd
+behind_is_done
 there OTHERSECRET; there LASTSECRET
 run sessions delete two --yes; expect_rc 0
+behind_is_done
 run gc --everything; expect_rc 0
 gone OTHERSECRET; gone LASTSECRET; gone t/two.jsonl
 # Somebody else's session goes on.
 tell three SessionStart; said three KEPTWORD; tell three Stop
+behind_is_done
 run purge --session three --dry-run; expect_rc 0
 there KEPTWORD
 run verify --read-data; expect_rc 0

@@ -289,6 +289,12 @@ void Sweep(SweepOptions options, With with = With::kNothing) {
   EXPECT_TRUE(result.ok()) << result.Text();
 }
 
+#if defined(BELAY_SANITIZED)
+constexpr uint64_t kForkStride = 7;  // one call of so many
+#else
+constexpr uint64_t kForkStride = 1;
+#endif
+
 TEST(ForkSweep, EveryPowerCutLeavesAForkOrNone) {
   SweepOptions options{.name = "power cut, fork"};
   options.fault.mutating_only = true;
@@ -301,6 +307,7 @@ TEST(ForkSweep, EveryPowerCutLeavesTheConversationWithItsDirectory) {
     SweepOptions options{.name = "power cut, fork with a conversation"};
     options.fault.mutating_only = true;
     options.tears = 1;
+    options.stride = kForkStride;
     Sweep(options, with);
   }
 }
@@ -309,6 +316,7 @@ TEST(ForkSweep, EveryFailingCallLeavesTheConversationWithItsDirectory) {
   for (const With with : {With::kFile, With::kFolder}) {
     SweepOptions options{.name = "errno, fork with a conversation",
                          .fault = Fault::Errno(0, EIO, false)};
+    options.stride = kForkStride;
     Sweep(options, with);
   }
 }
@@ -317,6 +325,7 @@ TEST(ForkSweep, EveryFailingCallLeavesAForkOrNone) {
   for (int sys : {ENOSPC, EIO}) {
     SweepOptions options{.name = "errno " + std::to_string(sys) + ", fork",
                          .fault = Fault::Errno(0, sys, false)};
+    options.stride = kForkStride;
     Sweep(options);
   }
 }

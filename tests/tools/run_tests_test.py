@@ -44,7 +44,7 @@ class RunStages(unittest.TestCase):
                                     ("fuzz slice", dict(seconds=9, passed=3, failed=1))), (8, 1, 1))
 
     def test_a_slice_for_which_there_is_no_time_is_skipped(self):
-        late = run_tests.END - 59
+        late = run_tests.END - 29
         self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
                                     ("format", dict(seconds=1, passed=1)),
                                     ("slice build", broken),
@@ -53,7 +53,7 @@ class RunStages(unittest.TestCase):
         self.assertIn("skipped mutant slice", self.said.getvalue())
 
     def test_without_time_to_build_them_slices_are_skipped(self):
-        late = run_tests.END - run_tests.TAKES["slice build"] - 59  # and no slice after it
+        late = run_tests.END - run_tests.TAKES["slice build"] - 29  # and no slice after it
         self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
                                     ("slice build", broken), ("asan slice", broken)), (5, 0, 2))
 
