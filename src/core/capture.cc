@@ -511,13 +511,12 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
 }
 
 // Manual checkpoints of a session are limited.
-Result<bool> HasAllItMayHave(Store& store, const RootId& root,
+Result<bool> HasAllItMayHave(Catalog& catalog, const RootId& root,
                              const std::string& session) {
-  BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(auto mine, catalog->ListCheckpoints({.root = root,
-                                                 .session = session,
-                                                 .kind = CheckpointKind::kManual,
-                                                 .limit = kManualPerSession}));
+  BELAY_TRY(auto mine, catalog.ListCheckpoints({.root = root,
+                                                .session = session,
+                                                .kind = CheckpointKind::kManual,
+                                                .limit = kManualPerSession}));
   return mine.size() >= kManualPerSession;
 }
 
@@ -549,7 +548,7 @@ Result<std::optional<CaptureRequest>> OfActiveSession(Store& store,
     out.turn.reset();
     if (on.by->chat->inherited > 0) out.turn = on.by->chat->inherited;
   }
-  BELAY_TRY(const bool full, HasAllItMayHave(store, given.root.id, *out.session));
+  BELAY_TRY(const bool full, HasAllItMayHave(*catalog, given.root.id, *out.session));
   if (full) return std::optional<CaptureRequest>();
   return std::optional(std::move(out));
 }
@@ -567,7 +566,9 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
   }
   const CaptureRequest& request = completed ? *completed : given;
   if (given.session && given.kind == CheckpointKind::kManual) {
-    BELAY_TRY(const bool full, HasAllItMayHave(store, given.root.id, *given.session));
+    BELAY_TRY(auto catalog, Catalog::Open(store));
+    BELAY_TRY(const bool full,
+              HasAllItMayHave(*catalog, given.root.id, *given.session));
     if (full)
       return Error(Errc::kRefused, "this session has " +
                                        std::to_string(kManualPerSession) +

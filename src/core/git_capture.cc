@@ -204,9 +204,10 @@ Result<ObjectId> GitCapture::KeepObjects(const GitRepository& repository, GitIds
   blobs.Keep(packed);
   // Not asked about again, and not when HEAD moved, which is where new ones come from.
   if (before != nullptr) {
-    const bool same = before->head != now.head || (before->index && now.index &&
-                                                   before->index->id == now.index->id);
-    if (same) blobs.Clear();
+    const bool settled =
+        before->head != now.head ||
+        (before->index && now.index && before->index->id == now.index->id);
+    if (settled) blobs.Clear();
     if (!blobs.empty() && !BELAY_MUTANT("git-asks-again"))
       LeaveNew(store, *before, blobs);
   }

@@ -7,9 +7,7 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "base/sha256.h"
 #include "git/object_ids.h"
 #include "git/run_git.h"
 
@@ -21,9 +19,9 @@ class GitPacked {
   GitPacked(GitRunner& git, const GitRepository& repository)
       : git_(git), hash_(repository.hash) {}
 
-  // Of `ids` (sorted) those stay that no tree of the commit `head`
-  // names. `tree`: IndexEntries::tree; when it is the commit's own, nothing is staged,
-  // and no tree is read.
+  // Of `ids` (sorted) those stay that no tree of the commit `head` names. `tree`:
+  // IndexEntries::tree; when it is the commit's own, nothing is staged, and no tree is
+  // read.
   Status LeaveStaged(const std::string& head, const std::string& tree, GitIds& ids);
   // Hands out the content of each that git has and that is not longer than `limit`.
   using Keep = std::function<Status(const std::string& hex, ByteSpan content)>;
