@@ -17,7 +17,7 @@ struct RunningProcess::Parts {
   int64_t timeout_ms = 0;
   size_t cap = 0;
   Pipe in, out, err;
-  std::optional<Child> child;
+  Child child;
   std::string held;  // put out, and not read yet
   std::string errors;
 
@@ -56,12 +56,9 @@ Result<std::unique_ptr<RunningProcess>> RunningProcess::Start(
     if (int sys = OpenPipe(*pipe)) return SysError(sys, parts->what);
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-  pid_t pid = 0;
-  if (int sys = Spawn(options, mask, parts->in.read.get(), parts->out.write.get(),
-                      parts->err.write.get(), pid))
+  if (int sys = parts->child.Start(options, mask, parts->in.read.get(),
+                                   parts->out.write.get(), parts->err.write.get()))
     return SysError(sys, parts->what);
-  parts->child.emplace(pid);
-  if (parts->child->pidfd() < 0) return SysError(errno, parts->what);
   parts->in.read.Reset();
   parts->out.write.Reset();
   parts->err.write.Reset();
@@ -153,13 +150,13 @@ Result<ProcessResult> RunningProcess::Finish() {
     Parts::Take(p.err.read, p.errors, p.cap, true);
     if (p.err.read.is_open()) BELAY_OK(Wait(false, false));
   }
-  pollfd ended{p.child->pidfd(), POLLIN, 0};
+  pollfd ended{p.child.pidfd(), POLLIN, 0};
   int ready = 0;
   while ((ready = poll(&ended, 1, static_cast<int>(p.timeout_ms))) < 0 &&
          errno == EINTR) {
   }
   if (ready == 0) result.end = ProcessResult::End::kTimedOut;
-  const siginfo_t info = p.child->Reap();
+  const siginfo_t info = p.child.Reap();
   if (result.end == ProcessResult::End::kExited) {
     if (info.si_code != CLD_EXITED) result.end = ProcessResult::End::kSignalled;
     result.code = info.si_status;

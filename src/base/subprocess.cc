@@ -101,12 +101,10 @@ Result<ProcessResult> RunProcess(const ProcessOptions& options) {
   Pipe err;
   for (Pipe* pipe : {&in, &out, &err})
     if (int sys = OpenPipe(*pipe)) return SysError(sys, what);
-  pid_t pid = 0;
-  if (int sys = Spawn(options, sigpipe.before(), in.read.get(), out.write.get(),
-                      err.write.get(), pid))
+  Child child;
+  if (int sys = child.Start(options, sigpipe.before(), in.read.get(), out.write.get(),
+                            err.write.get()))
     return SysError(sys, what);
-  Child child(pid);
-  if (child.pidfd() < 0) return SysError(errno, what);
   in.read.Reset();
   out.write.Reset();
   err.write.Reset();

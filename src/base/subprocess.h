@@ -7,10 +7,10 @@
 //     arguments and the environment are exactly what was given.
 //   * The child gets no descriptor but its three pipes, and default signal handling.
 //   * It has its own process group. At the deadline, over the output cap, and when it
-//   has
-//     exited and left children behind, the whole group is killed (SIGKILL, so a child
-//     that ignores SIGTERM makes no difference) and RunProcess returns. A grandchild
-//     that moves to another group or session escapes.
+//     has exited and left children behind, the whole group is killed (SIGKILL, so a
+//     child that ignores SIGTERM makes no difference) and RunProcess returns; and when
+//     SIGINT, SIGTERM or SIGHUP end us meanwhile. A grandchild that moves to another
+//     group or session escapes.
 //
 // Threads: any thread; SIGPIPE is blocked for the calling thread while it runs, so a
 // child that does not read its input does no harm.

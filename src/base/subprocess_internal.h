@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/ends_with_us.h"
 #include "base/subprocess.h"
 
 namespace belay::subprocess {
@@ -140,14 +141,26 @@ inline int Spawn(const ProcessOptions& options, const sigset_t& mask, int in, in
   return sys;
 }
 
-// The running child; kills its group and reaps it whatever happens.
+// The running child; kills its group and reaps it whatever happens, also when a signal
+// ends us.
 class Child {
  public:
-  explicit Child(pid_t pid)
-      : pid_(pid), pidfd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
+  Child() = default;
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child() { Reap(); }
+  // 0, or an error number.
+  int Start(const ProcessOptions& options, const sigset_t& mask, int in, int out,
+            int err) {
+    const HeldSignals held;
+    if (int sys = Spawn(options, mask, in, out, err, pid_)) {
+      pid_ = 0;
+      return sys;
+    }
+    Enlist(pid_);
+    pidfd_.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    return pidfd_.is_open() ? 0 : errno;
+  }
   int pidfd() const { return pidfd_.get(); }
   // The group's id is the child's pid, which stays taken until Reap(), so this cannot
   // hit a stranger.
@@ -156,6 +169,7 @@ class Child {
     siginfo_t info{};
     if (pid_ == 0) return info;
     KillGroup();
+    Delist(pid_);
     while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 &&
            errno == EINTR) {
     }
@@ -164,7 +178,7 @@ class Child {
   }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = 0;
   Handle pidfd_;
 };
 

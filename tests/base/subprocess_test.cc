@@ -1,11 +1,16 @@
 #include "base/subprocess.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "base/clock.h"
 #include "support/temp_dir.h"
@@ -166,6 +171,47 @@ TEST(Subprocess, OutputOfExactlyTheCapIsNotAFlood) {
   ProcessResult result = Start(options);
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(result.output, "12345");
+}
+
+// Mutant: children-outlive-us.
+TEST(Subprocess, WhatEndsUsEndsItsGroup) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    TempDir temp;
+    const AbsPath fifo = temp / "fifo";
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    const pid_t us = fork();
+    if (us == 0) {
+      std::signal(signal, SIG_DFL);
+      ProcessOptions options =
+          Script("exec 5>'" + fifo.bytes() + "'; echo there >&5; sleep 60 & wait");
+      options.timeout_ms = 60'000;
+      (void)RunProcess(options);
+      _exit(1);
+    }
+    // Whoever of them lives has it open.
+    const int heard = open(fifo.c_str(), O_RDONLY | O_CLOEXEC);
+    char said[16];
+    ASSERT_EQ(read(heard, said, sizeof said), 6);
+    kill(us, signal);
+    int status = 0;
+    ASSERT_EQ(waitpid(us, &status, 0), us);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+    pollfd end{heard, POLLIN, 0};
+    EXPECT_EQ(poll(&end, 1, 10'000), 1) << "they live on after signal " << signal;
+    close(heard);
+  }
+}
+
+TEST(Subprocess, SignalsThatSomebodyHandlesAreLeftAlone) {
+  struct sigaction before {};
+  ASSERT_EQ(std::signal(SIGTERM, SIG_IGN), SIG_DFL);
+  EXPECT_TRUE(Start(Script("kill -TERM $PPID")).ok());
+  ASSERT_EQ(sigaction(SIGTERM, nullptr, &before), 0);
+  EXPECT_EQ(before.sa_handler, SIG_IGN);
+  std::signal(SIGTERM, SIG_DFL);
+  EXPECT_TRUE(Start(Script("exit 0")).ok());
+  ASSERT_EQ(sigaction(SIGTERM, nullptr, &before), 0);
+  EXPECT_EQ(before.sa_handler, SIG_DFL);
 }
 
 TEST(Subprocess, LeavesNoZombieAndNoDescriptor) {
