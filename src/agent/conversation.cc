@@ -180,8 +180,7 @@ Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
                                       std::to_string(turn.turn) +
                                       " were recorded (transcripts = \"off\")")
         .WithHint(
-            "name the message by the agent's own id: belay rewind SESSION --to "
-            "ID; the code alone: --code");
+            "name the message by the agent's own id: belay rewind SESSION --to ID");
   if (found == nullptr) found = FindByWords(transcript, turn, turns);
   if (found == nullptr)
     return Error(Errc::kNotFound,
@@ -283,9 +282,9 @@ Status CheckConversation(AgentKind agent) {
                    "the host keeps this conversation itself: it is told by "
                    "`belay events` what to take back");
     default:
-      return Error(Errc::kUnsupported,
-                   "the conversation of " + std::string(AgentName(agent)) +
-                       " cannot be taken back from outside; the code can: --code");
+      return Error(Errc::kUnsupported, "the conversation of " +
+                                           std::string(AgentName(agent)) +
+                                           " cannot be taken back from outside");
   }
 }
 

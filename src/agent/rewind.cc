@@ -9,6 +9,7 @@
 #include "base/subprocess.h"
 #include "core/chat.h"
 #include "core/lineage.h"
+#include "restore/running.h"
 
 namespace belay {
 
@@ -73,9 +74,6 @@ Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
 
 namespace {
 
-// Longest that is kept of a prompt with the operation.
-constexpr size_t kMaxKept = 4096;
-
 const TurnOf* TurnBefore(const std::vector<TurnOf>& turns, uint64_t number) {
   const TurnOf* found = nullptr;
   for (const TurnOf& one : turns)
@@ -108,7 +106,7 @@ class RewindPlanner {
     } else {
       BELAY_OK(OfFile());
     }
-    record.prompt = CutText(out_.prompt, kMaxKept);
+    record.prompt = CutText(out_.prompt, kMaxPrompt);
     if (request_.settings->transcripts == Transcripts::kOff) record.prompt.clear();
     return std::move(out_);
   }
@@ -295,13 +293,32 @@ Status CheckRewind(Catalog& catalog, const std::string& session) {
   return CheckConversation(about->kind);
 }
 
-Result<std::optional<uint64_t>> TurnToTakeBack(Catalog& catalog,
+namespace {
+
+// The turn of `target` is over and left things as they are there.
+Result<bool> IsEndOfTurn(Store& store, Catalog& catalog, const Checkpoint& target) {
+  if (!target.session || BELAY_MUTANT("the-last-call-is-within-its-turn")) return false;
+  BELAY_TRY(auto newest, catalog.ListCheckpoints({.root = target.root,
+                                                  .session = *target.session,
+                                                  .turn = *target.turn,
+                                                  .limit = 1}));
+  if (newest.empty() || newest[0].checkpoint.id != target.id) return false;
+  const auto heard = ActivityOf(store, target.root, *target.session);
+  return !heard || !heard->in_turn || heard->turn != *target.turn;
+}
+
+}  // namespace
+
+Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
                                                const std::string& session,
                                                const Checkpoint& target) {
   if (target.turn && target.kind == CheckpointKind::kAuto) {
-    if (target.tool_name) return target.turn;
     BELAY_TRY(auto first, FindTurnOf(catalog, target.root, session, *target.turn));
     if (first && first->checkpoint.id == target.id) return target.turn;
+    if (target.tool_name) {
+      BELAY_TRY(const bool end, IsEndOfTurn(store, catalog, target));
+      if (!end) return target.turn;
+    }
   }
   BELAY_TRY(const auto turns, TurnsOf(catalog, session));
   for (const TurnOf& one : turns)
@@ -337,23 +354,36 @@ Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
   }
   if (plan.chat.files.empty())
     return Error(forked.error().code, forked.error().what)
-        .WithHint("nothing was changed; the code alone: --code");
+        .WithHint("nothing was changed");
   return std::optional(forked.error().what);
 }
 
-Resumption ResumptionOf(const ChatRecord& chat, bool undone) {
-  Resumption out{.session = chat.session, .cwd = chat.cwd};
-  out.agent = AgentNamed(chat.agent).value_or(AgentKind::kGeneric);
-  if (undone && chat.stands && !chat.hosted) {
-    out.anew = chat.stands->goes_on.empty();
-    if (!out.anew) out.session = chat.stands->goes_on;
-  } else if (!undone && !chat.hosted) {
-    out.anew = chat.forked.empty();
-    if (!out.anew) out.session = chat.forked;
-  }
+namespace {
+
+// `as`: who goes on; empty: the agent begins anew.
+Resumption GoingOnAs(const ChatRecord& chat, const std::string& as) {
+  Resumption out{.session = as.empty() ? chat.session : as,
+                 .anew = as.empty(),
+                 .agent = AgentNamed(chat.agent).value_or(AgentKind::kGeneric),
+                 .cwd = chat.cwd};
   out.command = ResumeCommand(out.agent, out.session);
   if (out.anew && !out.command.empty()) out.command.resize(1);
   return out;
+}
+
+}  // namespace
+
+bool IsPromptCut(std::string_view prompt) {
+  return prompt.size() + 3 >= kMaxPrompt;  // a character may be missing at its end
+}
+
+Resumption ResumptionOf(const ChatRecord& chat) {
+  return GoingOnAs(chat, chat.hosted ? chat.session : chat.forked);
+}
+
+Resumption ResumptionAfterUndo(const ChatRecord& chat,
+                               const std::optional<StandingRewind>& stands) {
+  return GoingOnAs(chat, stands && !chat.hosted ? stands->goes_on : chat.session);
 }
 
 Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {

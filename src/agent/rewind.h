@@ -18,6 +18,7 @@
 #include "agent/aftermath.h"
 #include "agent/conversation.h"
 #include "agent/native_fork.h"
+#include "core/chat.h"
 #include "restore/chat_plan.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -66,8 +67,9 @@ Status CheckRewind(Catalog& catalog, const std::string& session);
 
 // The turn whose prompt, and all after it, a rollback to `target` takes back; nothing
 // when nothing was said since. Of a checkpoint that a prompt or one of its calls made:
-// that prompt; of any other: the first one after it.
-Result<std::optional<uint64_t>> TurnToTakeBack(Catalog& catalog,
+// that prompt; of any other, and of one by the last call of a turn that is over, after
+// which nothing changed: the first one after it.
+Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
                                                const std::string& session,
                                                const Checkpoint& target);
 
@@ -88,7 +90,13 @@ struct Resumption {
 Result<Resumption> PlanResume(Catalog& catalog, const std::string& session);
 // kRefused when the file that the agent would go on with is gone.
 Status CheckResumable(Fs& fs, Catalog& catalog, const Resumption& resumption);
-// Of one that was just taken back (or, with `undone`, brought back).
-Resumption ResumptionOf(const ChatRecord& chat, bool undone);
+// Only its beginning was kept: it is as long as one can be.
+bool IsPromptCut(std::string_view prompt);
+
+// Of one that was just taken back.
+Resumption ResumptionOf(const ChatRecord& chat);
+// Of one that was just brought back.
+Resumption ResumptionAfterUndo(const ChatRecord& chat,
+                               const std::optional<StandingRewind>& stands);
 
 }  // namespace belay

@@ -183,6 +183,7 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
                  "there is no session " + EscapeText(session) + " here")
         .WithHint(
             "see them with: belay sessions; of all directories: belay sessions --all");
+  MeasureConversations(store.fs(), sessions);
   view.summary = *known;
   view.state = StateOf(store, {root.id}, view.summary);
   BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));

@@ -25,7 +25,9 @@ std::string ShownText(const std::string& words) {
   size_t begin = 0;
   while (begin <= words.size()) {
     const size_t end = std::min(words.size(), words.find('\n', begin));
-    text += StrCat(EscapeText(words.substr(begin, end - begin)), "\n");
+    std::string line = words.substr(begin, end - begin);
+    if (line.ends_with('\r') && end < words.size()) line.pop_back();
+    text += StrCat(EscapeText(line), "\n");
     begin = end + 1;
   }
   return text;
@@ -53,12 +55,10 @@ std::string_view ScopeName(const std::optional<ChatRecord>& chat) {
   return !chat ? "code" : chat->alone ? "chat" : "both";
 }
 
-void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
-               JsonWriter& json) {
-  if (!chat) {
-    json.Null();
-    return;
-  }
+namespace {
+
+void WriteGoingOn(const ChatRecord& chat, const Resumption& resumption, bool dry_run,
+                  bool undone, JsonWriter& json) {
   auto text = [&](std::string_view key, const std::string& value) {
     json.Key(key);
     if (value.empty())
@@ -67,34 +67,51 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
       json.PathValue(value);
   };
   // What a fork would be called is not known before it is made.
-  const Resumption resumption = ResumptionOf(*chat, undone);
   json.BeginObject();
-  json.Key("agent").PathValue(chat->agent);
-  json.Key("session").PathValue(chat->session);
-  text("forked", dry_run ? "" : chat->forked);
+  json.Key("agent").PathValue(chat.agent);
+  json.Key("session").PathValue(chat.session);
+  text("forked", dry_run ? "" : chat.forked);
   text("goes_on",
-       resumption.anew || (dry_run && !chat->hosted) ? "" : resumption.session);
+       resumption.anew || (dry_run && !chat.hosted) ? "" : resumption.session);
   text("resume", dry_run ? "" : AsOneLine(resumption.command));
-  text("cwd", chat->cwd);
-  text("prompt", chat->prompt);
-  json.Key("messages_taken_back").Uint(chat->taken);
-  json.Key("messages_kept").Uint(chat->kept);
-  json.Key("turn").Uint(chat->inside ? chat->inherited : chat->turn);
-  json.Key("inside_turn").Bool(chat->inside);
-  text("message", chat->message.value_or(""));
-  json.Key("message_index").Uint(chat->message_index);
-  text("transcript", dry_run ? "" : chat->path);
+  text("cwd", chat.cwd);
+  text("prompt", chat.prompt);
+  json.Key("prompt_cut").Bool(IsPromptCut(chat.prompt));
+  json.Key("messages_taken_back").Uint(chat.taken);
+  json.Key("messages_kept").Uint(chat.kept);
+  json.Key("turn").Uint(chat.inside ? chat.inherited : chat.turn);
+  json.Key("inside_turn").Bool(chat.inside);
+  text("message", chat.message.value_or(""));
+  json.Key("message_index").Uint(chat.message_index);
+  text("transcript", dry_run ? "" : chat.path);
   json.Key("summarized");
-  if (chat->summary) {
+  if (chat.summary) {
     json.BeginObject();
-    json.Key("first_turn").Uint(chat->summary->first);
-    json.Key("last_turn").Uint(chat->summary->last);
+    json.Key("first_turn").Uint(chat.summary->first);
+    json.Key("last_turn").Uint(chat.summary->last);
     json.EndObject();
   } else {
     json.Null();
   }
   json.Key("undone").Bool(undone);
   json.EndObject();
+}
+
+}  // namespace
+
+void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, JsonWriter& json) {
+  if (chat)
+    WriteGoingOn(*chat, ResumptionOf(*chat), dry_run, false, json);
+  else
+    json.Null();
+}
+
+void WriteUndoneChat(const std::optional<ChatRecord>& chat,
+                     const std::optional<StandingRewind>& stands, JsonWriter& json) {
+  if (chat)
+    WriteGoingOn(*chat, ResumptionAfterUndo(*chat, stands), false, true, json);
+  else
+    json.Null();
 }
 
 std::string ResumeText(const Resumption& resumption,
@@ -127,7 +144,7 @@ std::string TakenText(const ChatRecord& chat) {
 
 void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& prompt) {
   Terminal& term = ctx.term;
-  const Resumption resumption = ResumptionOf(chat, false);
+  const Resumption resumption = ResumptionOf(chat);
   term.Say(StrCat("took back ", TakenText(chat), "; they are kept, and `belay undo` ",
                   "makes them count again"));
   if (chat.hosted) {
@@ -144,19 +161,26 @@ void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& pro
         "leave it first");
   }
   if (prompt.empty()) return;
+  if (IsPromptCut(prompt))
+    term.Warn(StrCat("only the first ", SizeText(prompt.size()),
+                     " of the prompt are shown; all of it is in the original: "
+                     "belay sessions transcript ",
+                     ShellWord(chat.session)));
   term.Say("  the prompt that was taken back, to be edited:");
   term.Out(ShownText(prompt));
 }
 
-void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone) {
-  const Resumption resumption = ResumptionOf(chat, undone);
+void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone,
+                  const std::optional<StandingRewind>& stands) {
+  const Resumption resumption =
+      undone ? ResumptionAfterUndo(chat, stands) : ResumptionOf(chat);
   if (chat.hosted) {
     ctx.term.Say(StrCat("  the conversation of session ", EscapeText(chat.session),
-                        !undone        ? std::string(" was taken back again")
-                        : !chat.stands ? std::string(" counts again, all of it")
-                                       : StrCat(" counts again up to turn ",
-                                                std::to_string(chat.stands->inherited),
-                                                ", where it was taken back before"),
+                        !undone   ? std::string(" was taken back again")
+                        : !stands ? std::string(" counts again, all of it")
+                                  : StrCat(" counts again up to turn ",
+                                           std::to_string(stands->inherited),
+                                           ", where it was taken back before"),
                         "; its host is told by `belay events`"));
     return;
   }

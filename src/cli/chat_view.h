@@ -13,9 +13,10 @@
 namespace belay {
 
 // "chat" of the command-line contract, the value alone: null where there is none.
-// `undone`: by an undo the session itself goes on again.
-void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, bool undone,
-               JsonWriter& json);
+void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, JsonWriter& json);
+// The same of an undo: the session itself goes on again, or what another rewind left.
+void WriteUndoneChat(const std::optional<ChatRecord>& chat,
+                     const std::optional<StandingRewind>& stands, JsonWriter& json);
 // "code", "chat" or "both".
 std::string_view ScopeName(const std::optional<ChatRecord>& chat);
 
@@ -30,7 +31,8 @@ std::string TakenText(const ChatRecord& chat);
 // What was done, how to go on, and the prompt that was taken back.
 void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& prompt);
 // The same of an undo, or (not `undone`) a redo.
-void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone);
+void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone,
+                  const std::optional<StandingRewind>& stands);
 
 // Lines stay lines: it is there to be copied and edited.
 std::string ShownText(const std::string& words);

@@ -11,6 +11,7 @@
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/chat.h"
 #include "core/operations.h"
 #include "store/catalog.h"
 
@@ -50,9 +51,14 @@ class EventWriter {
 
  private:
   void Learn(const LogRecord& record) {
+    // The log was written anew, and is read from its beginning.
+    if (record.seq < newest_) chats_.clear();
+    newest_ = record.seq;
     if (record.kind == RecordKind::kOperation)
-      if (auto operation = ToOperation(record); operation.ok())
+      if (auto operation = ToOperation(record); operation.ok()) {
         operation_ = std::move(*operation);
+        if (operation_->chat) chats_[operation_->root].push_back(*operation_);
+      }
     if (record.kind != RecordKind::kRoot) return;
     if (auto root = ToRoot(record); root.ok()) paths_[root->id] = root->path;
   }
@@ -125,7 +131,10 @@ class EventWriter {
         json.Null();
       json.Key("paths").Uint(o->paths);
       json.Key("chat");
-      WriteChat(o->chat, false, o->kind == OperationKind::kUndo, json);
+      if (o->kind == OperationKind::kUndo)
+        WriteUndoneChat(o->chat, Stands(*o), json);
+      else
+        WriteChat(o->chat, false, json);
     } else if (auto session = ToSession(record); session.ok()) {
       json.Key("session").String(session->session);
       WriteTextOrNull(json, "agent", session->agent);
@@ -148,6 +157,12 @@ class EventWriter {
     }
   }
 
+  // Of an undo that was learnt just now.
+  std::optional<StandingRewind> Stands(const Operation& undo) const {
+    if (!undo.chat) return std::nullopt;
+    return Chats(chats_).Stands(undo.chat->session);
+  }
+
   // Of the operation that this record was written beside: from where on, what was asked
   // there, and what whoever keeps the conversation has to forget.
   void WriteRewound(const SessionRecord& session, JsonWriter& json) {
@@ -157,7 +172,9 @@ class EventWriter {
     json.Key("operation").String(operation_->id.text());
     json.Key("undone").Bool(undone);
     json.Key("rewound").PathValue(chat.session);
-    const Resumption on = ResumptionOf(chat, undone);
+    const auto stands = undone ? Stands(*operation_) : std::nullopt;
+    const Resumption on =
+        undone ? ResumptionAfterUndo(chat, stands) : ResumptionOf(chat);
     json.Key("goes_on");
     if (on.anew)
       json.Null();
@@ -166,11 +183,11 @@ class EventWriter {
     // Everything before this is kept; of an undo everything is, unless an older rewind
     // stands.
     json.Key("kept");
-    if (undone && chat.stands) {
+    if (undone && stands) {
       json.BeginObject();
-      json.Key("turn").Uint(chat.stands->inherited);
-      WriteTextOrNull(json, "before_message", chat.stands->message);
-      json.Key("before_index").Uint(chat.stands->message_index);
+      json.Key("turn").Uint(stands->inherited);
+      WriteTextOrNull(json, "before_message", stands->message);
+      json.Key("before_index").Uint(stands->message_index);
       json.EndObject();
     } else if (undone) {
       json.Null();
@@ -205,6 +222,8 @@ class EventWriter {
 
   Terminal& term_;
   std::optional<Operation> operation_;  // the last one
+  Chats::OfRoots chats_;                // all that are about a conversation
+  uint64_t newest_ = 0;
   std::optional<RootId> root_;
   uint64_t after_;
   std::map<RootId, std::string> paths_;

@@ -97,8 +97,7 @@ void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source
   json.Key("bytes").Uint(fork.bytes);
   json.Key("repository").Bool(fork.repository);
   json.Key("chat");
-  WriteChat(along ? std::optional(along->chat.record) : std::nullopt, false, false,
-            json);
+  WriteChat(along ? std::optional(along->chat.record) : std::nullopt, false, json);
   json.Key("warnings").BeginArray();
   for (const std::string& warning : fork.warnings) json.PathValue(warning);
   json.EndArray().EndObject();
@@ -123,7 +122,8 @@ ExitCode CmdFork(CommandContext& ctx) {
   auto dir = PlaceFor(ctx, words[1]);
   if (!dir.ok()) return ctx.term.Fail(dir.error());
   if (Status fine = CheckForkPlace(ctx, *dir); !fine.ok())
-    return ctx.term.Fail(fine.error());
+    return ctx.term.Fail(
+        Error(fine.error().code, fine.error().what).WithHint("name another directory"));
   DirForkRequest request{.source = root->root,
                          .target = found->entry.checkpoint,
                          .dir = *dir,
@@ -157,8 +157,7 @@ ExitCode CmdFork(CommandContext& ctx) {
         "  the conversation goes along as session ", EscapeText(chat.forked),
         chat.turn ? StrCat(", from before turn ", std::to_string(*chat.turn), " on")
                   : std::string()));
-    ctx.term.Say(
-        StrCat("  go on with: ", ResumeText(ResumptionOf(chat, false), ctx.env.cwd)));
+    ctx.term.Say(StrCat("  go on with: ", ResumeText(ResumptionOf(chat), ctx.env.cwd)));
     ctx.term.Say(StrCat("         or: belay resume ", ShellWord(chat.forked)));
     if (along->native)
       ctx.term.Say(StrCat("  ", AgentName(along->agent),

@@ -9,6 +9,7 @@
 #include "cli/open_store.h"
 #include "cli/text.h"
 #include "core/annotate.h"
+#include "core/chat.h"
 #include "core/operations.h"
 #include "core/path_history.h"
 #include "core/state_view.h"
@@ -245,6 +246,8 @@ ExitCode CmdLog(CommandContext& ctx) {
     });
   }
   if (ctx.term.json()) {
+    auto chats = Chats::List(*root->catalog);
+    if (!chats.ok()) return ctx.term.Fail(chats.error());
     JsonWriter json;
     json.BeginObject();
     json.Key("root").PathValue(root->root.path);
@@ -270,7 +273,10 @@ ExitCode CmdLog(CommandContext& ctx) {
       json.Key("paths").Uint(o.paths);
       json.Key("some_paths").Bool(o.paths_only);
       json.Key("chat");
-      WriteChat(o.chat, false, o.kind == OperationKind::kUndo, json);
+      if (o.kind == OperationKind::kUndo && o.chat)
+        WriteUndoneChat(o.chat, Chats(*chats, o.seq).Stands(o.chat->session), json);
+      else
+        WriteChat(o.chat, false, json);
       json.Key("recovered").Bool(o.recovered);
       json.Key("state");
       if (row.state.empty())

@@ -76,11 +76,13 @@ ExitCode CmdResume(CommandContext& ctx) {
   // The store is let go before somebody works for hours.
   catalog->reset();
   opened->reset();
-  if (!plan->cwd.empty() && chdir(plan->cwd.c_str()) != 0)
+  if (!plan->cwd.empty() && chdir(plan->cwd.c_str()) != 0) {
+    shown.cwd.clear();
     return ctx.term.Fail(
         Error(Errc::kRefused, StrCat("the directory it worked in cannot be entered: ",
                                      EscapeForDisplay(plan->cwd)))
-            .WithHint(StrCat("elsewhere: ", text)));
+            .WithHint(StrCat("from elsewhere: ", ResumeText(shown, ctx.env.cwd))));
+  }
   auto code = RunAttached(words, false);
   if (!code.ok()) {
     Error error = std::move(code).error();

@@ -33,6 +33,8 @@ ExitCode CmdRewind(CommandContext& ctx) {
   if (!to)
     return ctx.term.FailUsage("to where is it to be taken back?",
                               "belay rewind SESSION --to turn:3");
+  if (ctx.args.positional()[0].empty())
+    return ctx.term.FailUsage("no session is named", "see them with: belay sessions");
   auto root = OpenRootOfSession(ctx, NeedsRoot::kRecorded, ctx.args.positional()[0]);
   if (!root.ok()) return ctx.term.Fail(root.error());
   auto session = FindSessionHere(*root, ctx.args.positional()[0]);

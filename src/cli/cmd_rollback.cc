@@ -155,7 +155,8 @@ Result<std::optional<RewindPlan>> PlanTalk(CommandContext& ctx, OpenedRoot& root
     return std::optional<RewindPlan>();
   }
   Error error = std::move(plan).error();
-  if (error.hint.empty()) error.hint = "nothing was changed; the files alone: --code";
+  error.hint += StrCat(error.hint.empty() ? "nothing was changed; " : "; ",
+                       "the files alone: --code");
   return error;
 }
 

@@ -21,6 +21,7 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
   if (!ctx.args.has("--all")) only = root.root.id;
   auto sessions = ListSessions(*root.catalog, only);
   if (!sessions.ok()) return FailOnStore(ctx, sessions.error());
+  MeasureConversations(ctx.fs, *sessions);
   auto roots = root.catalog->Roots();
   if (!roots.ok()) return FailOnStore(ctx, roots.error());
   std::vector<RootId> places;

@@ -40,7 +40,7 @@ void WriteShown(const ShownSummary& shown, JsonWriter& json) {
   else
     json.Null();
   json.Key("chat");
-  WriteChat(shown.chat, shown.dry_run, false, json);
+  WriteChat(shown.chat, shown.dry_run, json);
   json.EndObject();
 }
 
@@ -80,7 +80,7 @@ Result<std::optional<Argv>> CommandOf(CommandContext& ctx, const Settings& setti
 
 void Say(CommandContext& ctx, const ChatRecord& chat, const std::string& summary) {
   Terminal& term = ctx.term;
-  const Resumption resumption = ResumptionOf(chat, false);
+  const Resumption resumption = ResumptionOf(chat);
   term.Say(StrCat("a summary stands for ", MessagesOf(chat),
                   " in a copy; the original is kept, and `belay undo` makes it go on "
                   "again"));

@@ -379,8 +379,10 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   json.EndArray();
   WriteGit(outcome.plan.git, json);
   json.Key("chat");
-  WriteChat(outcome.chat, outcome.dry_run,
-            outcome.operation && outcome.operation->kind == OperationKind::kUndo, json);
+  if (outcome.operation && outcome.operation->kind == OperationKind::kUndo)
+    WriteUndoneChat(outcome.chat, outcome.stands, json);
+  else
+    WriteChat(outcome.chat, outcome.dry_run, json);
   json.Key("conflicts").BeginArray();
   for (const Conflict& conflict : outcome.conflicts) {
     json.BeginObject();

@@ -256,17 +256,20 @@ void WriteSession(const SessionSummary& session, SessionState state,
   }
   json.EndArray();
   json.Key("transcript_bytes").Uint(session.transcript_bytes);
+  json.Key("file_bytes").Uint(session.file_bytes);
 }
 
 std::string SessionFacts(const SessionSummary& session) {
-  std::string out = session.turns == 0 ? "" : CountText(session.turns, "turn") + ", ";
+  const uint64_t turns = session.turns + session.inherited;
+  std::string out = turns == 0 ? "" : CountText(turns, "turn") + ", ";
   out += CountText(session.checkpoints, "checkpoint");
   if (session.pinned > 0)
     out += StrCat(" (", std::to_string(session.pinned), " pinned)");
   if (!session.subagents.empty())
     out += StrCat(", ", CountText(session.subagents.size(), "subagent"));
-  if (session.transcript_bytes > 0)
-    out += StrCat(", conversation ", SizeText(session.transcript_bytes));
+  if (const uint64_t bytes = session.file_bytes.value_or(session.transcript_bytes);
+      bytes > 0)
+    out += StrCat(", conversation ", SizeText(bytes));
   return out;
 }
 

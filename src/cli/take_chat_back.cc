@@ -26,6 +26,8 @@ Result<std::string> WhoseChat(CommandContext& ctx, OpenedRoot& root,
     if (lineage.Has(target.session, target.turn, target.seq)) return *active;
   }
   if (target.session) return WhoseSubagent(*root.catalog, *target.session);
+  BELAY_TRY(auto along, CameAlong(*root.catalog, target));
+  if (along) return std::move(*along);
   return Error(Errc::kRefused, "the checkpoint belongs to no conversation")
       .WithHint(
           "files alone: --code; a conversation alone: belay rewind SESSION --to "
@@ -40,7 +42,8 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
   BELAY_TRY(const std::string session, WhoseChat(ctx, root, target));
   // Also of agents that do not tell what is said.
   BELAY_OK(CheckRewind(*root.catalog, session));
-  BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, session, target));
+  BELAY_TRY(const auto turn,
+            TurnToTakeBack(root.store(), *root.catalog, session, target));
   if (!turn) return std::optional<RewindPlan>();
   auto plan = PlanRewind(
       root.store(), *root.catalog,
@@ -58,9 +61,16 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
 std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
                                       const Checkpoint& target, const AbsPath& dir) {
   auto session = WhoseChat(ctx, root, target);
-  if (!session.ok()) return std::nullopt;
+  if (!session.ok()) {
+    // Where nobody ever talked, nobody expects one.
+    auto any = ListSessions(*root.catalog, root.root.id);
+    if (any.ok() && !any->empty())
+      ctx.term.Warn(StrCat("no conversation goes along: ", session.error().what,
+                           "; one that is to: --session ID"));
+    return std::nullopt;
+  }
   auto plan_of = [&](const std::string& of) -> Result<std::optional<ForkChat>> {
-    BELAY_TRY(const auto turn, TurnToTakeBack(*root.catalog, of, target));
+    BELAY_TRY(const auto turn, TurnToTakeBack(root.store(), *root.catalog, of, target));
     return PlanForkChat(root.store(), *root.catalog,
                         {.session = of, .turn = turn, .from = root.path, .to = dir});
   };

@@ -11,20 +11,35 @@
 
 namespace belay {
 
-Result<Chats> Chats::Read(Catalog& catalog, const std::optional<RecordId>& undone) {
-  Chats out;
+Chats::Chats(const OfRoots& operations, uint64_t until) {
+  for (const auto& [_, all] : operations) {
+    std::vector<Operation> done;
+    for (const Operation& operation : all)
+      if (operation.seq <= until) done.push_back(operation);
+    if (!BELAY_MUTANT("undone-rewinds-count")) done = InEffect(done);
+    for (Operation& operation : done)
+      if (operation.kind == OperationKind::kRollback)
+        in_effect_.push_back(std::move(operation));
+  }
+  std::ranges::stable_sort(in_effect_, {}, &Operation::seq);
+}
+
+Result<Chats::OfRoots> Chats::List(Catalog& catalog) {
+  OfRoots out;
   BELAY_TRY(auto roots, catalog.Roots());
   for (const RootEntry& root : roots) {
     BELAY_TRY(auto operations, ListOperations(catalog, root.root.id));
-    const auto all =
-        BELAY_MUTANT("undone-rewinds-count") ? operations : InEffect(operations);
-    for (const Operation& operation : all)
-      if (operation.chat && operation.kind == OperationKind::kRollback &&
-          operation.id != undone)
-        out.in_effect_.push_back(operation);
+    // What undoes or redoes one of them is one of them, so that they suffice.
+    std::erase_if(operations, [](const Operation& o) { return !o.chat; });
+    if (!operations.empty()) out.emplace(root.root.id, std::move(operations));
   }
-  std::ranges::stable_sort(out.in_effect_, {}, &Operation::seq);
   return out;
+}
+
+Result<Chats> Chats::Read(Catalog& catalog, const Operation* next) {
+  BELAY_TRY(OfRoots operations, List(catalog));
+  if (next != nullptr && next->chat) operations[next->root].push_back(*next);
+  return Chats(operations);
 }
 
 const Operation* Chats::LastOf(std::string_view session) const {
@@ -64,19 +79,19 @@ const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn,
   return nullptr;
 }
 
-std::optional<ChatRecord::Standing> Chats::Stands(const ChatRecord& chat) const {
-  const Operation* last = LastOf(chat.session);
+std::optional<StandingRewind> Chats::Stands(std::string_view session) const {
+  const Operation* last = LastOf(session);
   if (last == nullptr || BELAY_MUTANT("undo-forgets-older-rewinds"))
     return std::nullopt;
-  const GoesOn on = Follow(chat.session);
-  ChatRecord::Standing out{.goes_on = on.anew ? "" : on.session,
-                           .inherited = last->chat->inherited,
-                           .message = last->chat->message,
-                           .message_index = last->chat->message_index};
+  const GoesOn on = Follow(std::string(session));
+  StandingRewind out{.goes_on = on.anew ? "" : on.session,
+                     .inherited = last->chat->inherited,
+                     .message = last->chat->message,
+                     .message_index = last->chat->message_index};
   if (!last->chat->hosted) return out;
   // What was told first to be forgotten lies before all that was told later.
   for (const Operation& operation : in_effect_)
-    if (operation.chat->session == chat.session &&
+    if (operation.chat->session == session &&
         operation.chat->inherited < out.inherited) {
       out.inherited = operation.chat->inherited;
       out.message = operation.chat->message;
@@ -156,6 +171,22 @@ Result<std::string> FindSession(Catalog& catalog, std::string_view text) {
   return found;
 }
 
+Result<std::optional<std::string>> CameAlong(Catalog& catalog,
+                                             const Checkpoint& first) {
+  std::optional<std::string> out;
+  if (first.session || !first.meta.contains("fork_of")) return out;
+  BELAY_TRY(auto records,
+            catalog.ListRecords({.kind = RecordKind::kSession, .root = first.root}));
+  for (const LogRecord& record : records) {  // newest first
+    if (record.seq < first.seq) break;
+    auto one = ToSession(record);
+    if (!one.ok() || one->subagent) continue;
+    // Whoever began there later has no parent, or one that began there.
+    out = one->parent ? std::optional(one->session) : std::nullopt;
+  }
+  return out;
+}
+
 Result<std::vector<LogRecord>> RecordsBeside(Store& store, const Operation& operation) {
   std::vector<LogRecord> out;
   if (!operation.chat || BELAY_MUTANT("rewind-forgets-the-session")) return out;
@@ -176,13 +207,15 @@ Result<std::vector<LogRecord>> RecordsBeside(Store& store, const Operation& oper
                      .cwd = chat.cwd};
   if (!chat.path.empty()) fork.transcript_path = chat.path;
   if (operation.kind == OperationKind::kUndo) {
+    BELAY_TRY(const Chats after, Chats::Read(*catalog, &operation));
+    const auto stands = after.Stands(chat.session);
     // One that was deleted since is not made known again.
     BELAY_TRY(const auto forked, LatestSession(*catalog, chat.forked));
     if (!chat.forked.empty() && (forked || BELAY_MUTANT("undo-revives-a-session")))
       add(fork, SessionRecord::By::kReset);
     SessionRecord on = original;
-    if (chat.stands && chat.stands->goes_on != chat.session) {
-      BELAY_TRY(auto other, LatestSession(*catalog, chat.stands->goes_on));
+    if (stands && stands->goes_on != chat.session) {
+      BELAY_TRY(auto other, LatestSession(*catalog, stands->goes_on));
       if (other) on = std::move(*other);
     }
     add(on, SessionRecord::By::kGoesOn);

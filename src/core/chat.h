@@ -8,6 +8,7 @@
 // newest that was not undone says so. A host that keeps a conversation itself goes on
 // with the same session; what was taken back of it is told by the events.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,11 +20,24 @@
 
 namespace belay {
 
+// Where a conversation goes on after an undo when another rewind of it is in effect.
+struct StandingRewind {
+  std::string goes_on;  // empty: the agent begins anew
+  uint64_t inherited = 0;
+  // The first message that does not count.
+  std::optional<std::string> message = {};
+  std::optional<uint64_t> message_index = {};
+};
+
 class Chats {
  public:
-  // Of all roots; as they would be without `undone`.
-  static Result<Chats> Read(Catalog& catalog,
-                            const std::optional<RecordId>& undone = std::nullopt);
+  // Of each root the operations that are about a conversation, oldest first.
+  using OfRoots = std::map<RootId, std::vector<Operation>>;
+  static Result<OfRoots> List(Catalog& catalog);
+  // As it was right after the operation with the number `until`.
+  explicit Chats(const OfRoots& operations, uint64_t until = UINT64_MAX);
+  // Of all roots; `next`: as they will be when this is recorded, too.
+  static Result<Chats> Read(Catalog& catalog, const Operation* next = nullptr);
 
   // Operations that took a conversation back and were not undone, oldest first.
   const std::vector<Operation>& in_effect() const { return in_effect_; }
@@ -42,9 +56,9 @@ class Chats {
   // undo`.
   const Operation* TakenBackBy(std::string_view session, uint64_t turn,
                                uint64_t seq) const;
-  // What an undo of `chat` finds, when this is without that: nothing where the session
-  // goes on as itself, all of it.
-  std::optional<ChatRecord::Standing> Stands(const ChatRecord& chat) const;
+  // Nothing where the session goes on as itself, all of it. Never recorded: it would
+  // name sessions that a purge has to erase.
+  std::optional<StandingRewind> Stands(std::string_view session) const;
 
  private:
   std::vector<Operation> in_effect_;
@@ -65,6 +79,10 @@ Result<std::vector<TurnOf>> TurnsOf(Catalog& catalog, const std::string& session
 // The session with this id, or the only one whose id begins so (at least 4
 // characters). kNotFound or kInvalid with a hint.
 Result<std::string> FindSession(Catalog& catalog, std::string_view text);
+
+// The session that went along when the directory was forked whose first checkpoint this
+// is, which belongs to none itself; nothing of any other.
+Result<std::optional<std::string>> CameAlong(Catalog& catalog, const Checkpoint& first);
 
 // What is recorded in one batch with the operation, behind it: of the session that no
 // longer goes on from its end, then of the one that does.

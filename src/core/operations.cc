@@ -13,9 +13,7 @@ constexpr uint64_t kName = 1, kTarget = 2, kChanges = 3, kSafety = 4, kOf = 5,
 constexpr uint64_t kChatAgent = 1, kChatSession = 2, kChatForked = 3, kChatTurn = 4,
                    kChatMessage = 5, kChatIndex = 6, kChatTaken = 7, kChatKept = 8,
                    kChatInherited = 9, kChatPrompt = 10, kChatPath = 11, kChatCwd = 12,
-                   kChatFlags = 13, kChatFirst = 14, kChatLast = 15, kChatStands = 16,
-                   kChatStandsTurns = 17, kChatStandsMessage = 18,
-                   kChatStandsIndex = 19;
+                   kChatFlags = 13, kChatFirst = 14, kChatLast = 15;
 constexpr uint64_t kChatHosted = 1, kChatAlone = 2, kChatInside = 4;
 constexpr uint64_t kPathsOnly = 1, kOutOfOrder = 2, kRecovered = 4, kKeepsTimes = 8;
 
@@ -57,12 +55,6 @@ Fields EncodeChat(const ChatRecord& chat) {
     f.AddNumber(kChatFirst, chat.summary->first);
     f.AddNumber(kChatLast, chat.summary->last);
   }
-  if (chat.stands) {
-    f.Add(kChatStands, chat.stands->goes_on);
-    f.AddNumber(kChatStandsTurns, chat.stands->inherited);
-    text(kChatStandsMessage, chat.stands->message.value_or(""));
-    number(kChatStandsIndex, chat.stands->message_index);
-  }
   return f;
 }
 
@@ -76,12 +68,6 @@ std::optional<ChatRecord> ChatAt(const Fields& fields) {
   std::optional<ChatRecord::Summary> summary;
   if (const auto first = f->Number(kChatFirst))
     summary = {.first = *first, .last = f->Number(kChatLast).value_or(*first)};
-  std::optional<ChatRecord::Standing> stands;
-  if (const auto goes_on = f->Text(kChatStands))
-    stands = {.goes_on = *goes_on,
-              .inherited = f->Number(kChatStandsTurns).value_or(0),
-              .message = f->Text(kChatStandsMessage),
-              .message_index = f->Number(kChatStandsIndex)};
   return ChatRecord{.agent = f->Text(kChatAgent).value_or(""),
                     .session = *f->Text(kChatSession),
                     .forked = f->Text(kChatForked).value_or(""),
@@ -97,8 +83,7 @@ std::optional<ChatRecord> ChatAt(const Fields& fields) {
                     .path = f->Text(kChatPath).value_or(""),
                     .cwd = f->Text(kChatCwd).value_or(""),
                     .alone = (flags & kChatAlone) != 0,
-                    .summary = summary,
-                    .stands = stands};
+                    .summary = summary};
 }
 
 }  // namespace

@@ -42,16 +42,6 @@ struct ChatRecord {
     bool operator==(const Summary&) const = default;
   };
   std::optional<Summary> summary = {};
-  // Of an undo, when an older rewind of the session still stands: who goes on by that
-  // (empty: the agent begins anew), and from before which message.
-  struct Standing {
-    std::string goes_on;
-    uint64_t inherited = 0;
-    std::optional<std::string> message = {};
-    std::optional<uint64_t> message_index = {};
-    bool operator==(const Standing&) const = default;
-  };
-  std::optional<Standing> stands = {};
   bool operator==(const ChatRecord&) const = default;
 };
 

@@ -44,7 +44,9 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
     return session;
   };
   BELAY_TRY(auto roots, catalog.Roots());
+  std::map<RootId, std::string> paths;
   for (const RootEntry& entry : roots) {
+    paths.emplace(entry.root.id, entry.root.path);
     if (root && entry.root.id != *root) continue;
     BELAY_TRY(auto rows, catalog.Outline(entry.root.id));
     for (const CheckpointRow& row : rows) {
@@ -61,6 +63,8 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
       auto id = record.fields.Text(kSession);
       if (!id) continue;
       SessionSummary& session = meet(*id, record.made_ms, record.seq);
+      if (const auto path = paths.find(record.root); path != paths.end())
+        places[*id].insert(path->second);
       if (kind == RecordKind::kTurn) {
         ++session.turns;
         continue;
@@ -69,6 +73,8 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
       auto told = ToSession(record);
       if (told.ok() && told->ended)
         ends.try_emplace(*id, std::pair(record.seq, record.made_ms));
+      if (told.ok() && !session.transcript_path)
+        session.transcript_path = told->transcript_path;
       if (session.parent || !told.ok() || !told->parent) continue;
       session.parent = told->parent;
       session.inherited = told->inherited_turns;
@@ -106,6 +112,18 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
   }
   std::ranges::sort(out, std::greater<>(), &SessionSummary::last_seq);
   return out;
+}
+
+void MeasureConversations(Fs& fs, std::vector<SessionSummary>& sessions) {
+  for (SessionSummary& session : sessions) {
+    if (!session.transcript_path) continue;
+    auto path = AbsPath::Parse(*session.transcript_path);
+    if (!path.ok() || path->is_root()) continue;
+    auto dir = fs.OpenDir(path->parent());
+    if (!dir.ok()) continue;
+    auto stat = fs.StatAt(*dir, Name::Literal(path->name()));
+    if (stat.ok() && stat->type == FileType::kRegular) session.file_bytes = stat->size;
+  }
 }
 
 Status CheckSession(Catalog& catalog, const RootId& root, std::string_view session) {

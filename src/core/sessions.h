@@ -28,7 +28,7 @@ namespace belay {
 struct SessionSummary {
   std::string id;
   std::optional<std::string> agent = {}, parent = {};
-  std::vector<std::string> roots = {};  // paths, rising
+  std::vector<std::string> roots = {};  // paths, rising; where it is known of
   int64_t first_ms = 0, last_ms = 0;
   uint64_t last_seq = 0;
   uint64_t checkpoints = 0, pinned = 0;
@@ -42,13 +42,18 @@ struct SessionSummary {
   };
   std::vector<Subagent> subagents = {};
   uint64_t transcript_bytes = 0;  // that are kept of its files
+  // The agent's own, as it was told last, and how large that is now.
+  std::optional<std::string> transcript_path = {};
+  std::optional<uint64_t> file_bytes = {};
   // When its agent said that it is over, and nothing was recorded of it since.
   std::optional<int64_t> ended_ms = {};
 };
 
-// The most recently active first; of one root when it is given.
+// The most recently active first; of one root when it is given. Without `file_bytes`.
 Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
                                                  const std::optional<RootId>& root);
+// Looks for the agents' own files.
+void MeasureConversations(Fs& fs, std::vector<SessionSummary>& sessions);
 
 // kNotFound, with a hint, when nothing was ever recorded of the session in that root.
 Status CheckSession(Catalog& catalog, const RootId& root, std::string_view session);

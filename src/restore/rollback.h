@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/capture.h"
+#include "core/chat.h"
 #include "core/operations.h"
 #include "restore/chat_plan.h"
 #include "restore/plan.h"
@@ -78,6 +79,7 @@ struct Outcome {
   std::string undone = {};  // of an undo or redo: "the rollback to 'x'"
   // The conversation that went back, too, or would; of an undo or redo: that is about.
   std::optional<ChatRecord> chat = {};
+  std::optional<StandingRewind> stands = {};  // of an undo of that
 };
 
 // What a rollback to `target` would do now. Writes nothing.

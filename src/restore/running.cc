@@ -49,6 +49,7 @@ std::optional<SessionActivity> ActivityOf(Store& store, const RootId& root,
   const LiveSession* known = live.Find(session);
   if (known == nullptr) return std::nullopt;
   return SessionActivity{.in_turn = IsRunning(live, *known, store.clock().WallMillis()),
+                         .turn = known->turn,
                          .ended = known->ended,
                          .seen_ms = known->seen_ms};
 }

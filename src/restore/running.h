@@ -25,6 +25,7 @@ struct AskedBy {
 // remembered.
 struct SessionActivity {
   bool in_turn = false;
+  uint64_t turn = 0;  // the newest
   bool ended = false;
   int64_t seen_ms = 0;
 };

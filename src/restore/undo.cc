@@ -212,17 +212,20 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   turn.operation.paths_only = turn.about.paths_only;
   turn.operation.keeps_times = turn.about.keeps_times;
   turn.operation.chat = turn.about.chat;
-  if (back && turn.about.chat) {
-    BELAY_TRY(const Chats others, Chats::Read(catalog, turn.about.id));
-    turn.operation.chat->stands = others.Stands(*turn.about.chat);
+  turn.operation.root = request.root.id;
+  const std::optional<ChatRecord> chat = turn.about.chat;
+  std::optional<StandingRewind> stands;
+  if (back && chat) {
+    BELAY_TRY(const Chats after, Chats::Read(catalog, &turn.operation));
+    stands = after.Stands(chat->session);
   }
-  const std::optional<ChatRecord> chat = turn.operation.chat;
   if (!back) BELAY_OK(CheckFork(store.fs(), turn.about));
   if (turn.about.chat && turn.about.chat->alone) {
     Outcome out;
     BELAY_OK(RecordAlone(store, request, std::move(turn.operation), out));
     out.undone = Naming(turn.about);
     out.chat = chat;
+    out.stands = stands;
     if (recovered) out.warnings.push_back(recovered->text);
     return out;
   }
@@ -246,7 +249,10 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
                                 : GitWay{turn.about.git_before, turn.about.git_after},
                            back ? std::nullopt : TimesOf(catalog, turn.about)));
   out.undone = Naming(turn.about);
-  if (out.operation) out.chat = chat;
+  if (out.operation) {
+    out.chat = chat;
+    out.stands = stands;
+  }
   if (recovered) out.warnings.push_back(recovered->text);
   if (!lock.waited_for().empty())
     out.warnings.push_back(lock.waited_for() +

@@ -389,6 +389,29 @@ class HostTest : public RewindTest {
   }
 };
 
+// Mutant: the-last-call-is-within-its-turn.
+TEST_F(RewindTest, TheEndOfATurnIsBehindItsLastCall) {
+  auto turn_of = [&](const Checkpoint& target) {
+    opened = Must(world.world.Open());
+    return Must(TurnToTakeBack(*opened.store, *opened.catalog, "s", target));
+  };
+  world.Start("s");
+  world.Prompt("s", "first");
+  const Checkpoint asked = world.last;
+  world.Write("s", "t1", "a", "1");
+  const Checkpoint within = world.last;
+  world.Write("s", "t2", "b", "2");
+  const Checkpoint end = world.last;
+  EXPECT_EQ(turn_of(end), 1u) << "it is running";
+  world.End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(turn_of(end), std::nullopt) << "nothing was said since";
+  EXPECT_EQ(turn_of(within), 1u);
+  EXPECT_EQ(turn_of(asked), 1u);
+  world.Prompt("s", "second");
+  EXPECT_EQ(turn_of(end), 2u);
+  EXPECT_EQ(turn_of(within), 1u);
+}
+
 // Mutant: host-message-is-lost.
 TEST_F(HostTest, ATurnIsFoundByItsOwnIdAndByThatOfItsMessage) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);

@@ -77,6 +77,14 @@ done
 run fork 1 "$scratch/f5" --no-chat --json; expect_rc 0; expect_py "d['chat'] is None"
 run fork turn:1 "$scratch/f6" --json; expect_rc 0; expect_py "d['chat'] is None"
 cmp -s "$talk" "$scratch/talk" || fail "the original was changed"
+# A fork is forked, just made; what belongs to no conversation takes none along, which is said.
+(cd "$scratch/f2" && "$BELAY_BIN" fork 1 "$scratch/f8" --json >"$scratch/out") || fail "a fork of a fork"
+expect_py "d['chat']['session'] != '$claude' and d['chat']['messages_kept'] == 6 and d['chat']['cwd'] == '$scratch/f8'"
+run sessions --root "$scratch/f8" --json; expect_rc 0
+expect_py "[(s['roots'], s['turns'] + s['inherited_turns']) for s in d['sessions']] == [(['$scratch/f8'], 3)] and d['sessions'][0]['file_bytes'] > 500"
+run sessions --root "$scratch/f8"; expect_in_out "3 turns, 0 checkpoints, conversation "
+run checkpoint -m "of nobody" --root "$scratch/f8"; expect_rc 0; run fork 1 "$scratch/f9" --root "$scratch/f8" --json; expect_rc 0
+expect_py "d['chat'] is None"; expect_in_err "no conversation goes along"
 # A fork is forked; its directory may be there, empty.
 mkdir "$scratch/f7"
 (cd "$scratch/f1" && "$BELAY_BIN" checkpoint --session "$f1" -q >/dev/null && "$BELAY_BIN" fork 1 "$scratch/f7" --json >"$scratch/out")

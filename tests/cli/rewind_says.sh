@@ -56,6 +56,7 @@ run rewind "$session" --to turn:2; expect_rc 0
 run undo; expect_rc 0; expect_in_out "goes on as session $second"
 [ "$(goes_on "$session")" = "$second" ] || fail "$(goes_on "$session") goes on"
 run redo; run undo --json; expect_rc 0; expect_py "d['chat']['goes_on'] == '$second' and d['chat']['resume'] == 'claude --resume $second'"
+run log --json; expect_py "[(o['name'], o['chat']['goes_on']) for o in d['operations'][:2]] == [('undo', '$second'), ('redo', d['operations'][0]['chat']['forked'])]"
 run events; tail -1 "$scratch/out" >"$scratch/last"; mv "$scratch/last" "$scratch/out"
 expect_py "d['type'] == 'session.rewound' and d['session'] == d['goes_on'] == '$second' and d['kept']['turn'] == 2"
 
@@ -83,6 +84,44 @@ cd "$root" || exit 1
 mv "$root" "$root.away"
 run rewind "$session" --to turn:3 --root "$root"; expect_rc 1; expect_in_err "is gone"; expect_in_err "belay rollback latest --root"
 mv "$root.away" "$root"; cd "$root" || exit 1
+
+# --- the end of a turn is where files and conversation agree: nothing was said since
+session=33333333-3333-4333-8333-333333333333 parent=null
+cd "$root" || exit 1
+event SessionStart '"source":"startup"'
+call() { # call TURN: one that writes
+  event PreToolUse "\"prompt_id\":\"p$1\",\"tool_name\":\"Bash\",\"tool_use_id\":\"w$1\",\"tool_input\":{\"command\":\"echo $1\"}"
+  echo "call $1" >>a
+  event PostToolUse "\"prompt_id\":\"p$1\",\"tool_name\":\"Bash\",\"tool_use_id\":\"w$1\",\"tool_input\":{\"command\":\"echo $1\"},\"tool_response\":{}"
+}
+for number in 1 2; do
+  event UserPromptSubmit "\"prompt_id\":\"p$number\",\"prompt\":\"wish $number\""
+  line user "u$number" "\"role\":\"user\",\"content\":\"wish $number\"" ",\"promptId\":\"p$number\""
+  line assistant "a$number" "\"id\":\"n$number\",\"content\":[{\"type\":\"text\",\"text\":\"answer $number\"}]" ""
+  call $number
+  if [ $number = 2 ]; then
+    # It goes on: what the call left is not all.
+    run rollback latest --chat --dry-run; expect_rc 0; expect_in_out "from turn 2 on"
+  fi
+  event Stop
+done
+run list --tools --json; expect_py "d['checkpoints'][0]['tool']['id'] == 'w2'"
+last=$(field "d['checkpoints'][0]['id']") first=$(field "[c['id'] for c in d['checkpoints'] if c['tool'] and c['tool']['id'] == 'w1'][0]")
+run rollback "$last" --chat --yes; expect_rc 1; expect_in_err "nothing was said since"
+run rollback "$first" --both --dry-run --json; expect_rc 0; expect_py "d['chat']['turn'] == 2"
+
+# --- a prompt that is too long says so, and lines stay lines
+long=$(printf 'x%.0s' {1..17000})
+event UserPromptSubmit "\"prompt_id\":\"p3\",\"prompt\":\"$long\""
+line user u3 "\"role\":\"user\",\"content\":\"$long\"" ',"promptId":"p3"'
+event Stop
+event UserPromptSubmit '"prompt_id":"p4","prompt":"one\r\ntwo"'
+line user u4 '"role":"user","content":"one\r\ntwo"' ',"promptId":"p4"'
+event Stop
+run rewind "$session" --to turn:4; expect_rc 0; expect_in_out $'one\ntwo'
+run rewind "$session" --to turn:3 --json; expect_rc 0; expect_py "d['chat']['prompt_cut'] and len(d['chat']['prompt']) == 16384"
+run undo; run rewind "$session" --to turn:3; expect_rc 0; expect_in_err "only the first 16"
+run rewind "" --to turn:3; expect_rc 2
 
 # --- nothing was recorded of what was said
 printf 'transcripts = "off"\n' >"$BELAY_CONFIG"

@@ -40,7 +40,7 @@ class ChatsTest : public ::testing::Test {
     writer->Add(ToRecord(operation));
     for (LogRecord& record : Must(RecordsBeside(*store, operation)))
       writer->Add(std::move(record));
-    Must(writer->Commit());
+    operation.seq = Must(writer->Commit()).first_seq;
     return operation;
   }
   Operation TakeBack(const std::string& session, const std::string& forked,
@@ -108,16 +108,26 @@ TEST_F(ChatsTest, TheNewestOfSeveralForksOfOneGoesOn) {
 TEST_F(ChatsTest, AnUndoFindsTheOlderRewindThatStands) {
   const Operation one = TakeBack("first", "second", 3);
   const Operation two = TakeBack("first", "other", 2);
-  EXPECT_FALSE(
-      Must(Chats::Read(*catalog, one.id)).Stands({.agent = "", .session = "second"}));
-  ChatRecord undone = *two.chat;
-  undone.stands = Must(Chats::Read(*catalog, two.id)).Stands(undone);
-  ASSERT_TRUE(undone.stands);
-  EXPECT_EQ(undone.stands->goes_on, "second");
-  EXPECT_EQ(undone.stands->inherited, 2u);
-  const Operation undo = Record(OperationKind::kUndo, undone, two.id);
-  EXPECT_EQ(Must(ListOperations(*catalog, root.id)).back().chat, undone);
+  EXPECT_FALSE(Must(Chats::Read(*catalog)).Stands("second"));
+  Operation undo;
+  undo.kind = OperationKind::kUndo;
+  undo.root = root.id;
+  undo.of = two.id;
+  undo.chat = two.chat;
+  const auto stands = Must(Chats::Read(*catalog, &undo)).Stands("first");
+  ASSERT_TRUE(stands);
+  EXPECT_EQ(stands->goes_on, "second");
+  EXPECT_EQ(stands->inherited, 2u);
   EXPECT_EQ(Must(RecordsBeside(*store, undo)).back().fields.Text(1), "second");
+  // The record of it does not know, so that nothing is left there of a session that is
+  // purged; it is found when asked, for each at its time.
+  const Operation recorded = Record(OperationKind::kUndo, *two.chat, two.id);
+  EXPECT_EQ(Must(ListOperations(*catalog, root.id)).back().chat, two.chat);
+  Record(OperationKind::kUndo, *one.chat, one.id);
+  const Chats::OfRoots all = Must(Chats::List(*catalog));
+  EXPECT_EQ(Chats(all, two.seq).Stands("first")->goes_on, "other");
+  EXPECT_EQ(Chats(all, recorded.seq).Stands("first")->goes_on, "second");
+  EXPECT_FALSE(Chats(all).Stands("first"));
 }
 
 TEST_F(ChatsTest, AHostKeepsWhatTheOldestRewindLeftIt) {
@@ -132,7 +142,12 @@ TEST_F(ChatsTest, AHostKeepsWhatTheOldestRewindLeftIt) {
   };
   rewind(2);
   const Operation later = rewind(5);
-  const auto stands = Must(Chats::Read(*catalog, later.id)).Stands(*later.chat);
+  Operation undo;
+  undo.kind = OperationKind::kUndo;
+  undo.root = root.id;
+  undo.of = later.id;
+  undo.chat = later.chat;
+  const auto stands = Must(Chats::Read(*catalog, &undo)).Stands("chat");
   ASSERT_TRUE(stands);
   EXPECT_EQ(stands->goes_on, "chat");
   EXPECT_EQ(stands->inherited, 1u);

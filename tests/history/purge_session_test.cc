@@ -118,6 +118,26 @@ TEST_F(PurgeSessionTest, WhatWasTakenBackOfItIsErased) {
   ExpectWhole();
 }
 
+TEST_F(PurgeSessionTest, AnUndoThatWentBackToItDoesNotNameIt) {
+  Put("a", "1");
+  Capture("start", "", "");
+  ChatPlan chat;
+  chat.record = {.agent = "claude", .session = "s1", .turn = 2, .alone = true};
+  world.chat = &chat;
+  chat.record.forked = "the-first-fork";
+  chat.record.message = "message-of-the-first";
+  Must(world.Rewind());
+  chat.record.forked = "the-second-fork";
+  chat.record.message = "message-of-the-second";
+  Must(world.Rewind());
+  EXPECT_EQ(Must(world.Undo()).stands->goes_on, "the-first-fork");
+  Must(EraseSession("the-first-fork"));
+  EXPECT_THAT(Find("the-first-fork"), IsEmpty());
+  EXPECT_THAT(Find("message-of-the-first"), IsEmpty());
+  EXPECT_THAT(Find("the-second-fork"), Not(IsEmpty()));
+  ExpectWhole();
+}
+
 // Mutant: live-remembers.
 TEST_F(PurgeSessionTest, NothingOfItGoesOn) {
   Put("a", "1");
