@@ -4,6 +4,7 @@
 
 #include "agent/ancestry.h"
 #include "agent/recorder.h"
+#include "agent/told.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/live.h"
@@ -67,7 +68,10 @@ Result<bool> EndSession(Store& store, const Root& root, const HookEvent& event) 
 }  // namespace
 
 bool HasAftermath(const HookEvent& event, const Settings& settings) {
-  if (!settings.enabled || !IsMoment(event.kind)) return false;
+  if (!settings.enabled) return false;
+  if (!event.messages.empty() && settings.transcripts == Transcripts::kKeep)
+    return true;
+  if (!IsMoment(event.kind)) return false;
   return event.subagent || event.kind == EventKind::kSessionEnd ||
          settings.transcripts == Transcripts::kKeep;
 }
@@ -89,6 +93,11 @@ Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
       out.failed.push_back(ended.error());
   }
   if (settings.transcripts != Transcripts::kKeep) return out;
+  if (auto told = KeepTold(store, root, settings, event); told.ok())
+    out.copies += *told ? 1 : 0;
+  else
+    out.failed.push_back(told.error());
+  if (!IsMoment(event.kind)) return out;
   auto keep = [&](const std::optional<std::string>& path,
                   const std::optional<std::string>& subagent) {
     auto at = AbsPath::Parse(path.value_or(""));
@@ -126,7 +135,7 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
   std::optional<std::string> agent;
   BELAY_TRY(auto copies, ListTranscripts(catalog, session));
   std::erase_if(copies, [](const TranscriptCopy& copy) {
-    return copy.record.subagent || !copy.latest;
+    return copy.record.subagent || !copy.latest || copy.record.path.empty();
   });
   uint64_t told = 0;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));

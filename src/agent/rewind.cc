@@ -4,6 +4,7 @@
 
 #include "agent/dialect_internal.h"
 #include "agent/rewind_internal.h"
+#include "agent/told.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "base/subprocess.h"
@@ -139,6 +140,17 @@ class RewindPlanner {
                   by->id.text().substr(0, 7));
   }
 
+  // What the host told of what it has to forget now.
+  Status Count(const Chats& chats) {
+    BELAY_TRY(const Told told, ReadTold(store_, catalog_, request_.session));
+    if (const auto counts = CountTold(told, chats, turns_, out_.chat.record);
+        counts && !BELAY_MUTANT("hosts-are-not-counted")) {
+      out_.chat.record.taken = counts->taken;
+      out_.chat.record.kept = counts->kept;
+    }
+    return Ok();
+  }
+
   Status OfHost() {
     ChatRecord& record = out_.chat.record;
     record.hosted = true;
@@ -164,7 +176,7 @@ class RewindPlanner {
         record.message_index = first->message_index;
         if (first->message_id) record.message = first->message_id;
       }
-      return Ok();
+      return Count(chats);
     }
     // A message that a checkpoint was made of.
     for (const CatalogEntry& entry : all) {
@@ -177,7 +189,7 @@ class RewindPlanner {
         record.turn = *c.turn + 1;
         record.inside = true;
       }
-      return Ok();
+      return Count(chats);
     }
     return Error(Errc::kNotFound, "nothing is known of a message " +
                                       EscapeForDisplay(request_.message.value_or("")) +

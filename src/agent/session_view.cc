@@ -4,6 +4,7 @@
 #include <map>
 
 #include "agent/aftermath.h"
+#include "agent/told.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
@@ -129,6 +130,38 @@ std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transc
   return out;
 }
 
+// What a host told of the session and those it grew out of, oldest first.
+Status FindTold(Store& store, Catalog& catalog, const Lineage& lineage, Told& out) {
+  for (size_t i = lineage.generations().size(); i-- > 0;) {
+    const Generation& at = lineage.generations()[i];
+    BELAY_TRY(Told one, ReadTold(store, catalog, at.session));
+    if (i > 0)
+      std::erase_if(one.messages, [&](const ToldMessage& message) {
+        return message.turn > at.turns;
+      });
+    out.messages.insert(out.messages.end(),
+                        std::make_move_iterator(one.messages.begin()),
+                        std::make_move_iterator(one.messages.end()));
+    out.left_out += one.left_out;
+    out.bytes += one.bytes;
+  }
+  return Ok();
+}
+
+// To its turn; what was said before the first one belongs to none.
+void AddTold(ToldMessage message, SessionView& view) {
+  for (SessionTurn& turn : view.turns) {
+    if (turn.turn != message.turn) continue;
+    const bool is_prompt = message.role == "user" && turn.messages.empty() &&
+                           Compared(turn.prompt).starts_with(Compared(message.text));
+    if (!is_prompt)
+      turn.messages.push_back({.role = std::move(message.role),
+                               .id = std::move(message.id),
+                               .text = std::move(message.text)});
+    return;
+  }
+}
+
 Status AddCheckpoints(Catalog& catalog, const Root& root, const Lineage& lineage,
                       SessionView& view) {
   BELAY_TRY(const auto outline, catalog.Outline(root.id));
@@ -204,11 +237,20 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
   } else {
     view.trouble = place.error().what;
   }
+  Told told;
+  if (!view.transcript) BELAY_OK(FindTold(store, catalog, lineage, told));
+  if (told.bytes > 0) {
+    view.transcript =
+        SessionView::File{.path = {}, .bytes = told.bytes, .is_copy = true};
+    view.messages_left_out = told.left_out;
+    view.trouble.clear();
+  }
   if (std::ranges::any_of(turns, IsNameless))
     view.trouble =
         "neither ids nor words of all turns were recorded (transcripts = "
         "\"off\")";
   view.turns = Merge(std::move(turns), std::move(transcript));
+  for (ToldMessage& message : told.messages) AddTold(std::move(message), view);
   BELAY_OK(AddCheckpoints(catalog, root, lineage, view));
   BELAY_TRY(const Chats chats, Chats::Read(catalog));
   const Chats::GoesOn on = chats.Follow(session);

@@ -100,6 +100,7 @@ class HookWork {
       roots = RootsOf(*(*opened)->store, heads->roots(), event_);
     }
     if (roots.empty()) {
+      if (event_.kind == EventKind::kOther) return kDone;
       auto fresh = ProtectNew(ctx_, event_);
       if (!fresh.ok()) {
         // Home, /proc and the like are no failure: nobody asked for them.
@@ -249,6 +250,7 @@ std::optional<ExitCode> Answer(CommandContext& ctx, const HookEvent& event) {
 }
 
 bool MayMatter(const HookEvent& event) {
+  if (!event.messages.empty()) return true;
   if (event.kind == EventKind::kOther) return false;
   return !event.tool || event.tool->reach != ToolReach::kReads;
 }

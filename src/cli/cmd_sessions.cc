@@ -127,7 +127,11 @@ void WriteCopies(const std::string& session, const std::vector<TranscriptCopy>& 
     const TranscriptCopy& copy = copies[i];
     json.BeginObject();
     json.Key("number").Uint(i + 1);
-    json.Key("path").PathValue(copy.record.path);
+    json.Key("path");
+    if (copy.record.path.empty())  // told by a host
+      json.Null();
+    else
+      json.PathValue(copy.record.path);
     json.Key("bytes").Uint(copy.record.bytes);
     json.Key("kept_at").String(FormatUtcMillis(copy.kept_ms));
     WriteTextOrNull(json, "agent", copy.record.agent);

@@ -90,7 +90,11 @@ void WriteView(const SessionView& view, const std::string& root, JsonWriter& jso
   json.Key("transcript");
   if (view.transcript) {
     json.BeginObject();
-    json.Key("path").PathValue(view.transcript->path);
+    json.Key("path");
+    if (view.transcript->path.empty())  // told by a host
+      json.Null();
+    else
+      json.PathValue(view.transcript->path);
     json.Key("bytes").Uint(view.transcript->bytes);
     json.Key("copy").Bool(view.transcript->is_copy);
     json.EndObject();
@@ -157,7 +161,9 @@ class SessionPage {
     for (size_t i = 2; i < view_.lineage.size(); ++i)
       Field("", StrCat("before that ", EscapeText(view_.lineage[i].session),
                        " until turn ", std::to_string(view_.lineage[i].turns)));
-    if (view_.transcript)
+    if (view_.transcript && view_.transcript->path.empty())
+      Field("messages", "as the host told them");
+    else if (view_.transcript)
       Field(view_.transcript->is_copy ? "kept copy of" : "transcript",
             FitPath(EscapeForDisplay(view_.transcript->path), term_.columns() - 15));
     if (!view_.trouble.empty())

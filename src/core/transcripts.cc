@@ -267,6 +267,59 @@ Result<KeptNow> KeepTranscript(Store& store, const KeepRequest& request) {
   return Keeper(store, request).Run();
 }
 
+Result<KeptNow> AppendTranscript(Store& store, const AppendRequest& request,
+                                 std::string_view lines) {
+  KeptNow done;
+  if (lines.empty()) return done;
+  BELAY_TRY(HeldLock alone,
+            store.locks().AcquireRoot(LockOf(request.session), request.lock_wait_ms));
+  std::optional<TranscriptCopy> before;
+  Pieces now;
+  Bytes end;  // of what there is: the last piece, cut anew
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto copies, ListTranscripts(*catalog, request.session));
+  for (TranscriptCopy& copy : copies)
+    if (!before && copy.record.path.empty()) before = std::move(copy);
+  if (before) {
+    // One that cannot be read is left where it is, for `belay verify` to name.
+    BELAY_TRY(const Pieces old, LoadPieces(store, before->record.content));
+    for (size_t i = 0; i + 1 < old.list.size(); ++i)
+      now.Add(old.list[i].id, old.list[i].length);
+    BELAY_TRY(end, store.Get({ObjectType::kBlob, old.list.back().id}));
+    if (AsText(end).ends_with(lines)) return done;
+  }
+  const uint64_t length = now.total + end.size() + lines.size();
+  if (length > request.settings->max_file_size.bytes)
+    return Error(Errc::kInvalid, "what a host tells is longer than max_file_size");
+  const ByteSpan told = AsBytes(lines);
+  end.insert(end.end(), told.begin(), told.end());
+  BELAY_TRY(const Space space, Space::Of(store, *request.settings, false));
+  BELAY_OK(space.Check(end.size()));
+  store.LimitPacks(Space::PackTarget(space.cap()));
+  BELAY_TRY(auto writer, store.Begin());
+  for (ByteSpan rest(end); !rest.empty();) {
+    const size_t size = NextChunk(rest);
+    BELAY_TRY(const ObjectId id, writer->PutContent(rest.first(size), ObjectId()));
+    now.Add(id, size);
+    rest = rest.subspan(size);
+  }
+  TranscriptRecord record{.session = request.session,
+                          .agent = request.agent,
+                          .bytes = now.total,
+                          .whole = now.total};
+  BELAY_TRY(record.content,
+            writer->PutObject(ObjectType::kNode, EncodeNode(NodeOf(now)),
+                              before ? before->record.content : ObjectId()));
+  auto new_id = [&] { return RecordId(store.random().NewId()); };
+  const int64_t made = store.clock().WallMillis();
+  writer->Add(ToRecord(record, new_id(), request.root, made));
+  if (before) writer->Add(MakeDrop(new_id(), made, std::vector{before->id}));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  done.published = done.grew = true;
+  done.bytes = now.total;
+  return done;
+}
+
 Result<std::vector<TranscriptCopy>> ListTranscripts(
     Catalog& catalog, const std::optional<std::string>& session) {
   std::vector<TranscriptCopy> out;

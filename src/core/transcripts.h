@@ -69,6 +69,19 @@ struct KeptNow {
 // transcript. kNoSpace: the store is full.
 Result<KeptNow> KeepTranscript(Store& store, const KeepRequest& request);
 
+// What there is no file of: lines that somebody told, at the end of the copy without a
+// path. Told again with nothing in between (a hook that runs twice) they are there
+// once. kInvalid: it would be longer than max_file_size. kNoSpace: the store is full.
+struct AppendRequest {
+  std::string session;
+  std::optional<std::string> agent = {};
+  RootId root;
+  const Settings* settings = nullptr;
+  int64_t lock_wait_ms = 10'000;
+};
+Result<KeptNow> AppendTranscript(Store& store, const AppendRequest& request,
+                                 std::string_view lines);
+
 // The bytes of a copy. Any part of it, in any order; going on is quick.
 class KeptTranscript {
  public:

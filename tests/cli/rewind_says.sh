@@ -139,9 +139,14 @@ host() { printf '%s' "{\"event\":\"$1\",\"host\":\"acme\",\"session\":\"h\",\"cw
 for number in 1 2 3 4; do
   host turn.begin "\"turn\":\"t-$number\",\"prompt\":\"wish $number\",\"message\":{\"id\":\"m-$number\",\"index\":$((10 * number))}"
   echo $number >file
-  host turn.end "\"turn\":\"t-$number\""
+  host turn.end "\"turn\":\"t-$number\",\"messages\":[{\"role\":\"assistant\",\"id\":\"a-$number\",\"index\":$((10 * number + 1)),\"text\":\"answer $number\"}]"
+  host whatever "\"turn\":\"t-$number\",\"messages\":[{\"role\":\"assistant\",\"text\":\"more $number\"}]"
 done
+behind_is_done
+run show h; expect_rc 0; expect_in_out "answer 2"; expect_in_out "more 4"; expect_in_out "as the host told them"
+run sessions transcript h; expect_rc 0; [ "$(printf '%s' "$out" | grep -c '"role"')" = 8 ] || fail "told: $out"
 run rewind h --to m-3 --json; expect_rc 0
+expect_py "(d['chat']['messages_taken_back'], d['chat']['messages_kept']) == (4, 4)"
 expect_py "d['chat']['turn'] == 3 and d['chat']['message'] == 'm-3' and d['chat']['message_index'] == 30 and d['chat']['prompt'] == 'wish 3'"
 [ "$(taken h)" = --xx ] || fail "marked: $(taken h)"
 run rewind h --to turn:4; expect_rc 1; expect_in_err "was taken back already"; expect_in_err "belay undo"

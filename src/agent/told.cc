@@ -1,0 +1,152 @@
+#include "agent/told.h"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_set>
+
+#include "agent/json.h"
+#include "agent/recorder.h"
+#include "agent/transcript.h"
+#include "base/json.h"
+#include "base/mutant.h"
+#include "core/live.h"
+#include "core/transcripts.h"
+
+namespace belay {
+
+namespace {
+
+std::string LinesOf(const HookEvent& event, uint64_t turn) {
+  std::string out;
+  for (const HookMessage& message : event.messages) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("turn").Uint(turn);
+    json.Key("role").PathValue(message.role);
+    if (!message.id.empty()) json.Key("id").PathValue(message.id);
+    if (message.index) json.Key("index").Uint(*message.index);
+    json.Key("text").PathValue(message.text);
+    json.EndObject();
+    out += json.Take() + "\n";
+  }
+  return out;
+}
+
+// Of the event, when it names one; else the one that the session is in. What comes
+// behind a hook's return may come late.
+Result<uint64_t> TurnOfEvent(Store& store, const Root& root, const HookEvent& event) {
+  const Live live = Live::Load(store, root.id);
+  const LiveSession* known = live.Find(SessionOf(event));
+  const uint64_t now = known == nullptr ? 0 : known->turn;
+  if (!event.anchor || (known != nullptr && known->anchor == event.anchor)) return now;
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(const auto turns, TurnsOf(*catalog, SessionOf(event)));
+  for (const TurnOf& one : turns)
+    if (one.turn.anchor == event.anchor) return one.turn.turn;
+  return now;
+}
+
+// A text as PathValue writes it; bytes that are no text are of no use here.
+std::string TextAt(const Json& line, const char* name, size_t most) {
+  const auto value = line.Get(name);
+  return value && value->is_string() ? value->Text(most).value_or("") : std::string();
+}
+
+class Reader {
+ public:
+  void Take(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const size_t end = bytes.find('\n');
+      line_.append(bytes.substr(0, end));
+      if (end == std::string_view::npos) return;
+      bytes.remove_prefix(end + 1);
+      Line();
+      line_.clear();
+    }
+  }
+  Told Done() {
+    out_.messages.assign(std::make_move_iterator(messages_.begin()),
+                         std::make_move_iterator(messages_.end()));
+    return std::move(out_);
+  }
+
+ private:
+  void Line() {
+    auto line = Json::Parse(line_);
+    if (!line.ok()) return;
+    const auto turn = line->Get("turn"), index = line->Get("index");
+    ToldMessage message{.turn = turn ? turn->Uint().value_or(0) : 0,
+                        .role = TextAt(*line, "role", kMaxWhat),
+                        .id = TextAt(*line, "id", kMaxPrompt),
+                        .index = index ? index->Uint() : std::nullopt,
+                        .text = TextAt(*line, "text", kMaxWhat)};
+    if (!message.id.empty() && !known_.insert(message.id).second &&
+        !BELAY_MUTANT("told-twice-counts-twice"))
+      return;
+    messages_.push_back(std::move(message));
+    if (messages_.size() <= kMostMessages) return;
+    messages_.pop_front();
+    ++out_.left_out;
+  }
+
+  std::string line_;
+  std::deque<ToldMessage> messages_;
+  std::unordered_set<std::string> known_;
+  Told out_;
+};
+
+}  // namespace
+
+Result<bool> KeepTold(Store& store, const Root& root, const Settings& settings,
+                      const HookEvent& event) {
+  if (event.messages.empty() || settings.transcripts != Transcripts::kKeep ||
+      BELAY_MUTANT("what-hosts-tell-is-lost"))
+    return false;
+  BELAY_TRY(const uint64_t turn, TurnOfEvent(store, root, event));
+  BELAY_TRY(const KeptNow kept, AppendTranscript(store,
+                                                 {.session = SessionOf(event),
+                                                  .agent = AgentOf(event),
+                                                  .root = root.id,
+                                                  .settings = &settings},
+                                                 LinesOf(event, turn)));
+  return kept.published;
+}
+
+Result<Told> ReadTold(Store& store, Catalog& catalog, const std::string& session) {
+  BELAY_TRY(const auto copies, ListTranscripts(catalog, session));
+  for (const TranscriptCopy& copy : copies) {
+    if (!copy.latest || !copy.record.path.empty()) continue;
+    Reader reader;
+    BELAY_OK(ReadTranscriptCopy(store, copy, [&](ByteSpan piece) {
+      reader.Take(AsText(piece));
+      return Ok();
+    }));
+    Told told = reader.Done();
+    told.bytes = copy.record.bytes;
+    return told;
+  }
+  return Told();
+}
+
+std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
+                                    const std::vector<TurnOf>& turns,
+                                    const ChatRecord& chat) {
+  if (told.messages.empty()) return std::nullopt;
+  ToldCounts out;
+  bool behind = false;  // the message itself was met
+  for (const ToldMessage& message : told.messages) {
+    const auto turn = std::ranges::find(
+        turns, message.turn, [](const TurnOf& one) { return one.turn.turn; });
+    if (turn != turns.end() &&
+        chats.TakenBackBy(chat.session, message.turn, turn->seq) != nullptr)
+      continue;
+    behind = behind || (!message.id.empty() && chat.message == message.id);
+    const bool taken = message.index && chat.message_index
+                           ? *message.index >= *chat.message_index
+                           : behind || (chat.turn && message.turn >= *chat.turn);
+    ++(taken ? out.taken : out.kept);
+  }
+  return out;
+}
+
+}  // namespace belay

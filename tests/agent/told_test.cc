@@ -1,0 +1,191 @@
+// What a host tells of its conversation: kept, shown, counted, and gone with its
+// session.
+
+#include "agent/told.h"
+
+#include <gmock/gmock.h>
+
+#include "agent/aftermath.h"
+#include "agent/rewind.h"
+#include "agent/session_view.h"
+#include "core/sessions.h"
+#include "core/transcripts.h"
+#include "support/agent_world.h"
+
+namespace belay::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class ToldTest : public ::testing::Test {
+ protected:
+  HookEvent EventOf(EventKind kind, uint64_t turn) {
+    HookEvent event = world.Event(kind, "h");
+    event.agent = AgentKind::kGeneric;
+    event.host = "desk";
+    event.anchor = "t-" + std::to_string(turn);
+    return event;
+  }
+  // As `belay hook` does it. The copies that are new.
+  uint64_t Tell(const HookEvent& event) {
+    if (event.kind != EventKind::kOther) world.Tell(event);
+    return After(event);
+  }
+  uint64_t After(const HookEvent& event) {
+    auto opened = Must(world.world.Open());
+    const Aftermath after =
+        AfterEvent(*opened.store, opened.root, world.world.settings, event);
+    EXPECT_THAT(after.failed, IsEmpty());
+    return after.copies;
+  }
+  // A prompt, two messages within, and one with the end.
+  void Turn(uint64_t number) {
+    const std::string n = std::to_string(number);
+    HookEvent event = EventOf(EventKind::kPrompt, number);
+    event.prompt = "wish " + n;
+    event.message_id = "m-" + n + "0";
+    event.message_index = 10 * number;
+    event.messages = {{.role = "user",
+                       .id = *event.message_id,
+                       .index = event.message_index,
+                       .text = event.prompt}};
+    EXPECT_EQ(Tell(event), 1u);
+    world.Put("file", event.prompt);
+    HookEvent said = EventOf(EventKind::kOther, number);
+    said.messages = {
+        {.role = "assistant", .id = "m-" + n + "1", .index = 10 * number + 1},
+        {.role = "tool", .id = "m-" + n + "2", .index = 10 * number + 2}};
+    for (HookMessage& message : said.messages) message.text = message.role + " of " + n;
+    EXPECT_EQ(Tell(said), 1u);
+    EXPECT_EQ(Tell(said), 0u) << "a hook that runs twice";
+    HookEvent end = EventOf(EventKind::kTurnEnd, number);
+    end.messages = {said.messages[1],  // again
+                    {.role = "assistant", .text = "done with " + n}};
+    EXPECT_EQ(Tell(end), 1u);
+  }
+  std::vector<std::string> Shown() {
+    auto opened = Must(world.world.Open());
+    const SessionView view =
+        Must(LookAtSession(*opened.store, *opened.catalog, opened.root, "h"));
+    EXPECT_EQ(view.trouble, "");
+    std::vector<std::string> out;
+    for (const SessionTurn& turn : view.turns) {
+      std::string line = turn.prompt + (turn.taken_back_by ? " -" : ":");
+      for (const TranscriptMessage& message : turn.messages)
+        line += " [" + message.role + " " + message.text + "]";
+      out.push_back(line);
+    }
+    return out;
+  }
+  ChatRecord Plan(const std::optional<uint64_t>& turn,
+                  const std::optional<std::string>& message) {
+    auto opened = Must(world.world.Open());
+    return Must(PlanRewind(*opened.store, *opened.catalog,
+                           {.session = "h",
+                            .turn = turn,
+                            .message = message,
+                            .settings = &world.world.settings,
+                            .root = world.world.project}))
+        .chat.record;
+  }
+  void Rewind(uint64_t turn) {
+    auto opened = Must(world.world.Open());
+    RewindPlan plan = Must(PlanRewind(*opened.store, *opened.catalog,
+                                      {.session = "h",
+                                       .turn = turn,
+                                       .settings = &world.world.settings,
+                                       .root = world.world.project}));
+    plan.chat.record.alone = true;
+    RollbackRequest request = world.world.RequestFor(opened.root);
+    request.chat = &plan.chat;
+    Must(belay::Rewind(*opened.store, request, {}));
+  }
+  std::vector<TranscriptCopy> Copies() {
+    auto opened = Must(world.world.Open());
+    return Must(ListTranscripts(*opened.catalog, "h"));
+  }
+
+  MemFs disk;
+  AgentWorld world{disk};
+};
+
+// Mutants: what-hosts-tell-is-lost, told-twice-counts-twice.
+TEST_F(ToldTest, MessagesAreKeptAndShownWithTheirTurns) {
+  for (uint64_t number : {1u, 2u}) Turn(number);
+  EXPECT_THAT(
+      Shown(),
+      ElementsAre("wish 1: [assistant assistant of 1] [tool tool of 1] [assistant done "
+                  "with 1]",
+                  "wish 2: [assistant assistant of 2] [tool tool of 2] [assistant done "
+                  "with 2]"));
+  ASSERT_EQ(Copies().size(), 1u) << "one grows";
+  EXPECT_EQ(Copies()[0].record.path, "");
+}
+
+TEST_F(ToldTest, AMessageThatComesLateBelongsToItsTurn) {
+  Turn(1);
+  HookEvent late = EventOf(EventKind::kOther, 1);
+  late.messages = {{.role = "assistant", .id = "late", .text = "late"}};
+  Turn(2);
+  After(late);
+  EXPECT_THAT(Shown()[0], ::testing::HasSubstr("[assistant late]"));
+}
+
+// Mutant: hosts-are-not-counted.
+TEST_F(ToldTest, WhatARewindTakesBackIsCounted) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  EXPECT_EQ(Plan(2, {}).taken, 8u);
+  EXPECT_EQ(Plan(2, {}).kept, 4u);
+  EXPECT_EQ(Plan({}, "m-30").taken, 4u);
+  Rewind(3);
+  EXPECT_EQ(Plan(2, {}).taken, 4u) << "of the third it was told already";
+  Turn(4);
+  EXPECT_EQ(Plan(2, {}).taken, 8u);
+  EXPECT_EQ(Plan(2, {}).kept, 4u);
+  EXPECT_THAT(Shown()[2], ::testing::StartsWith("wish 3 -"));
+}
+
+TEST_F(ToldTest, NothingIsKeptUnlessConversationsAre) {
+  world.world.settings.transcripts = Transcripts::kAnchors;
+  HookEvent event = EventOf(EventKind::kPrompt, 1);
+  event.prompt = "wish";
+  event.messages = {{.role = "user", .id = "m", .text = "wish"}};
+  EXPECT_EQ(Tell(event), 0u);
+  EXPECT_THAT(Copies(), IsEmpty());
+  EXPECT_EQ(Plan(1, {}).taken, std::nullopt);
+}
+
+TEST_F(ToldTest, ManyMessagesGrowOneCopyOfManyPieces) {
+  HookEvent event = EventOf(EventKind::kPrompt, 1);
+  event.prompt = "wish";
+  Tell(event);
+  event.kind = EventKind::kOther;
+  uint64_t number = 0;
+  for (int i = 0; i < 40; ++i) {
+    event.messages.clear();
+    for (int j = 0; j < 20; ++j, ++number)
+      event.messages.push_back({.role = "assistant",
+                                .id = "m" + std::to_string(number),
+                                .text = std::string(4000 + number % 97, 'x')});
+    EXPECT_EQ(After(event), 1u);
+  }
+  auto opened = Must(world.world.Open());
+  const Told told = Must(ReadTold(*opened.store, *opened.catalog, "h"));
+  ASSERT_EQ(told.messages.size(), number);
+  for (uint64_t i = 0; i < number; ++i)
+    ASSERT_EQ(told.messages[i].id, "m" + std::to_string(i));
+  EXPECT_EQ(Copies().size(), 1u);
+  EXPECT_GT(told.bytes, 3'000'000u);
+}
+
+TEST_F(ToldTest, GoesWithItsSession) {
+  Turn(1);
+  auto opened = Must(world.world.Open());
+  auto plan = Must(PlanSessionDeletion(*opened.catalog, "h"));
+  Must(DeleteSession(*opened.store, *opened.catalog, plan));
+  EXPECT_THAT(Copies(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace belay::test
