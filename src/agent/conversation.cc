@@ -214,6 +214,12 @@ std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
     swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
                      .from = request.moved->from.bytes(),
                      .to = request.moved->to.bytes()});
+  // Copilot CLI writes down where it keeps it.
+  if (request.agent == AgentKind::kCopilot)
+    if (const auto copy = CopyPath(request, old_id, session); copy.ok())
+      swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
+                       .from = request.place.value_or(request.transcript).bytes(),
+                       .to = copy->bytes()});
   // Gemini CLI writes a digest of the directory into its conversations.
   if (request.moved && request.agent == AgentKind::kGemini)
     swaps.push_back({.from = Sha256::Of(AsBytes(request.moved->cwd_from)).hex(),

@@ -183,13 +183,13 @@ bool IsWhole(std::string_view bytes) {
 
 }  // namespace
 
-std::string UrlEncoded(std::string_view text) {
+std::string UrlEncoded(std::string_view text, std::string_view also) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                        (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-                       c == '~';
+                       c == '~' || also.find(c) != std::string_view::npos;
     if (plain) {
       out += c;
       continue;

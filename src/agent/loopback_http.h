@@ -24,7 +24,8 @@ Result<HttpAnswer> PostLoopback(uint16_t port, std::string_view path,
                                 std::string_view json, int64_t timeout_ms);
 
 // Everything but letters, digits and "-._~" as %XX.
-std::string UrlEncoded(std::string_view text);
+// `also`: what else stays as it is.
+std::string UrlEncoded(std::string_view text, std::string_view also = {});
 
 // The answer in all the bytes of a connection.
 Result<HttpAnswer> ParseHttpAnswer(std::string_view bytes);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "agent/dialect_internal.h"
+#include "agent/loopback_http.h"
 #include "agent/transcript_internal.h"
 #include "agent/transcript_lines.h"
 #include "base/fast_hash.h"
@@ -593,11 +594,14 @@ class Swapper {
       : sink_(sink) {
     for (const TranscriptSwap& swap : swaps) {
       if (swap.from.empty() || swap.from == swap.to) continue;
-      const bool path = swap.kind == TranscriptSwap::Kind::kPath;
-      rules_.push_back({.path = path,
-                        .from = path ? Escaped(swap.from) : "\"" + swap.from + "\"",
-                        .to = path ? Escaped(swap.to) : "\"" + swap.to + "\""});
-      longest_ = std::max(longest_, rules_.back().from.size());
+      if (swap.kind != TranscriptSwap::Kind::kPath) {
+        Add(false, "\"" + swap.from + "\"", "\"" + swap.to + "\"");
+        continue;
+      }
+      Add(true, Escaped(swap.from), Escaped(swap.to));
+      // In the URL of a file, where that is written otherwise.
+      if (const std::string from = UrlEncoded(swap.from, "/"); from != swap.from)
+        Add(true, from, UrlEncoded(swap.to, "/"));
     }
   }
 
@@ -613,6 +617,11 @@ class Swapper {
     std::string from, to;
   };
 
+  void Add(bool path, std::string from, std::string to) {
+    longest_ = std::max(longest_, from.size());
+    rules_.push_back({.path = path, .from = std::move(from), .to = std::move(to)});
+  }
+
   // As it stands in a JSON string.
   static std::string Escaped(std::string_view text) {
     std::string out;
@@ -625,8 +634,15 @@ class Swapper {
 
   bool Fits(const Rule& rule, size_t at) const {
     if (!rule.path) return true;
-    const char before = at > 0 ? held_[at - 1] : before_;
-    if (IsNameChar(before) || before == '/' || before == '.') return false;
+    const std::string before =
+        before_.substr(std::min(at, before_.size())) +
+        held_.substr(at - std::min(at, kLookBack), std::min(at, kLookBack));
+    // A URL, and the sides of a diff, go on with a path right behind them.
+    const bool within =
+        IsNameChar(before.back()) || before.back() == '/' || before.back() == '.';
+    if (within && !before.ends_with("file://") && !before.ends_with(" a") &&
+        !before.ends_with(" b"))
+      return false;
     const std::string_view behind =
         std::string_view(held_).substr(at + rule.from.size(), 2);
     if (behind.empty()) return true;
@@ -656,7 +672,9 @@ class Swapper {
       out.append(held_, done, safe - done);
       done = safe;
     }
-    if (done > 0) before_ = held_[done - 1];
+    before_ +=
+        held_.substr(done - std::min(done, kLookBack), std::min(done, kLookBack));
+    before_.erase(0, before_.size() - kLookBack);
     held_.erase(0, done);
     return out.empty() ? Ok() : sink_(AsBytes(out));
   }
@@ -672,7 +690,9 @@ class Swapper {
   std::vector<Rule> rules_;
   size_t longest_ = 0;
   std::string held_;
-  char before_ = ' ';
+  // What came before that, and went as it was written.
+  static constexpr size_t kLookBack = 7;
+  std::string before_ = std::string(kLookBack, ' ');
 };
 
 }  // namespace

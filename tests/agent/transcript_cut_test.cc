@@ -462,6 +462,16 @@ TEST(CopyOfACut, SwapsPathsWhereverTheyStand) {
        {"/home/u/pq", "/home/u/p-2/a", "/home/u/p.bak", "/home/u/p_", "/mnt/home/u/p",
         "./home/u/p", "/home/u/p\xc3\xa4"})
     EXPECT_EQ(swapped(other), other);
+  // URLs of files, and the sides of a diff.
+  EXPECT_EQ(swapped("file:///home/u/p/a, http:///home/u/p"),
+            "file:///x/a, http:///home/u/p");
+  EXPECT_EQ(swapped("diff --git a/home/u/p/f b/home/u/p/f\\n--- a/home/u/p/f"),
+            "diff --git a/x/f b/x/f\\n--- a/x/f");
+  EXPECT_EQ(
+      Swapped(
+          "{\"a\":\"file:///home/my%20p/a /home/my p/b\"}\n",
+          {{.kind = TranscriptSwap::Kind::kPath, .from = "/home/my p", .to = "/my x"}}),
+      "{\"a\":\"file:///my%20x/a /my x/b\"}\n");
 }
 
 TEST(CopyOfACut, SwapsAcrossTheEdgesOfWhatIsReadAtOnce) {
@@ -472,6 +482,19 @@ TEST(CopyOfACut, SwapsAcrossTheEdgesOfWhatIsReadAtOnce) {
     expected += "{\"p\":\"" + pad + "\",\"id\":\"n\"}\n";
   }
   EXPECT_EQ(Swapped(text, {{.from = "the-old-id", .to = "n"}}), expected);
+}
+
+TEST(CopyOfACut, SwapsUrlsAcrossTheEdgesOfWhatIsReadAtOnce) {
+  std::string text, expected;
+  for (int i = 0; i < 40000; ++i) {
+    const std::string pad(static_cast<size_t>(i % 37), 'x');
+    text += "{\"p\":\"" + pad + "\",\"cwd\":\"file:///home/u/p\"}\n";
+    expected += "{\"p\":\"" + pad + "\",\"cwd\":\"file:///n\"}\n";
+  }
+  EXPECT_EQ(
+      Swapped(text,
+              {{.kind = TranscriptSwap::Kind::kPath, .from = "/home/u/p", .to = "/n"}}),
+      expected);
 }
 
 TEST(CopyOfACut, WhatIsWrittenMeanwhileIsNotSeen) {
