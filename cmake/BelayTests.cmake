@@ -10,6 +10,9 @@ set(test_environment
     "BELAY_BIN=${PROJECT_BINARY_DIR}/bin/belay"
     "BELAY_BUILD_DIR=${PROJECT_BINARY_DIR}"
     "BELAY_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+if(BELAY_SANITIZE)
+  list(APPEND test_environment BELAY_SANITIZED=1)  # memory and time say nothing there
+endif()
 
 # Test code itself is compiled more often than it is run. Not -O0: inline functions are
 # taken from the first object that has them, and the program's own then run as slowly.

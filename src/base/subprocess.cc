@@ -183,7 +183,7 @@ Result<int> RunAttached(const std::vector<std::string>& words, bool output_to_st
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   struct sigaction pass_on_if_sent {};
   pass_on_if_sent.sa_sigaction = PassOnIfSent;
-  pass_on_if_sent.sa_flags = SA_SIGINFO | SA_RESTART;
+  pass_on_if_sent.sa_flags = SA_SIGINFO;
   struct sigaction before_int {};
   struct sigaction before_quit {};
   to_pass_on = 0;

@@ -65,7 +65,7 @@ bench() { # PROGRAM WORDS...
 bench honest --only belay,codemux-core,hermes-core,limit
 expect_rc 0
 python3 - "$scratch/out" <<'END' || fail "the figures are not as promised"
-import json, sys
+import json, os, sys
 d = json.load(open(sys.argv[1]))
 tree = d["trees"][0]
 assert d["benchmark"] == "hook" and d["failed"] == []
@@ -80,7 +80,8 @@ for name, workload in tree["workloads"].items():
 by_name = {t["what"]: t for t in tree["targets"]}
 assert set(by_name["times faster than codemux"]["values"]) == {"nothing", "ten", "after"}
 assert by_name["times faster than codemux"]["verdict"] == "missed"  # a script is no rival
-assert by_name["times a static hello"]["values"]["reads"] > 4
+# With a sanitizer there is no static one.
+assert by_name["times a static hello"]["values"]["reads"] > 4 or os.environ.get("BELAY_SANITIZED")
 END
 expect_in_out "10 by the call"; expect_in_out "Targets:"
 expect_in_out "6 checkpoints of Belay compared with a full re-hash: all equal"

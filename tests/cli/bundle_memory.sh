@@ -5,6 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.bash"
 megabytes=80
 [ "${BELAY_FULL:-}" = 1 ] && megabytes=2000
 limit=49152  # KiB
+[ -z "${BELAY_SANITIZED:-}" ] || limit=1000000  # says nothing of ours
 
 # measured WORDS...: runs the program, its peak in $peak (KiB).
 measured() {
