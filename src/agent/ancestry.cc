@@ -46,23 +46,31 @@ std::vector<const TranscriptPrompt*> Copied(const Transcript& transcript,
   return copied;
 }
 
+struct Asked {
+  std::string text;
+  std::string session;  // in which it was: this one, or one that it was forked from
+};
+using AskedIn = std::unordered_map<std::string, std::map<uint64_t, Asked>>;
+
 // The session whose turns, from the first on, are what was asked in the copy.
-std::optional<Ancestor> MatchTexts(
-    const std::vector<const TranscriptPrompt*>& copied,
-    const std::unordered_map<std::string, std::map<uint64_t, std::string>>& prompts) {
+std::optional<Ancestor> MatchTexts(const std::vector<const TranscriptPrompt*>& copied,
+                                   const AskedIn& prompts) {
   size_t length = 0;
   for (const TranscriptPrompt* prompt : copied) length += Trimmed(prompt->text).size();
   if (length < kTelling && !BELAY_MUTANT("anybody-is-an-ancestor")) return std::nullopt;
   std::optional<Ancestor> found;
-  for (const auto& [session, turns] : prompts) {
+  for (const auto& [_, turns] : prompts) {
     bool same = turns.size() >= copied.size();
     for (size_t i = 0; same && i < copied.size(); ++i) {
       const auto turn = turns.find(i + 1);
-      same = turn != turns.end() && Trimmed(turn->second) == Trimmed(copied[i]->text);
+      same =
+          turn != turns.end() && Trimmed(turn->second.text) == Trimmed(copied[i]->text);
     }
     if (!same) continue;
-    if (found) return std::nullopt;  // two of them: nobody can tell
-    found = Ancestor{.session = session, .turns = copied.size()};
+    // A fork that has the same turns has them of the one that is looked for.
+    Ancestor one{.session = turns.at(copied.size()).session, .turns = copied.size()};
+    if (found && *found != one) return std::nullopt;  // two of them: nobody can tell
+    found = std::move(one);
   }
   return found;
 }
@@ -104,7 +112,7 @@ std::optional<Ancestor> MatchAncestor(const Transcript& transcript,
     own.push_back(
         {.session = session, .prompt = prompt->text, .anchor = prompt->anchor});
   std::unordered_map<std::string, const TurnRecord*> by_anchor;
-  std::unordered_map<std::string, std::map<uint64_t, std::string>> prompts;
+  AskedIn prompts;
   std::unordered_set<std::string> of_agent;
   for (const SessionRecord& one : sessions)
     if (one.agent == agent && !one.subagent) of_agent.insert(one.session);
@@ -115,16 +123,16 @@ std::optional<Ancestor> MatchAncestor(const Transcript& transcript,
     }
     if (!of_agent.contains(turn.session)) continue;
     if (turn.anchor) by_anchor.emplace(*turn.anchor, &turn);
-    prompts[turn.session].emplace(turn.turn, turn.prompt);
+    prompts[turn.session].emplace(turn.turn, Asked{turn.prompt, turn.session});
   }
   // One that was forked itself has the turns it inherited, too.
   for (const SessionRecord& one : sessions) {
     const auto parent = one.parent ? prompts.find(*one.parent) : prompts.end();
     if (parent == prompts.end() || one.subagent || *one.parent == one.session) continue;
-    const std::map<uint64_t, std::string> theirs = parent->second;
+    const std::map<uint64_t, Asked> theirs = parent->second;
     if (const auto at = prompts.find(one.session); at != prompts.end())
-      for (const auto& [number, text] : theirs)
-        if (number <= one.inherited_turns) at->second.emplace(number, text);
+      for (const auto& [number, asked] : theirs)
+        if (number <= one.inherited_turns) at->second.emplace(number, asked);
   }
   const std::vector<const TranscriptPrompt*> copied = Copied(transcript, own);
   for (auto at = copied.rbegin(); at != copied.rend(); ++at)
@@ -177,6 +185,44 @@ Result<Log> ReadWhatIsKnown(Store& store) {
   return log;
 }
 
+// Of a fork that copied nothing: the prompts that it has of the file it refers to, in
+// front of its own. That may be such a fork, too.
+void AddReferred(Fs& fs, AgentKind agent, const Log& log, uint64_t most_bytes,
+                 Transcript& transcript) {
+  std::optional<std::string> parent = transcript.forked_from;
+  std::optional<uint64_t> until = transcript.refers_until;
+  constexpr int kGenerations = 16;
+  for (int left = kGenerations; parent && until && left > 0; --left) {
+    const auto known =
+        std::ranges::find_if(log.sessions, [&](const SessionRecord& one) {
+          return one.session == *parent && one.transcript_path;
+        });
+    if (known == log.sessions.end()) return;
+    auto at = AbsPath::Parse(*known->transcript_path);
+    auto file = at.ok() ? OpenTranscript(fs, *at) : std::move(at).error();
+    if (!file.ok()) return;
+    auto stat = fs.Stat(*file);
+    if (!stat.ok() || stat->size > most_bytes) return;
+    auto theirs = ReadTranscript(fs, agent, *AbsPath::Parse(*known->transcript_path));
+    if (!theirs.ok()) return;
+    std::erase_if(theirs->prompts, [&](const TranscriptPrompt& prompt) {
+      return prompt.dead || !prompt.ordinal || *prompt.ordinal >= *until;
+    });
+    transcript.prompts.insert(transcript.prompts.begin(), theirs->prompts.begin(),
+                              theirs->prompts.end());
+    parent = theirs->refers ? theirs->forked_from : std::nullopt;
+    if (theirs->refers_until) until = std::min(*until, *theirs->refers_until);
+  }
+}
+
+// The prompts of a conversation that has no file, as the event lists them.
+Transcript Listed(const HookEvent& event) {
+  Transcript out;
+  for (const HookMessage& one : event.earlier)
+    out.prompts.push_back({.anchor = one.id, .record = one.id, .text = one.text});
+  return out;
+}
+
 }  // namespace
 
 AncestorSearch SearchAncestor(Store& store, const RootId& root,
@@ -195,23 +241,29 @@ AncestorSearch SearchAncestor(Store& store, const RootId& root,
     out.done = true;
     return out;
   }
-  std::string path = event.transcript.value_or(known ? known->transcript : "");
-  auto at = AbsPath::Parse(path);
-  if (!at.ok() || settings.transcripts == Transcripts::kOff) return out;
-  auto file = OpenTranscript(store.fs(), *at);
-  if (!file.ok()) return out;
-  if (auto stat = store.fs().Stat(*file);
-      !stat.ok() || (prompt && stat->size > kSearchAtPrompt))
-    return out;
-  auto transcript = ReadTranscript(store.fs(), event.agent, *at);
-  if (!transcript.ok()) return out;
-  out.done = ends || !transcript->prompts.empty();
-  if (transcript->prompts.empty() && !transcript->forked_from) return out;
+  if (settings.transcripts == Transcripts::kOff) return out;
+  const uint64_t most_bytes = prompt ? kSearchAtPrompt : UINT64_MAX;
+  Transcript transcript = Listed(event);
+  if (event.earlier.empty()) {
+    auto at = AbsPath::Parse(event.transcript.value_or(known ? known->transcript : ""));
+    if (!at.ok()) return out;
+    auto file = OpenTranscript(store.fs(), *at);
+    if (!file.ok()) return out;
+    auto stat = store.fs().Stat(*file);
+    if (!stat.ok() || stat->size > most_bytes) return out;
+    auto read = ReadTranscript(store.fs(), event.agent, *at);
+    if (!read.ok()) return out;
+    transcript = std::move(*read);
+  }
+  out.done = ends || !transcript.prompts.empty();
+  if (transcript.prompts.empty() && !transcript.forked_from) return out;
   auto log = ReadWhatIsKnown(store);
   if (!log.ok()) return {};
+  if (transcript.refers && !BELAY_MUTANT("what-a-fork-refers-to-is-not-its-own"))
+    AddReferred(store.fs(), event.agent, *log, most_bytes, transcript);
   std::optional<PromptNow> now;
   if (prompt) now = PromptNow{.text = event.prompt, .anchor = event.anchor};
-  out.found = MatchAncestor(*transcript, session, AgentOf(event), log->turns,
+  out.found = MatchAncestor(transcript, session, AgentOf(event), log->turns,
                             log->sessions, now);
   return out;
 }

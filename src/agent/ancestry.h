@@ -4,8 +4,10 @@
 // silently began another one.
 //
 // Told by the event itself (hosts and opencode name a parent), or read from the
-// transcript, which such a session begins with a copy of: the newest prompt in it that
-// was recorded as a turn of another session is where it left that one. Prompts are
+// transcript, which such a session begins with a copy of (or, of Codex, only says how
+// much of which other file it has; opencode's plugin lists the prompts): the newest
+// prompt in it that was recorded as a turn of another session is where it left that
+// one. Prompts are
 // known by their anchors; where the hooks tell none (Gemini CLI, Copilot CLI) or the
 // copy has others, by what was asked, all of it from the first turn on, and only when a
 // single session fits. Nobody is guessed.

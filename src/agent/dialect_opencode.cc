@@ -5,7 +5,9 @@
 //   session.created      bus event; "source": "startup"
 //   chat.message         somebody sends a prompt; "message": {"id"}, "parts": those of
 //                        the hook's output, texts only: [{"type":"text","text",
-//                        "synthetic"?}]
+//                        "synthetic"?}]; the first time that the plugin hears of a
+//                        session which has prompts already "earlier": [{"id","text"}],
+//                        all of them, oldest first: a fork of opencode's names nobody
 //   command.execute.before  a slash command; "command", "arguments"
 //   tool.execute.before  "tool", "callID", "args"
 //   tool.execute.after   the same, and "metadata": {"exit"?, "error"?} of the output
@@ -74,6 +76,21 @@ std::string PromptOf(const std::optional<Json>& parts) {
   return std::string(CutText(prompt, kMaxPrompt));
 }
 
+// What was asked before in a conversation that the plugin has not heard of.
+std::vector<HookMessage> EarlierOf(const std::optional<Json>& listed) {
+  constexpr size_t kMostEarlier = 1000;
+  std::vector<HookMessage> out;
+  if (!listed || !listed->is_array()) return out;
+  for (JsonParts at(*listed); at.Next() && out.size() < kMostEarlier;) {
+    const std::optional<Json> text = at.value().Get("text");
+    if (!text || !text->is_string()) continue;
+    out.push_back({.role = "user",
+                   .id = IdOf(at.value().Get("id")).value_or(""),
+                   .text = *text->Text(kMaxPrompt)});
+  }
+  return out;
+}
+
 ToolCall ReadOpencodeTool(const Payload& payload, std::string_view cwd) {
   const std::optional<Json> args = payload.Get("args");
   ToolCall call =
@@ -108,6 +125,7 @@ HookEvent ParseOpencode(const Payload& payload, std::string_view given) {
       const std::optional<Json> message = payload.Get("message");
       event.anchor = message ? IdOf(message->Get("id")) : std::nullopt;
       event.prompt = PromptOf(payload.Get("parts"));
+      event.earlier = EarlierOf(payload.Get("earlier"));
       event.human = !event.parent_session;
       break;
     }

@@ -112,9 +112,12 @@ struct HookEvent {
   std::optional<std::vector<std::string>> running_tasks = {};
 
   std::optional<ToolCall> tool = {};  // kToolBegin, kToolEnd
-  std::string source = {};            // kSessionStart: startup, resume, fork, ...
-  std::string reason = {};            // kSessionEnd
-  std::string last_answer = {};       // kTurnEnd: what the agent said last
+  // kPrompt of a conversation without a file: the prompts before it, oldest first, when
+  // the event lists them.
+  std::vector<HookMessage> earlier = {};
+  std::string source = {};       // kSessionStart: startup, resume, fork, ...
+  std::string reason = {};       // kSessionEnd
+  std::string last_answer = {};  // kTurnEnd: what the agent said last
   std::vector<std::pair<std::string, std::string>> meta = {};  // of a generic event
   std::vector<HookMessage> messages = {};                      // the same
 };

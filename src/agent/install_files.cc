@@ -124,9 +124,25 @@ function texts(parts) {
     .map(({ type, text, synthetic }) => ({ type, text, synthetic }))
 }
 
+// What was asked before in a session that this is the first word of: a fork has a copy
+// of it under other ids, and names nobody.
+const heard = new Set()
+async function earlier(client, sessionID, message) {
+  if (!sessionID || heard.has(sessionID)) return undefined
+  heard.add(sessionID)
+  try {
+    const { data } = await client.session.messages({ path: { id: sessionID } })
+    const asked = data.filter(({ info }) => info.role === "user" && info.id !== message)
+      .map(({ info, parts }) => ({ id: info.id, text: texts(parts).filter((part) => !part.synthetic)
+        .map((part) => part.text).join("\n").slice(0, 4000) }))
+      .filter(({ text }) => text)
+    return asked.length > 0 && asked.length <= 1000 ? asked : undefined
+  } catch {}
+}
+
 const events = ["session.created", "session.idle", "session.error", "session.compacted", "session.deleted"]
 
-export const Belay = async ({ directory, worktree }) => {
+export const Belay = async ({ client, directory, worktree }) => {
   const place = { directory, worktree }
   return {
     event: async ({ event }) => {
@@ -143,6 +159,7 @@ export const Belay = async ({ directory, worktree }) => {
         agent: input?.agent,
         message: { id: output?.message?.id },
         parts: texts(output?.parts),
+        earlier: await earlier(client, input?.sessionID, output?.message?.id),
       })
     },
     "command.execute.before": async (input) => {

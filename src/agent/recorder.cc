@@ -117,7 +117,7 @@ class EventStep final : public LiveStep {
     switch (event_.kind) {
       case EventKind::kPrompt:
         if (!event_.human || !begun_) break;
-        live.EndAll(session_, std::nullopt);
+        live.BeginTurn(session_, now_ms_);
         session.turn = turn_;
         session.anchor = event_.anchor;
         session.message = event_.message_id;
@@ -142,12 +142,16 @@ class EventStep final : public LiveStep {
         KeepTasks(live);
         break;
       case EventKind::kTurnEnd:
-        live.EndAll(session_, std::nullopt);
+        live.EndTurn(session_, event_.running_tasks);
         KeepTasks(live);
         session.in_turn = false;
         break;
       case EventKind::kSessionStart:
-        live.EndAll(session_, std::nullopt);
+        // Shortened in the same process, or another one.
+        if (event_.source == "compact")
+          live.BeginTurn(session_, now_ms_);
+        else
+          live.EndAll(session_, std::nullopt);
         session.in_turn = false;
         break;
       case EventKind::kSessionEnd:
@@ -292,7 +296,8 @@ class EventStep final : public LiveStep {
   Result<bool> BeginCall(Live& live, const LiveSession& session,
                          CaptureRequest& request) {
     MakeCall(session);
-    if (live.Knows(call_) && !BELAY_MUTANT("call-begins-twice")) return false;
+    const bool late = released_ns_ != nullptr && released_ns_->load() != 0;
+    if (live.Knows(call_, late) && !BELAY_MUTANT("call-begins-twice")) return false;
     begun_ = always_ = true;
     Label(request, "before ");
     if (!outside_.empty())

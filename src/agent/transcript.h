@@ -38,7 +38,8 @@ struct TranscriptPrompt {
   // Where the turn begins: with what the agent writes down just before the prompt. A
   // copy that ends here has all before the prompt and nothing of it.
   uint64_t turn_offset = 0;
-  bool dead = false;  // on a branch that the agent's own rewind left
+  std::optional<uint64_t> ordinal = {};  // where records are counted (Codex)
+  bool dead = false;                     // on a branch that the agent's own rewind left
 };
 
 struct TranscriptMessage {
@@ -55,6 +56,7 @@ struct Transcript {
   std::optional<std::string> forked_from = {};  // the session it was copied from
   bool refers =
       false;  // ... or not copied: what came before is only in that one's file
+  std::optional<uint64_t> refers_until = {};  // ... up to this record of it, exclusive
   std::vector<TranscriptPrompt> prompts = {};
   std::vector<TranscriptMessage> messages = {};
   uint64_t size = 0;  // bytes that were read

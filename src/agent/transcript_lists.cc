@@ -40,6 +40,10 @@ class CodexFormat final : public TranscriptFormat {
   std::optional<uint64_t> prompt_, before_;
 };
 
+std::optional<uint64_t> Ordinal(const std::optional<Json>& json) {
+  return json ? json->Uint() : std::nullopt;
+}
+
 void CodexFormat::BeginTurn(const Record& record,
                             const std::optional<std::string>& turn) {
   turn_ = turn.value_or("");
@@ -59,7 +63,8 @@ void CodexFormat::Prompt(const Record& record, std::string text) {
                                 .text = std::move(text),
                                 .line = record.line,
                                 .offset = record.offset,
-                                .turn_offset = turn_offset_});
+                                .turn_offset = turn_offset_,
+                                .ordinal = Ordinal(record.json.Get("ordinal"))});
   builder_.AddMessage({.role = "user",
                        .id = {},
                        .text = excerpt,
@@ -121,6 +126,8 @@ void CodexFormat::Take(const Record& record) {
     builder_.out.forked_from = IdOf(payload->Get("forked_from_id"));
     const std::optional<Json> base = payload->Get("history_base");
     builder_.out.refers = base && base->is_object();
+    if (builder_.out.refers)
+      builder_.out.refers_until = Ordinal(base->Get("end_ordinal_exclusive"));
   } else if (Is(type, "event_msg")) {
     TakeEvent(record, *payload);
   } else if (Is(type, "response_item")) {

@@ -12,12 +12,12 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "OpenDir",  "Open",      "OpenBeneath", "Duplicate", "Close",    "RealPath",
-    "Read",     "Write",     "Truncate",    "SyncData",  "Sync",     "SyncAll",
-    "Stat",     "StatAt",    "List",        "ReadLink",  "Info",     "MakeDir",
-    "Unlink",   "RemoveDir", "Symlink",     "Link",      "Rename",   "SetMode",
-    "SetOwner", "SetTimes",  "ListXattrs",  "GetXattr",  "SetXattr", "RemoveXattr",
-    "TryLock",  "Unlock",    "TryLease",    "EndLease"};
+    "OpenDir",     "Open",     "OpenBeneath", "Duplicate",   "Close",    "RealPath",
+    "Read",        "Write",    "Truncate",    "ShareBlocks", "SyncData", "Sync",
+    "SyncAll",     "Stat",     "StatAt",      "List",        "ReadLink", "Info",
+    "MakeDir",     "Unlink",   "RemoveDir",   "Symlink",     "Link",     "Rename",
+    "SetMode",     "SetOwner", "SetTimes",    "ListXattrs",  "GetXattr", "SetXattr",
+    "RemoveXattr", "TryLock",  "Unlock",      "TryLease",    "EndLease"};
 static_assert(std::size(kNames) == kFsCalls);
 
 [[noreturn]] void KillSelf() {
@@ -222,6 +222,9 @@ Result<size_t> FaultFs::Write(const Fd& file, uint64_t offset, ByteSpan bytes) {
 }
 Status FaultFs::Truncate(const Fd& file, uint64_t size) {
   return Pass(FsCall::kTruncate, true, [&] { return inner_.Truncate(file, size); });
+}
+Status FaultFs::ShareBlocks(const Fd& from, const Fd& to) {
+  return Pass(FsCall::kShareBlocks, true, [&] { return inner_.ShareBlocks(from, to); });
 }
 Status FaultFs::SyncData(const Fd& file) {
   return Pass(FsCall::kSyncData, true, [&] { return inner_.SyncData(file); });

@@ -38,6 +38,7 @@ enum class FsCall : uint8_t {
   kRead,
   kWrite,
   kTruncate,
+  kShareBlocks,
   kSyncData,
   kSync,
   kSyncAll,
@@ -124,6 +125,7 @@ class FaultFs final : public Fs {
                       std::span<std::byte> out) override;
   Result<size_t> Write(const Fd& file, uint64_t offset, ByteSpan bytes) override;
   Status Truncate(const Fd& file, uint64_t size) override;
+  Status ShareBlocks(const Fd& from, const Fd& to) override;
   Status SyncData(const Fd& file) override;
   Status Sync(const Fd& file) override;
   Status SyncAll(const Fd& any) override;

@@ -158,6 +158,11 @@ class Fs {
                               std::span<std::byte> out) = 0;  // 0 = end of file
   virtual Result<size_t> Write(const Fd& file, uint64_t offset, ByteSpan bytes) = 0;
   virtual Status Truncate(const Fd& file, uint64_t size) = 0;
+  // All of `from` becomes the content of `to`, which is open for writing, and takes no
+  // room of its own until one of them is written (FICLONE). At once: what others write
+  // to `from` meanwhile is in it or not. EOPNOTSUPP, EXDEV, EINVAL where the file
+  // system cannot.
+  virtual Status ShareBlocks(const Fd& from, const Fd& to) = 0;
   virtual Status SyncData(const Fd& file) = 0;  // fdatasync
   virtual Status Sync(const Fd& file) = 0;      // fsync; of a directory: its entries
   virtual Status SyncAll(const Fd& any) = 0;    // syncfs: the whole file system

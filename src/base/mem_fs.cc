@@ -457,6 +457,28 @@ Status MemFs::Truncate(const Fd& file, uint64_t size) {
   return Ok();
 }
 
+Status MemFs::ShareBlocks(const Fd& from, const Fd& to) {
+  constexpr const char* kWhat = "share the blocks of";
+  std::lock_guard lock(mutex_);
+  OpenFile *source = nullptr, *open = nullptr;
+  if (int sys = Handle(from, source)) return SysError(sys, kWhat);
+  if (int sys = Handle(to, open)) return SysError(sys, kWhat);
+  if (!Readable(*source) || !Writable(*open)) return SysError(EBADF, kWhat);
+  const Inode& theirs = disk_->At(source->ino);
+  Inode& node = disk_->At(open->ino);
+  if (theirs.data == nullptr || node.data == nullptr || source->ino == open->ino)
+    return SysError(EINVAL, kWhat);
+  if (!options_.shares_blocks) return SysError(EOPNOTSUPP, kWhat);
+  if (options_.read_only) return SysError(EROFS, kWhat);
+  const uint64_t used = disk_->used_bytes() - node.size();
+  if (used + theirs.size() > options_.capacity_bytes) return SysError(ENOSPC, kWhat);
+  const Bytes content(theirs.data->begin(), theirs.data->end());
+  disk_->Truncate(node, 0);
+  disk_->Write(node, 0, content);
+  node.meta.mtime_ns = node.ctime_ns = Tick();
+  return Ok();
+}
+
 Status MemFs::SyncData(const Fd& file) {
   std::lock_guard lock(mutex_);
   OpenFile* open = nullptr;

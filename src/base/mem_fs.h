@@ -60,6 +60,7 @@ class MemFs final : public Fs {
     uint32_t uid = 1000;      // of what is created
     uint32_t gid = 1000;
     int64_t start_ns = 1'800'000'000'000'000'000;
+    bool shares_blocks = false;   // ShareBlocks() works (and takes room all the same)
     int64_t tick_ns = 1'000'000;  // the clock moves so much at each change; 0: stands
   };
   MemFs();
@@ -100,6 +101,7 @@ class MemFs final : public Fs {
                       std::span<std::byte> out) override;
   Result<size_t> Write(const Fd& file, uint64_t offset, ByteSpan bytes) override;
   Status Truncate(const Fd& file, uint64_t size) override;
+  Status ShareBlocks(const Fd& from, const Fd& to) override;
   Status SyncData(const Fd& file) override;
   Status Sync(const Fd& file) override;
   Status SyncAll(const Fd& any) override;

@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/limits.h>
 #include <linux/openat2.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -423,6 +425,11 @@ Status RealFs::Truncate(const Fd& file, uint64_t size) {
   return Finish(
       Retry([&] { return ftruncate(file.handle(), static_cast<off_t>(size)); }),
       "truncate", file);
+}
+
+Status RealFs::ShareBlocks(const Fd& from, const Fd& to) {
+  return Finish(Retry([&] { return ioctl(to.handle(), FICLONE, from.handle()); }),
+                "share the blocks of", from);
 }
 
 Status RealFs::SyncData(const Fd& file) {

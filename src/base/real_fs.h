@@ -44,6 +44,7 @@ class RealFs final : public Fs {
                       std::span<std::byte> out) override;
   Result<size_t> Write(const Fd& file, uint64_t offset, ByteSpan bytes) override;
   Status Truncate(const Fd& file, uint64_t size) override;
+  Status ShareBlocks(const Fd& from, const Fd& to) override;
   Status SyncData(const Fd& file) override;
   Status Sync(const Fd& file) override;
   Status SyncAll(const Fd& any) override;

@@ -95,6 +95,7 @@ void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source
   json.Key("target").String(target.id.text());
   json.Key("files").Uint(fork.files);
   json.Key("bytes").Uint(fork.bytes);
+  json.Key("shared_bytes").Uint(fork.shared);
   json.Key("repository").Bool(fork.repository);
   json.Key("chat");
   WriteChat(along ? std::optional(along->chat.record) : std::nullopt, false, json);
@@ -151,6 +152,10 @@ ExitCode CmdFork(CommandContext& ctx) {
                       found->entry.checkpoint.id.text().substr(0, 7), " to ",
                       EscapeForDisplay(fork->root.path),
                       fork->repository ? ", with a repository of its own" : "", "\n"));
+  if (fork->shared > 0)
+    ctx.term.Say(StrCat("  ", SizeText(fork->shared), " of ", SizeText(fork->bytes),
+                        " take no room of their own: they share blocks with ",
+                        EscapeForDisplay(root->root.path)));
   if (along) {
     const ChatRecord& chat = along->chat.record;
     ctx.term.Say(StrCat(

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "base/subprocess.h"
 #include "cli/text.h"
 #include "core/chat.h"
+#include "core/lineage.h"
+#include "core/live.h"
 #include "core/roots.h"
 #include "core/sessions.h"
 #include "core/upkeep.h"
@@ -128,10 +131,33 @@ Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& r
   return AsTyped(RealPathBelow(ctx.fs, root, path), given);
 }
 
+Result<std::optional<std::string>> SessionAtWork(CommandContext& ctx,
+                                                 OpenedRoot& root) {
+  const Live live = Live::Load(root.store(), root.root.id);
+  std::string_view asked = ctx.env.asked_by;
+  if (asked.starts_with("session:") && !BELAY_MUTANT("anybody-asks"))
+    return std::optional(std::string(asked.substr(8)));
+  if (asked.starts_with("agent:")) {
+    const LiveSession* last = nullptr;
+    for (const LiveSession& one : live.sessions())
+      if (one.agent == asked.substr(6) && one.recorded &&
+          (last == nullptr || one.seen_ms > last->seen_ms))
+        last = &one;
+    if (last != nullptr) {
+      BELAY_TRY(std::string session, WhoseSubagent(*root.catalog, last->id));
+      return std::optional(std::move(session));
+    }
+  }
+  return ActiveSession(*root.catalog, root.root.id, &live);
+}
+
 Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,
                                 std::string_view ref) {
   RefContext context{.root = root.root.id, .now_ms = root.opened->clock.WallMillis()};
   if (auto session = ctx.args.value("--session")) context.session = *session;
+  if (ref.starts_with("turn:") || ref.starts_with("tool:")) {
+    BELAY_TRY(context.active, SessionAtWork(ctx, root));
+  }
   auto found = ResolveRef(*root.catalog, context, ref);
   if (!found.ok() && found.error().code == Errc::kNotFound) {
     // It may have been in what was lost.

@@ -64,6 +64,9 @@ std::string DirWord(CommandContext& ctx, std::string_view dir);
 
 // The checkpoint that `ref` names, with --session where the command has it. What has to
 // be said about it is said.
+// Whose `turn:` and `tool:` are meant when nobody says: of who asks (`/rollback`), else
+// the one that was heard of last.
+Result<std::optional<std::string>> SessionAtWork(CommandContext& ctx, OpenedRoot& root);
 Result<FoundRef> FindCheckpoint(CommandContext& ctx, OpenedRoot& root,
                                 std::string_view ref);
 

@@ -20,7 +20,7 @@ namespace {
 Result<std::string> WhoseChat(CommandContext& ctx, OpenedRoot& root,
                               const Checkpoint& target) {
   if (auto named = ctx.args.value("--session")) return std::string(*named);
-  BELAY_TRY(auto active, ActiveSession(*root.catalog, root.root.id));
+  BELAY_TRY(auto active, SessionAtWork(ctx, root));
   if (active) {
     BELAY_TRY(const Lineage lineage, Lineage::Of(*root.catalog, *active));
     if (lineage.Has(target.session, target.turn, target.seq)) return *active;

@@ -10,6 +10,7 @@
 #include "core/capped_sink.h"
 #include "core/chat.h"
 #include "core/last_failure.h"
+#include "core/lineage.h"
 #include "core/retention.h"
 #include "core/roots.h"
 #include "core/space.h"
@@ -527,6 +528,10 @@ Result<std::optional<CaptureRequest>> OfActiveSession(Store& store,
   const Live live = Live::Load(store, given.root.id);
   const LiveSession* at = live.Active(store.clock().WallMillis());
   if (at == nullptr) return std::optional<CaptureRequest>();
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  // What a subagent does is its parent's, which has the turns.
+  BELAY_TRY(const std::string main, WhoseSubagent(*catalog, at->id));
+  if (const LiveSession* parent = live.Find(main)) at = parent;
   CaptureRequest out = given;
   out.session = at->id;
   if (!at->agent.empty()) out.agent = at->agent;
@@ -537,7 +542,6 @@ Result<std::optional<CaptureRequest>> OfActiveSession(Store& store,
       out.message_id = at->message ? at->message : at->anchor;
   }
   // Taken back since it was heard of last: of what goes on.
-  BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(const Chats chats, Chats::Read(*catalog));
   const Chats::GoesOn on = chats.Follow(at->id);
   if (on.by != nullptr && at->seen_ms <= on.by->made_ms) {

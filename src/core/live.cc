@@ -44,7 +44,8 @@ void Put(ByteWriter& out, const LiveCall& call) {
     Put(out, *text);
   Put(out, call.author.turn);
   out.Sized(call.fingerprint);
-  out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0)));
+  out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0) |
+                              (call.outlives_turn ? 4 : 0)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
@@ -62,6 +63,7 @@ LiveCall TakeCall(ByteReader& in) {
   const uint8_t flags = in.U8();
   call.anything = (flags & 1) != 0;
   call.background = (flags & 2) != 0;
+  call.outlives_turn = (flags & 4) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
@@ -252,17 +254,17 @@ void Live::Remember(std::string key) {
   ended_.push_back(std::move(key));
 }
 
-bool Live::Knows(const LiveCall& call) const {
+bool Live::Knows(const LiveCall& call, bool late) const {
   const std::string key = KeyOf(call);
   for (const LiveCall& at_work : calls_)
     if (!at_work.background && KeyOf(at_work) == key) return true;
-  // The same command may be run again; the same id is the same call.
-  return call.author.tool_use_id &&
+  // The same command may be run again; of a late hook the same id is the same call.
+  return (late || BELAY_MUTANT("an-id-is-used-once")) && call.author.tool_use_id &&
          std::find(ended_.begin(), ended_.end(), key) != ended_.end();
 }
 
 bool Live::Begin(LiveCall call) {
-  if (Knows(call)) return false;
+  if (Knows(call, false)) return false;
   std::erase(ended_, KeyOf(call));
   if (call.paths.size() > kMaxPathsOfCall) {
     call.paths.clear();
@@ -302,6 +304,32 @@ void Live::EndAll(std::string_view session,
   for (const LiveCall& call : calls_)
     if (is_one(call)) Remember(KeyOf(call));
   std::erase_if(calls_, is_one);
+}
+
+void Live::EndTurn(std::string_view session,
+                   const std::optional<std::vector<std::string>>& running) {
+  std::vector<std::string> over{""};
+  for (LiveCall& call : calls_) {
+    if (call.background || call.author.session != session || !call.author.subagent)
+      continue;
+    if (running && std::ranges::find(*running, *call.author.subagent) == running->end())
+      over.push_back(*call.author.subagent);
+    else
+      call.outlives_turn = true;
+  }
+  if (BELAY_MUTANT("subagents-end-with-the-turn")) return EndAll(session, std::nullopt);
+  for (const std::string& who : over) EndAll(session, who);
+}
+
+void Live::BeginTurn(std::string_view session, int64_t now_ms) {
+  constexpr int64_t kLongestMs = 60 * 60 * 1000;  // an end may never be told
+  std::vector<LiveCall> going_on;
+  for (const LiveCall& call : calls_)
+    if (call.outlives_turn && call.author.session == session &&
+        now_ms - call.begun_ms < kLongestMs)
+      going_on.push_back(call);
+  EndAll(session, std::nullopt);
+  for (LiveCall& call : going_on) (void)Begin(std::move(call));
 }
 
 void Live::EndTask(std::string_view session, std::string_view task) {

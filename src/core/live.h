@@ -34,6 +34,8 @@ struct LiveCall {
   std::vector<std::string> paths = {};  // from the root on
   bool background = false;              // its end was told, and it may be at work still
   std::string task = {};  // what later messages call one in the background
+  // A subagent's, and the turn of the agent that started it is over.
+  bool outlives_turn = false;
   int64_t begun_ms = 0;
   bool operator==(const LiveCall&) const = default;
 };
@@ -79,9 +81,11 @@ class Live {
   LiveSession& Meet(std::string_view session, int64_t now_ms);
   void Forget(std::string_view session);
 
-  // It has begun already, or even ended: a hook that runs twice, or late.
-  bool Knows(const LiveCall& call) const;
-  // False: it is known.
+  // It has begun already: a hook that runs twice. With `late`, of a hook that the agent
+  // no longer waits for, also one that has ended since. (While the agent waits for the
+  // beginning, it has not: the same id is another call then.)
+  bool Knows(const LiveCall& call, bool late) const;
+  // False: it is at work already.
   bool Begin(LiveCall call);
   enum class Ending : uint8_t { kEnded, kUnknown, kTwice };
   // With `background` it stays, as one whose end is not known.
@@ -89,6 +93,12 @@ class Live {
   // All calls of a session, or of one subagent of it, or with "" of the agent itself;
   // not those in the background.
   void EndAll(std::string_view session, const std::optional<std::string>& subagent);
+  // The agent waits for its user, and so its own calls are over. Subagents may be at
+  // work still: those that are `running`, where the agent says.
+  void EndTurn(std::string_view session,
+               const std::optional<std::vector<std::string>>& running);
+  // Somebody said something: all is over that was not known to go on.
+  void BeginTurn(std::string_view session, int64_t now_ms);
   // Those in the background: one by its task, or all of the session but some.
   void EndTask(std::string_view session, std::string_view task);
   void KeepTasks(std::string_view session, const std::vector<std::string>& running);

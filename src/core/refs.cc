@@ -7,6 +7,7 @@
 #include "base/mutant.h"
 #include "base/number.h"
 #include "core/lineage.h"
+#include "core/live.h"
 #include "core/moments.h"
 
 namespace belay {
@@ -45,6 +46,7 @@ Result<CatalogEntry> LastGood(Catalog& catalog, const RootId& root) {
 Result<std::string> SessionOf(Catalog& catalog, const RefContext& context,
                               std::string_view ref) {
   if (context.session) return *context.session;
+  if (context.active) return *context.active;
   BELAY_TRY(auto active, ActiveSession(catalog, context.root));
   if (!active)
     return Error(Errc::kNotFound,
@@ -150,10 +152,12 @@ Status CheckNewName(std::string_view name) {
   return Ok();
 }
 
-Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root) {
+Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root,
+                                                 const Live* live) {
   constexpr size_t kPage = 64;
   std::optional<std::string> session;
   uint64_t seq = 0;
+  int64_t made_ms = 0;
   CheckpointFilter filter{.root = root, .limit = kPage};
   for (bool more = true; more && !session;) {
     BELAY_TRY(auto page, catalog.ListCheckpoints(filter));
@@ -161,6 +165,7 @@ Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId&
       if (!entry.checkpoint.session) continue;
       session = entry.checkpoint.session;
       seq = entry.checkpoint.seq;
+      made_ms = entry.checkpoint.made_ms;
       break;
     }
     more = page.size() == kPage;
@@ -174,8 +179,13 @@ Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId&
     if (auto named = records[0].fields.Text(1)) {
       session = std::move(named);
       seq = records[0].seq;
+      made_ms = records[0].made_ms;
     }
   }
+  const LiveSession* heard = live == nullptr ? nullptr : live->newest();
+  if (heard != nullptr && heard->recorded && heard->seen_ms > made_ms &&
+      !BELAY_MUTANT("only-what-is-recorded-is-active"))
+    session = heard->id;
   if (!session) return session;
   // What a subagent does is its parent's.
   BELAY_TRY(session, WhoseSubagent(catalog, *session));

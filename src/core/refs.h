@@ -10,6 +10,8 @@
 
 namespace belay {
 
+class Live;
+
 // A name somebody may give: not a reserved word, not digits only, not beginning like
 // another kind of reference. kInvalid says which.
 Status CheckName(std::string_view name);
@@ -19,7 +21,9 @@ Status CheckNewName(std::string_view name);
 
 struct RefContext {
   RootId root;
-  std::optional<std::string> session = {};  // for turn:, tool:; else the latest one
+  std::optional<std::string> session = {};  // for turn:, tool:; else:
+  std::optional<std::string> active = {};   // the same, and others are found, too; else
+                                            // ActiveSession()
   int64_t now_ms = 0;                       // for @{5 minutes ago}
 };
 
@@ -37,7 +41,9 @@ Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
                             std::string_view ref);
 inline bool IsNow(std::string_view ref) { return ref == "now"; }
 
-// The session that something was recorded of last.
-Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root);
+// The session that was heard of last: by what was recorded, or with `live` also of an
+// event that changed nothing.
+Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root,
+                                                 const Live* live = nullptr);
 
 }  // namespace belay

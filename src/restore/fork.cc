@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::string_view kForkMagic = "BLYFORK1", kForkMagicChat = "BLYFORK2";
 constexpr size_t kMaxNote = size_t{1} << 20;
+// A block: less takes no less room, and is written as quickly.
+constexpr uint64_t kNotWorthSharing = 4096;
 
 Name ForksName() { return Name::Literal("forks"); }
 std::string StageOf(const RootId& id) { return ".belay-fork-" + id.text(); }
@@ -283,6 +285,7 @@ class Forker {
     BELAY_TRY(Fd dir, fs_.Open(parent_, stage, OpenMode::Directory()));
     if (!journal_.changes.empty()) {
       Mover mover(store_, dir, journal_);
+      OfferSource(mover);
       BELAY_OK(mover.Move(Way::kForward, request_.stop));
       BELAY_TRY(auto verified, mover.FlushAndVerify(Way::kForward));
       if (!verified.changed.empty())
@@ -305,6 +308,45 @@ class Forker {
     note_.ino = out_.root.ino = stat.ino;
     MakeRecords();
     return Ok();
+  }
+
+  // Files that the source still has: no room and no writes, where blocks can be shared.
+  void OfferSource(Mover& mover) {
+    auto source = AbsPath::Parse(request_.source.path);
+    if (!source.ok()) return;
+    auto dir = fs_.OpenDir(*source);
+    if (!dir.ok()) return;  // it may be gone
+    source_ = std::move(*dir);
+    mover.FillBy(
+        [this](const std::string& path, const PathState& wanted, const Fd& file) {
+          return ShareWithSource(path, wanted, file);
+        });
+  }
+  // Whatever is in the way: then the store has the content.
+  Result<bool> ShareWithSource(const std::string& path, const PathState& wanted,
+                               const Fd& file) {
+    if (!shares_ || wanted.size <= kNotWorthSharing) return false;
+    auto beneath = RelPath::Parse(path);
+    if (!beneath.ok()) return false;
+    auto theirs = fs_.OpenBeneath(source_, *beneath, OpenMode::Read());
+    if (!theirs.ok()) return false;
+    auto stat = fs_.Stat(*theirs);
+    if (!stat.ok() || stat->type != FileType::kRegular || stat->size != wanted.size)
+      return false;
+    if (Status shared = fs_.ShareBlocks(*theirs, file); !shared.ok()) {
+      shares_ = false;
+      return false;
+    }
+    // By now it may have been another's edit that we took.
+    HashSink sink;
+    auto looked = LookAtFile(fs_, file, sink);
+    if ((looked.ok() && looked->state.id == wanted.id) ||
+        BELAY_MUTANT("fork-takes-what-the-source-has")) {
+      out_.shared += wanted.size;
+      return true;
+    }
+    BELAY_OK(fs_.Truncate(file, 0));
+    return false;
   }
 
   Status PrepareChat() {
@@ -397,6 +439,8 @@ class Forker {
   std::optional<HeldLock> lock_;
   DirForkNote note_;
   Journal journal_;
+  Fd source_;
+  bool shares_ = true;  // until it was tried in vain
   DirFork out_;
 };
 

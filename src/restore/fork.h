@@ -5,6 +5,9 @@
 //
 // Guarantees
 //   * The source is only read: neither its files nor its git directory change.
+//   * Where the file system can, a file that the source still has as the state had it
+//     shares its blocks, and so do git's objects (docs/decisions/0017). What was shared
+//     is read and compared before it counts; otherwise the content is the store's.
 //   * The directory appears at once, complete, durable and verified, by one rename; it
 //     must not be there before, or be empty. Before that everything is made in a
 //     directory beside it, `.belay-fork-<id>`, which is nobody else's.
@@ -47,6 +50,7 @@ struct DirFork {
   Root root;
   Checkpoint checkpoint;  // its first
   uint64_t files = 0, bytes = 0;
+  uint64_t shared = 0;      // of the bytes: in blocks that the source's files have, too
   bool repository = false;  // it has one
   std::vector<std::string> warnings = {};
 };

@@ -156,15 +156,20 @@ class RepositoryMaker {
     // Copied by an attempt before this one: objects never change.
     if (!file.ok() && file.error().code == Errc::kExists) return Ok();
     if (!file.ok()) return std::move(file).error();
+    // Objects never change: what was shared is what a copy would be.
+    shares_ = shares_ && fs_.ShareBlocks(from, *file).ok();
+    if (!shares_) BELAY_OK(CopyBytes(from, *file));
+    BELAY_OK(fs_.SetMode(*file, mode));
+    return file->Close();
+  }
+  Status CopyBytes(const Fd& from, const Fd& to) {
     Bytes chunk(1 << 20);
     for (uint64_t at = 0;;) {
       BELAY_TRY(const size_t got, ReadFull(fs_, from, at, chunk));
-      BELAY_OK(WriteFull(fs_, *file, at, ByteSpan(chunk).first(got)));
+      BELAY_OK(WriteFull(fs_, to, at, ByteSpan(chunk).first(got)));
       at += got;
-      if (got < chunk.size()) break;
+      if (got < chunk.size()) return Ok();
     }
-    BELAY_OK(fs_.SetMode(*file, mode));
-    return file->Close();
   }
   // Where the source itself borrows objects, the fork does, by the same directories.
   Status CopyAlternates(const AbsPath& objects) {
@@ -216,6 +221,7 @@ class RepositoryMaker {
   const GitUserConfig& user_;
   const Fd& git_;
   uint32_t dir_mode_ = 0700, file_mode_ = 0600;
+  bool shares_ = true;  // blocks with the source, until it was tried in vain
 };
 
 }  // namespace

@@ -47,6 +47,13 @@ class Mover {
         std::shared_ptr<const HeldContents> known = nullptr);
   ~Mover();
 
+  // Another way for a new file to get its content, tried before the store's: fills
+  // `file`, which is empty, with what `wanted` says and has checked that; or leaves it
+  // empty and says false.
+  using Filler = std::function<Result<bool>(const std::string& path,
+                                            const PathState& wanted, const Fd& file)>;
+  void FillBy(Filler filler) { filler_ = std::move(filler); }
+
   // `stop`, asked between two paths, ends it with kRefused.
   Status Move(Way way, const std::function<bool()>& stop = {});
   // Everything in the tree is durable after this.
@@ -96,7 +103,7 @@ class Mover {
   Status ReadWanted(const PathState& wanted,
                     const std::function<Status(ByteSpan)>& take);
   Status Overwrite(const Fd& file, const PathState& wanted);
-  Status Fill(const Fd& file, const PathState& wanted);
+  Status Fill(size_t index, const Fd& file, const PathState& wanted);
   bool MayHaveHoles(const PathState& wanted) const;
   Result<bool> IsHalfWritten(size_t index, const Looked& looked, const Fd& dir,
                              const Name& name);
@@ -147,6 +154,7 @@ class Mover {
   std::unordered_map<ObjectId, Bytes> contents_;  // small ones that were read already
   size_t contents_size_ = 0;
   std::shared_ptr<const HeldContents> known_;
+  Filler filler_;
   std::vector<std::string> left_, theirs_, held_open_;
 };
 

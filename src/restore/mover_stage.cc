@@ -119,7 +119,11 @@ Status Mover::Overwrite(const Fd& file, const PathState& wanted) {
 }
 
 // A file that is empty.
-Status Mover::Fill(const Fd& file, const PathState& wanted) {
+Status Mover::Fill(size_t index, const Fd& file, const PathState& wanted) {
+  if (filler_) {
+    BELAY_TRY(const bool filled, filler_(PathOf(index), wanted, file));
+    if (filled) return Ok();
+  }
   if (BELAY_MUTANT("holes-are-filled")) return Overwrite(file, wanted);
   SparseWriter writer(fs_, file);
   BELAY_OK(ReadWanted(wanted, [&](ByteSpan piece) { return writer.Add(piece); }));
@@ -205,7 +209,7 @@ Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
     slots_.emplace(index, slot);
     BELAY_TRY(FileStat stat, fs_.Stat(file));
     torn_.insert(stat.ino);
-    BELAY_OK(Fill(file, wanted));
+    BELAY_OK(Fill(index, file, wanted));
     if (stat.uid != wanted.uid || stat.gid != wanted.gid)
       BELAY_OK(fs_.SetOwner(file, wanted.uid, wanted.gid));
     if (!wanted.xattrs.is_zero()) BELAY_OK(SetXattrs(file, wanted.xattrs));

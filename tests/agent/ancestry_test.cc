@@ -106,6 +106,8 @@ TEST(Ancestry, OfAForkThatWasForkedTheInheritedTurnsCountToo) {
   known.turns.insert(known.turns.begin(),
                      {.session = "f", .turn = 2, .prompt = "and now the docs"});
   EXPECT_EQ(Match(Asked({{"1", kLong}, {"2", "and now the docs"}}), known), "f@2");
+  // What both have was asked in one of them.
+  EXPECT_EQ(Match(Asked({{"1", kLong}}), known), "a@1");
 }
 
 TEST(Ancestry, AFileThatSaysWhereItCameFromIsBelievedIfWeKnowIt) {
@@ -514,6 +516,108 @@ TEST_F(NativeForksTest, AnInheritedTurnIsTakenBackInTheFileThatHasIt) {
   EXPECT_EQ(plan.native->session, "one");
   EXPECT_EQ(plan.native->last_turn, "p1");
   EXPECT_EQ(plan.chat.files.size(), 1u);
+}
+
+// As `codex fork` makes them, without a word to us. Ordinals are counted on.
+class CodexForksTest : public NativeForksTest {
+ protected:
+  CodexForksTest() { agent_ = AgentKind::kCodex; }
+  static std::string Meta(const std::string& session, uint64_t ordinal,
+                          const std::string& of = "", uint64_t until = 0) {
+    std::string line = R"({"ordinal":)" + std::to_string(ordinal) +
+                       R"(,"type":"session_meta","payload":{"id":")" + session + '"';
+    if (!of.empty())
+      line += R"(,"forked_from_id":")" + of + R"(","history_base":{"thread_id":")" +
+              of + R"(","end_ordinal_exclusive":)" + std::to_string(until) + "}";
+    return line + "}}\n";
+  }
+  static std::string Turn(const std::string& turn, uint64_t ordinal,
+                          const std::string& text) {
+    const auto counted = [](uint64_t at) {
+      return R"({"ordinal":)" + std::to_string(at) +
+             R"(,"type":"event_msg","payload":)";
+    };
+    return counted(ordinal) + R"({"type":"task_started","turn_id":")" + turn +
+           "\"}}\n" + counted(ordinal + 1) + R"({"type":"user_message","message":")" +
+           text + "\"}}\n";
+  }
+  void TalkTwice() {
+    Start("one");
+    EXPECT_EQ(Prompt("one", "p1", "first wish"), 1u);
+    EXPECT_EQ(Prompt("one", "p2", "second wish"), 2u);
+    Write("one",
+          Meta("one", 0) + Turn("p1", 1, "first wish") + Turn("p2", 3, "second wish"));
+  }
+};
+
+// Mutant: what-a-fork-refers-to-is-not-its-own.
+TEST_F(CodexForksTest, HaveTheTurnsOfTheFileThatTheyReferTo) {
+  TalkTwice();
+  Write("all", Meta("all", 5, "one", 5));
+  Start("all", "fork");
+  EXPECT_EQ(Session("all").parent, "one");
+  EXPECT_EQ(Session("all").inherited, 2u);
+  EXPECT_EQ(Prompt("all", "q3", "third wish"), 3u);
+  EXPECT_EQ(At("turn:2", "all"), "second wish");
+  // Of a part of it; and of the fork.
+  Write("part", Meta("part", 3, "one", 3));
+  EXPECT_EQ(Prompt("part", "r2", "another second wish"), 2u);
+  EXPECT_EQ(Session("part").inherited, 1u);
+  Write("all", Meta("all", 5, "one", 5) + Turn("q3", 6, "third wish"));
+  Write("again", Meta("again", 8, "all", 8));
+  Start("again", "fork");
+  EXPECT_EQ(Session("again").parent, "all");
+  EXPECT_EQ(Session("again").inherited, 3u);
+  EXPECT_EQ(At("turn:1", "again"), "first wish");
+  // A fork of a fork that had no turn of its own: of the one that asked.
+  Write("empty", Meta("empty", 6, "all", 6));
+  Start("empty", "fork");
+  EXPECT_EQ(Session("empty").parent, "one");
+  EXPECT_EQ(Session("empty").inherited, 2u);
+}
+
+TEST_F(CodexForksTest, OfAFileThatNobodyKnowsHaveNone) {
+  TalkTwice();
+  Must(disk_.Unlink(Must(disk_.OpenDir(AbsPath::Literal("/agent"))),
+                    Name::Literal("one.jsonl")));
+  Write("fork", Meta("fork", 5, "one", 5));
+  Start("fork", "fork");
+  EXPECT_EQ(Session("fork").parent, "one");
+  EXPECT_EQ(Session("fork").inherited, 0u);
+  // One that leads back to itself ends, too.
+  Write("loop", Meta("loop", 5, "loop", 5));
+  Start("loop", "fork");
+  EXPECT_EQ(Session("loop").parent, std::nullopt);
+}
+
+// As opencode makes them: messages have other ids, nobody is named; the plugin lists
+// what was asked.
+TEST_F(NativeForksTest, OfOpencodeAreKnownByWhatWasAsked) {
+  agent_ = AgentKind::kOpencode;
+  Start("one");
+  EXPECT_EQ(Prompt("one", "msg_1", "the first wish of all"), 1u);
+  EXPECT_EQ(Prompt("one", "msg_2", "and a second one"), 2u);
+  HookEvent event = Event(EventKind::kPrompt, "fork");
+  event.transcript.reset();
+  event.anchor = "msg_9";
+  event.prompt = "third wish";
+  event.earlier = {{.role = "user", .id = "msg_7", .text = "the first wish of all"},
+                   {.role = "user", .id = "msg_8", .text = "and a second one"}};
+  auto made = Tell(event);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->turn, 3u);
+  EXPECT_EQ(Session("fork").parent, "one");
+  EXPECT_EQ(Session("fork").inherited, 2u);
+  EXPECT_EQ(At("turn:1", "fork"), "the first wish of all");
+  // One that is resumed lists its own.
+  event.session = "one";
+  event.anchor = "msg_3";
+  event.earlier = {{.role = "user", .id = "msg_1", .text = "the first wish of all"},
+                   {.role = "user", .id = "msg_2", .text = "and a second one"}};
+  made = Tell(event);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->turn, 3u);
+  EXPECT_EQ(Session("one").parent, std::nullopt);
 }
 
 // opencode 1.18.33 gives the copies of messages other ids, and takes a message that is

@@ -48,6 +48,7 @@ class RecorderTest : public ::testing::Test {
     RecordRequest request{
         .root = opened.root, .settings = &world_.settings, .lock_wait_ms = 200};
     request.git.user.no_system = true;
+    request.released_ns = &released_ns_;
     auto made = RecordEvent(*opened.store, request, event);
     if (!made.ok()) return "failed: " + made.error().what;
     if (!*made) return "";
@@ -126,6 +127,7 @@ class RecorderTest : public ::testing::Test {
   AgentKind agent_ = AgentKind::kGeneric;
   std::optional<std::string> anchor_;
   bool ids_ = true;
+  std::atomic<int64_t> released_ns_{0};  // not 0: the agent no longer waits
   Checkpoint last_;
 };
 
@@ -328,10 +330,68 @@ TEST_F(RecorderTest, AnEndThatComesBeforeItsBeginningCounts) {
   Prompt("s", "p");
   Put("x", "1");
   EXPECT_EQ(Post("s", "t"), "after Bash: make");
+  released_ns_ = 1;
   EXPECT_EQ(Pre("s", "t"), "") << "late: it is over";
+  released_ns_ = 0;
   Put("y", "22");
   Prompt("s", "p2");
   EXPECT_EQ(Authors(), "x=s/t y=outside");
+}
+
+// Mutant: an-id-is-used-once. Some models count their calls from 0 in every answer.
+TEST_F(RecorderTest, AnIdThatComesAgainIsAnotherCall) {
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "call_0");
+  Put("work", "1");
+  EXPECT_EQ(Post("s", "call_0"), "after Bash: make");
+  Put("edit", "22");
+  EXPECT_EQ(Pre("s", "call_0"), "before Bash: make");
+  EXPECT_EQ(Pre("s", "call_0"), "") << "told twice";
+  Delete("work");
+  EXPECT_EQ(Post("s", "call_0"), "after Bash: make");
+  EXPECT_EQ(Post("s", "call_0"), "") << "told twice";
+  EXPECT_EQ(Authors(), "work=s/call_0 edit=outside work=s/call_0");
+}
+
+// Mutant: subagents-end-with-the-turn.
+TEST_F(RecorderTest, ASubagentGoesOnWhenTheTurnOfItsParentIsOver) {
+  for (const bool listed : {false, true}) {
+    const std::string s = listed ? "listed" : "s";
+    Start(s);
+    Prompt(s, "p" + s);
+    HookEvent call = Call(EventKind::kToolBegin, s, "sub" + s);
+    call.subagent = "agent-7";
+    Tell(call);
+    HookEvent stop = Event(EventKind::kTurnEnd, s);
+    if (listed) stop.running_tasks = {"agent-7"};
+    Tell(stop);
+    Prompt(s, "q" + s);
+    Put("by-" + s, "1");
+    call.kind = EventKind::kToolEnd;
+    EXPECT_EQ(Tell(call), "after Bash: make");
+  }
+  EXPECT_EQ(Authors(), "by-s=s/subs by-listed=listed/sublisted");
+}
+
+TEST_F(RecorderTest, ASubagentThatDoesNotRunIsOverWithTheTurn) {
+  Start("s");
+  Prompt("s", "p");
+  HookEvent call = Call(EventKind::kToolBegin, "s", "sub");
+  call.subagent = "agent-7";
+  Tell(call);
+  HookEvent stop = Event(EventKind::kTurnEnd, "s");
+  stop.running_tasks.emplace();
+  Tell(stop);
+  Put("x", "1");
+  Prompt("s", "q");
+  // Interrupted: no end of the turn is told.
+  call.tool->id = "sub2";
+  Tell(call);
+  Prompt("s", "r");
+  Put("y", "1");
+  Prompt("s", "t");
+  EXPECT_EQ(Authors(), "x=outside y=outside");
 }
 
 TEST_F(RecorderTest, ATurnWithoutChangesIsThere) {

@@ -76,6 +76,9 @@ class Agent:
     rewinds = True  # a conversation can be taken back
     elsewhere = True  # a session goes on in another directory than it began in
     compacts = None  # the prompt that has it shorten the conversation
+    forks = False  # it forks a session itself: `own_fork`
+    summarizes = True  # a part of a conversation can be replaced by a summary
+    moves_paths = True  # in the conversation that a fork of the directory takes along
     adds = ()  # patterns of what it says to the model in the user's name
     varies = ()  # patterns of what differs between two requests that say the same
     answers_twice = False  # a resumed session tells each result again
@@ -96,6 +99,10 @@ class Agent:
 
     def arguments(self, prompt):
         """After the program: a new session, or `self.session` resumed."""
+        raise NotImplementedError
+
+    def own_fork(self, prompt):
+        """After the program: a session of its own that has all of `self.session`."""
         raise NotImplementedError
 
     def saying(self, prompt):

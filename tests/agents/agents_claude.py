@@ -19,6 +19,7 @@ class Claude(SnakeCaseAgent):
     adds = ("<system-reminder>.*?</system-reminder>",)
     varies = (r"Status:\\n.*?Recent commits",)
     compacts = "/compact"
+    forks = True
     kinds = CLAUDE_KINDS
     settings = (".claude/settings.json",)
 
@@ -39,6 +40,9 @@ class Claude(SnakeCaseAgent):
 
     def saying(self, prompt):
         return ["--permission-mode", "bypassPermissions", "-p", prompt]
+
+    def own_fork(self, prompt):
+        return ["--resume", self.session, "--fork-session", *self.saying(prompt)]
 
     def transcripts(self):
         return self.kept(transcript=".claude/projects/*/*.jsonl",
@@ -71,6 +75,7 @@ class Codex(SnakeCaseAgent):
     slash, shows_reason = "blocked", False
     install_flags = ("--trust",)
     cannot = ("finish",)
+    forks = True
     without_screen = '[ "$1" != resume ] || set -- exec "$@"\n'
     conversations = (".codex/sessions/**/*",)
     adds = ("<environment_context>.*?</environment_context>",)
@@ -137,6 +142,9 @@ trust_level = "trusted"
     def arguments(self, prompt):
         resume = ["resume", self.session] if self.session else []
         return ["exec", *resume, prompt]
+
+    def own_fork(self, prompt):
+        return ["exec", "fork", self.session, prompt]
 
     def transcripts(self):
         return self.kept(transcript=".codex/sessions/**/rollout-*.jsonl")

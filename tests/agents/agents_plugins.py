@@ -12,6 +12,7 @@ class Opencode(Agent):
     slash = "command"
     without_screen = '[ "$1" != -s ] || set -- run "$@"\n'
     starts = False
+    forks, summarizes, moves_paths = True, False, False
     cannot = ("wait", "finish")
     kinds = {"session.created": START, "chat.message": PROMPT, "tool.execute.before": PRE,
              "tool.execute.after": POST, "session.idle": STOP, "session.deleted": END}
@@ -54,6 +55,9 @@ class Opencode(Agent):
     def arguments(self, prompt):
         resume = ["-s", self.session] if self.session else []
         return ["run", *resume, prompt]
+
+    def own_fork(self, prompt):
+        return ["run", "-s", self.session, "--fork", prompt]
 
     def slash_command(self, words):
         return [str(self.pin.program), "run", "-s", self.session, "--command", "rollback",

@@ -9,6 +9,7 @@ import json
 import re
 
 import run_belay
+import run_forks
 import run_sandbox
 import run_story
 import run_tree
@@ -36,7 +37,7 @@ THIRD = _turn("cobalt", "delete and commit", shell(
 # What is said after a conversation was taken back, each once.
 LATER = [_writes(word, f"{word[0]}.txt") for word in (
     "juniper", "saffron", "heather", "marble", "amber", "linen", "copper", "velvet", "thistle",
-    "pewter", "clover")]
+    "pewter", "clover", "walrus", "meadow", "hazel", "onyx", "birch", "cinder", "lilac")]
 TURNS = [FIRST, SECOND, THIRD]
 EVERY = [*TURNS, *LATER]
 
@@ -101,7 +102,7 @@ class Chat:
             self.check_told(what, sent, turn, kept)
         return turn
 
-    def check_told(self, what, sent, turn, kept):
+    def check_told(self, what, sent, turn, kept, verbatim=True):
         agent, told = self.agent, self.told[turn["name"]]
         everything = json.dumps([e["body"] for e in sent], ensure_ascii=False)
         gone = [t["name"] for t in EVERY if t not in kept and t is not turn]
@@ -110,14 +111,13 @@ class Chat:
             for word in gone if word in everything])
         want = [part for t in kept for part in spoken(t, agent)] + [("user", turn["prompt"])]
         self.check(f"{what}: {_listed(kept)}, the new prompt, and nothing else",
-                   _first_difference(heard(told["conversation"], agent), want))
+                   first_difference(heard(told["conversation"], agent), want))
         # The agent's own words are in there too, when it said the same at that point.
         after = next((t for t in TURNS[1:] if kept == TURNS[:TURNS.index(t)]), None)
-        if after:
+        if after and verbatim:
             self.check(f"{what}: byte for byte what the agent had sent before {after['name']}",
-                       _first_difference(
-                           verbatim(told, turn, agent), verbatim(self.told[after["name"]],
-                                                                 after, agent)))
+                       first_difference(lines_of(told, turn, agent),
+                                        lines_of(self.told[after["name"]], after, agent)))
 
     # --- what there is --------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ def _same(have, want):
     return have == want
 
 
-def _first_difference(have, want):
+def first_difference(have, want):
     for at, (one, other) in enumerate(zip(have, want)):
         if not _same(one, other):
             return f"at {at}:\n  is   {one}\n  not  {other}"
@@ -183,7 +183,7 @@ def _first_difference(have, want):
     return f"{len(have)}, not {len(want)}: {longer}" if longer else ""
 
 
-def verbatim(entry, turn, agent):
+def lines_of(entry, turn, agent):
     """The lines of a request's messages, the prompt by another name, times left out."""
     listed = entry["body"].get("messages") or entry["body"].get("input") or \
         entry["body"].get("contents")
@@ -257,7 +257,7 @@ def tell_rewinds(chat, belay, trees):
     chat.check_original("both")
     belay.json("undo")
     chat.check_tree("undo of it: files and HEAD are back", trees[3])
-    chat.check("undo of it: the session goes on", _goes_on(belay, session, session))
+    chat.check("undo of it: the session goes on", goes_on(belay, session, session))
     belay.json("redo")
     chat.check_tree("redo of it: files and HEAD are as before turn 2", trees[1])
     in_fork = chat.go_on("both", [FIRST])
@@ -295,12 +295,17 @@ def tell_rewinds(chat, belay, trees):
     # All of it undone.
     while belay.json("undo", "--exact")[0] == 0:
         pass
-    chat.check("all undone: the session goes on", _goes_on(belay, session, session))
+    chat.check("all undone: the session goes on", goes_on(belay, session, session))
     chat.check_original("all undone")
     more = chat.go_on("all undone", TURNS)
     said = [*TURNS, more]
     said.append(chat.go_on("the agent's own resume", said, agent.command("")[:-len(
         agent.saying(""))]))
+    if agent.forks:
+        run_forks.tell_own_fork(chat, belay, said)
+    run_forks.tell_directories(chat, belay)
+    if agent.summarizes:
+        run_forks.tell_summaries(chat, belay, said)
     if agent.elsewhere:
         tell_elsewhere(chat, said)
     if agent.compacts:
@@ -339,14 +344,14 @@ def tell_compacted(chat, belay):
         text = json.dumps([e["body"] for e in sent], ensure_ascii=False)
         chat.check(f"after that: no request has a word of {turn['name']}",
                    turn["name"] if turn["name"] in text else "")
-        told, native = (verbatim(chat.told[one["name"]], one, agent) for one in (other, turn))
+        told, native = (lines_of(chat.told[one["name"]], one, agent) for one in (other, turn))
         chat.check("after that: byte for byte what the agent had sent before",
-                   _first_difference(told, native))
+                   first_difference(told, native))
         chat.check("after that: what was shortened is not there again",
                    FIRST["prompt"] if FIRST["prompt"] in "\n".join(told) else "")
 
 
-def _goes_on(belay, session, expected):
+def goes_on(belay, session, expected):
     status, document = belay.json("resume", session)
     return "" if status == 0 and document["goes_on"] == expected else f"{status}: {document}"
 

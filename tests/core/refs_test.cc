@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../store/catalog_fixture.h"
+#include "core/live.h"
 #include "core/moments.h"
 
 namespace belay {
@@ -200,6 +201,21 @@ TEST_F(RefsTest, SessionThatOnlyHasATurnYetIsActive) {
   auto catalog = world_.Open(log_).value();
   EXPECT_EQ(ActiveSession(*catalog, root_).value(), "new");
   EXPECT_EQ(ActiveSession(*catalog, other_).value(), std::nullopt);
+}
+
+// Mutant: only-what-is-recorded-is-active.
+TEST_F(RefsTest, WhoWasHeardOfLastIsActiveThoughNothingWasRecorded) {
+  AddOf("first", 1);
+  AddOf("second", 1);
+  auto catalog = world_.Open(log_).value();
+  Live live;
+  live.Meet("first", kMade - 1).recorded = true;
+  EXPECT_EQ(ActiveSession(*catalog, root_, &live).value(), "second");
+  live.Meet("first", kMade + 10'000);
+  EXPECT_EQ(ActiveSession(*catalog, root_, &live).value(), "first");
+  // One of which there is nothing at all.
+  live.Meet("unknown", kMade + 20'000);
+  EXPECT_EQ(ActiveSession(*catalog, root_, &live).value(), "second");
 }
 
 TEST_F(RefsTest, TimeFindsTheNewestAtOrBefore) {

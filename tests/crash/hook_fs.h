@@ -60,6 +60,10 @@ class HookFs final : public Fs {
     return Hooked(FsCall::kTruncate, NameOf(file),
                   [&] { return inner_.Truncate(file, size); });
   }
+  Status ShareBlocks(const Fd& from, const Fd& to) override {
+    return Hooked(FsCall::kShareBlocks, NameOf(to),
+                  [&] { return inner_.ShareBlocks(from, to); });
+  }
   Status SyncData(const Fd& file) override {
     return Hooked(FsCall::kSyncData, NameOf(file),
                   [&] { return inner_.SyncData(file); });

@@ -91,14 +91,25 @@ std::vector<std::string> RootPaths(World& world) {
   return out;
 }
 
+// Large enough that it is worth sharing blocks.
+std::string Large(char of) { return std::string(5000, of); }
+MemFs::Options Sharing() {
+  MemFs::Options options;
+  options.shares_blocks = true;
+  return options;
+}
+
 Status MakeSource(Fs& fs) {
   World world(fs);
   BELAY_TRY([[maybe_unused]] Fd made, world.world.Dir());
   world.Put("a.txt", "one");
   world.Put("deep/er/b.txt", "two");
   world.Put("run.sh", "three");
+  world.Put("large", Large('l'));
+  world.Put("edited", Large('e'));
   world.Keep("one");
   world.Put("a.txt", "changed since");
+  world.Put("edited", Large('x'));
   BELAY_TRY([[maybe_unused]] Fd agent, MakeDirs(fs, kAgent, 0755));
   return Ok();
 }
@@ -117,10 +128,11 @@ TEST(Fork, HasTheStateAndIsARootWithItsFirstCheckpoint) {
   Must(MakeSource(fs));
   World world(fs);
   const DirFork fork = Must(world.Fork());
-  EXPECT_EQ(fork.files, 3u);
+  EXPECT_EQ(fork.files, 5u);
+  EXPECT_EQ(fork.shared, 0u);
   EXPECT_EQ(Text(fs, "/top/fork/a.txt"), "one");
   EXPECT_EQ(Text(fs, "/top/fork/deep/er/b.txt"), "two");
-  EXPECT_EQ(Names(fs, kFork), "a.txt deep run.sh ");
+  EXPECT_EQ(Names(fs, kFork), "a.txt deep edited large run.sh ");
   EXPECT_EQ(Text(fs, world.world.project.bytes() + "/a.txt"), "changed since");
   auto opened = Must(world.world.Open());
   auto here = Must(FindRootAt(*opened.catalog, kFork));
@@ -131,6 +143,36 @@ TEST(Fork, HasTheStateAndIsARootWithItsFirstCheckpoint) {
   EXPECT_EQ(list[0].checkpoint.meta.at("fork_of").size(), 26u);
   EXPECT_NE(here->root.id, opened.root.id);
   EXPECT_EQ(here->root.ino, Must(fs.Stat(Must(fs.OpenDir(kFork)))).ino);
+}
+
+// Mutant: fork-takes-what-the-source-has.
+TEST(Fork, SharesTheBlocksOfWhatTheSourceStillHas) {
+  MemFs fs(Sharing());
+  Must(MakeSource(fs));
+  World world(fs);
+  const DirFork fork = Must(world.Fork());
+  EXPECT_EQ(fork.shared, 5000u);
+  EXPECT_EQ(Text(fs, "/top/fork/large"), Large('l'));
+  EXPECT_EQ(Text(fs, "/top/fork/edited"), Large('e'));
+  EXPECT_EQ(Text(fs, "/top/fork/a.txt"), "one");
+  EXPECT_EQ(Text(fs, world.world.project.bytes() + "/edited"), Large('x'));
+}
+
+TEST(Fork, SharesNothingOfASourceThatIsGoneOrIsSomethingElse) {
+  MemFs fs(Sharing());
+  Must(MakeSource(fs));
+  World world(fs);
+  Fd dir = Must(fs.OpenDir(world.world.project));
+  Must(fs.Unlink(dir, Name::Literal("large")));
+  Must(fs.Symlink(dir, Name::Literal("large"), "edited"));
+  const DirFork fork = Must(world.Fork());
+  EXPECT_EQ(fork.shared, 0u);
+  EXPECT_EQ(Text(fs, "/top/fork/large"), Large('l'));
+  Must(fs.Rename(Must(fs.OpenDir(kTop)), Name::Literal("project"),
+                 Must(fs.OpenDir(kTop)), Name::Literal("elsewhere"),
+                 RenameHow::kNoReplace));
+  EXPECT_EQ(Must(world.Fork(AbsPath::Literal("/top/again"))).shared, 0u);
+  EXPECT_EQ(Text(fs, "/top/again/large"), Large('l'));
 }
 
 TEST(Fork, SeveralStandSideBySide) {
@@ -254,7 +296,9 @@ void Sweep(SweepOptions options, With with = With::kNothing) {
         const bool there = Text(disk, "/top/fork/a.txt") == "one" &&
                            Text(disk, "/top/fork/deep/er/b.txt") == "two" &&
                            Text(disk, "/top/fork/run.sh") == "three" &&
-                           Names(disk, kFork) == "a.txt deep run.sh ";
+                           Text(disk, "/top/fork/large") == Large('l') &&
+                           Text(disk, "/top/fork/edited") == Large('e') &&
+                           Names(disk, kFork) == "a.txt deep edited large run.sh ";
         if (!there && Names(disk, kFork) != "-") return bad("half a fork");
         if (run.done && !there) return bad("said done, and is not");
         if (Names(disk, kTop).find(".belay-fork") != std::string::npos)
@@ -296,10 +340,14 @@ constexpr uint64_t kForkStride = 1;
 #endif
 
 TEST(ForkSweep, EveryPowerCutLeavesAForkOrNone) {
-  SweepOptions options{.name = "power cut, fork"};
-  options.fault.mutating_only = true;
-  options.tears = 1;
-  Sweep(options);
+  for (const bool shares : {false, true}) {
+    SweepOptions options{.name = shares ? "power cut, fork that shares blocks"
+                                        : "power cut, fork"};
+    if (shares) options.disk = Sharing();
+    options.fault.mutating_only = true;
+    options.tears = 1;
+    Sweep(options);
+  }
 }
 
 TEST(ForkSweep, EveryPowerCutLeavesTheConversationWithItsDirectory) {
@@ -325,6 +373,7 @@ TEST(ForkSweep, EveryFailingCallLeavesAForkOrNone) {
   for (int sys : {ENOSPC, EIO}) {
     SweepOptions options{.name = "errno " + std::to_string(sys) + ", fork",
                          .fault = Fault::Errno(0, sys, false)};
+    if (sys == EIO) options.disk = Sharing();
     options.stride = kForkStride;
     Sweep(options);
   }

@@ -232,7 +232,7 @@ SweepResult SweepFaults(const SweepOptions& options, const DiskSetup& setup,
                         const DiskOperation& operation, const DiskCheck& check) {
   SweepResult result;
   result.name = options.name;
-  MemFs fresh;
+  MemFs fresh(options.disk);
   if (Status ready = setup(fresh); !ready.ok()) {
     SweepRun run;
     run.where = "setup";

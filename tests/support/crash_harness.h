@@ -45,6 +45,8 @@ struct SweepOptions {
   // SweepFaults: crash the disk also after a fault that is not a power cut (an
   // operation that failed, then the power went).
   bool crash_after_error = false;
+  // SweepFaults: what the disk can do.
+  MemFs::Options disk = {};
   // SweepFaults: the operation must leave no handle open.
   bool check_leaks = true;
 };

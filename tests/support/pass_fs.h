@@ -34,6 +34,7 @@ class PassFs : public Fs {
   BELAY_PASS(Result<size_t>, Write, (const Fd& file, uint64_t offset, ByteSpan bytes),
              (file, offset, bytes))
   BELAY_PASS(Status, Truncate, (const Fd& file, uint64_t size), (file, size))
+  BELAY_PASS(Status, ShareBlocks, (const Fd& from, const Fd& to), (from, to))
   BELAY_PASS(Status, SyncData, (const Fd& file), (file))
   BELAY_PASS(Status, Sync, (const Fd& file), (file))
   BELAY_PASS(Status, SyncAll, (const Fd& any), (any))

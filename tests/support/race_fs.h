@@ -46,6 +46,7 @@ class RaceFs final : public Fs {
   BELAY_RACE(Result<size_t>, Write, (const Fd& file, uint64_t offset, ByteSpan bytes),
              (file, offset, bytes))
   BELAY_RACE(Status, Truncate, (const Fd& file, uint64_t size), (file, size))
+  BELAY_RACE(Status, ShareBlocks, (const Fd& from, const Fd& to), (from, to))
   BELAY_RACE(Status, SyncData, (const Fd& file), (file))
   BELAY_RACE(Status, Sync, (const Fd& file), (file))
   BELAY_RACE(Status, SyncAll, (const Fd& any), (any))
