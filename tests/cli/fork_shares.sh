@@ -1,11 +1,12 @@
 # belay fork where the file system can share blocks (xfs): it does, and both sides stay apart.
+self=$(realpath "$0")
 . "$(dirname "$0")/lib.bash"
 skip() { echo "skipped: $1"; exit 77; }
 [ "$(id -u)" = 0 ] || skip "a loop image needs root"
 command -v mkfs.xfs >/dev/null || skip "no mkfs.xfs"
 if [ -z "${BELAY_OWN_MOUNTS-}" ] && unshare -m true 2>/dev/null; then
-  rm -rf "$scratch"
-  BELAY_OWN_MOUNTS=1 exec unshare -m bash "${BASH_SOURCE[0]}" "$@"
+  cd / && rm -rf "$scratch"
+  BELAY_OWN_MOUNTS=1 exec unshare -m bash "$self" "$@"
 fi
 disk=$scratch/disk
 mkdir "$disk"
