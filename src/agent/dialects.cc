@@ -1,11 +1,14 @@
 #include "agent/dialects.h"
 
 #include "agent/dialect_internal.h"
+#include "base/mutant.h"
 
 namespace belay {
 
-Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
-                            std::string_view payload) {
+namespace {
+
+Result<HookEvent> ParseIts(AgentKind agent, std::string_view event,
+                           std::string_view payload) {
   if (payload.size() > kMaxPayload)
     return Error(Errc::kInvalid, "an event of more than 64 MiB");
   BELAY_TRY(const Json json, Json::Parse(payload));
@@ -39,6 +42,18 @@ Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
       break;
   }
   return ParseGeneric(fields, event);
+}
+
+}  // namespace
+
+Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
+                            std::string_view payload) {
+  BELAY_TRY(HookEvent out, ParseIts(agent, event, payload));
+  if (out.kind == EventKind::kPrompt &&
+      out.prompt.find(kSlashAnswerEnd) != std::string::npos &&
+      !BELAY_MUTANT("our-own-answer-is-a-turn"))
+    out.kind = EventKind::kOther;
+  return out;
 }
 
 AgentTraits TraitsOf(AgentKind agent) {

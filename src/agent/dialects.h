@@ -18,6 +18,11 @@
 
 namespace belay {
 
+// The end of what a command file of ours (`/rollback` of Gemini CLI, Qwen Code and
+// opencode) says to the model: a prompt that ends so begins no turn.
+inline constexpr std::string_view kSlashAnswerEnd =
+    "Show the user the text above exactly as it is, and do nothing else.";
+
 // `event`: what the hook was registered for, where the payload does not say (Copilot);
 // empty otherwise. kInvalid when it is no JSON object.
 Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,

@@ -92,7 +92,7 @@ class InstallPlanner {
         add(trusts, path);
         continue;
       }
-      if (!IsOfThisLevel(record, path)) {
+      if (!IsOfThisLevel(record, path, at)) {
         elsewhere = elsewhere || record.part == Part::kHooks;
         if (record.part == Part::kHooks) NoteOther(record, path);
         continue;
@@ -119,9 +119,21 @@ class InstallPlanner {
   }
   bool OfProject() const { return places_.project.has_value(); }
 
-  bool IsOfThisLevel(const InstallRecord& record, const AbsPath& path) const {
+  // The user's, or of just this project: there may be others below it.
+  bool IsOfThisLevel(const InstallRecord& record, const AbsPath& path,
+                     const AgentPlaces& at) const {
     if (record.project != OfProject()) return false;
-    return !record.project || path.IsWithin(*places_.project);
+    if (!record.project) return true;
+    if (BELAY_MUTANT("uninstall-goes-down")) return path.IsWithin(*places_.project);
+    auto top = [&](const AbsPath& file) {
+      const auto below = file.Below(*places_.project);
+      return below ? below->substr(0, below->find('/')) : std::string();
+    };
+    const std::string here = top(path);
+    // Crush has two names for its file.
+    return !here.empty() &&
+           (here == top(at.hooks) || path.parent() == *places_.project ||
+            (at.command && here == top(*at.command)));
   }
 
   void NoteOther(const InstallRecord& record, const AbsPath& path) {

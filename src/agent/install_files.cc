@@ -1,6 +1,7 @@
 // The files that are wholly ours: the command /rollback, opencode's plugin, Cline's
 // programs.
 
+#include "agent/dialects.h"
 #include "agent/install_profiles_internal.h"
 #include "agent/jsonc.h"
 
@@ -9,8 +10,7 @@ namespace belay {
 namespace {
 
 constexpr std::string_view kAbout = "Take the project back to an earlier state (Belay)";
-constexpr std::string_view kShow =
-    "Show the user the text above exactly as it is, and do nothing else.";
+constexpr std::string_view kShow = kSlashAnswerEnd;
 
 // "/usr/bin/belay __slash gemini": HookCommand quotes as it must be.
 std::string SlashCommand(const AgentProfile& profile, const AbsPath& program) {

@@ -374,7 +374,8 @@ class EventStep final : public LiveStep {
     const ToolCall& tool = *event_.tool;
     request.tool_name = tool.name;
     request.tool_use_id = tool.id;
-    request.description = std::string(when) + tool.name;
+    request.description =
+        std::string(when) + (tool.name.empty() ? "a call" : tool.name);
     if (settings_.transcripts == Transcripts::kOff || tool.what.empty()) return;
     const bool one = !call_.anything && call_.paths.size() == 1;
     request.description += call_.anything ? ": " : " ";

@@ -129,6 +129,7 @@ class HookWork {
     auto settings = LoadSettingsFor(ctx_, *path);
     if (!settings.ok()) return Fail(&store, root.id, settings.error());
     strict_ = settings->strict;
+    settings_read_ = true;
     if (first) settings_ = *settings;
     if (first) shared_.WaitOnly(settings->deadline_ms);
     if (!IsRecorded(event_, *settings)) return kDone;
@@ -202,13 +203,29 @@ class HookWork {
     else if (auto prepared = PrepareStore(ctx_); prepared.ok())
       CountFailure(ctx_.fs, (*prepared)->dir, (*prepared)->clock, "hook", error);
     shared_.Say(error.what);
-    return strict_ ? kFailedStrictly : kFailed;
+    return IsStrict() ? kFailedStrictly : kFailed;
+  }
+
+  // Where it did not get as far as the settings of the directory, the user's own count,
+  // without the lines in them that make no sense. Only of what waits for a checkpoint.
+  bool IsStrict() {
+    if (settings_read_) return strict_;
+    if (event_.kind != EventKind::kPrompt && event_.kind != EventKind::kToolBegin)
+      return false;
+    auto file = ctx_.env.UserSettingsFile();
+    if (!file.ok()) return false;
+    auto text = ReadUserSettings(ctx_.fs, *file);
+    if (!text.ok()) return false;
+    auto sense = RepairSettings(*text, file->bytes(), false);
+    if (!sense.ok()) return false;
+    auto settings = ParseSettings(sense->text, file->bytes(), "", "");
+    return settings.ok() && settings->strict && settings->enabled;
   }
 
   CommandContext& ctx_;
   const HookEvent& event_;
   ForkedWork::Shared& shared_;
-  bool strict_ = false;
+  bool strict_ = false, settings_read_ = false;
   std::string notice_;                // for the model
   std::optional<Settings> settings_;  // of the first root
 };
@@ -272,8 +289,9 @@ ExitCode CmdHook(CommandContext& ctx) {
   auto event = ParseHook(*agent, words.size() > 1 ? words[1] : "", *input);
   if (!event.ok()) return NotUnderstood(ctx, event.error());
   if (!MayMatter(*event)) return ExitCode::kOk;
-  // Its sessions and prompts name no directory; it runs hooks where it was started.
-  if (*agent == AgentKind::kGoose && event->cwd.empty() && ctx.env.cwd)
+  // Agents run hooks where they were started. (A host may be anywhere.)
+  if (*agent != AgentKind::kGeneric && *agent != AgentKind::kHermes &&
+      event->cwd.empty() && event->workspaces.empty() && ctx.env.cwd)
     event->cwd = ctx.env.cwd->bytes();
   if (auto answered = Answer(ctx, *event)) return *answered;
   // A session may begin before the first checkpoint of it is made.

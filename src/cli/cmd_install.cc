@@ -121,7 +121,7 @@ void SayWhatHappened(CommandContext& ctx, const Installed& outcome, bool install
   const std::string_view name = AgentName(outcome.plan.agent);
   const bool changed = outcome.plan.changes();
   if (outcome.plan.refused.empty() || changed)
-    ctx.term.Say(StrCat(name, ": ",
+    ctx.term.Say(StrCat(name, ": ", outcome.plan.refused.empty() ? "" : "in part ",
                         install ? (changed ? "connected" : "is connected already")
                                 : (changed ? "disconnected" : "is not connected")));
   for (const FileChange& change : outcome.plan.files) {
@@ -132,6 +132,15 @@ void SayWhatHappened(CommandContext& ctx, const Installed& outcome, bool install
                                                            : "removed ",
                         EscapeForDisplay(change.path.bytes())));
   }
+}
+
+// What is refused is refused of one file; others may have been changed.
+std::string HintOf(const Error& error, const AgentPlan& plan) {
+  constexpr std::string_view kAll = "nothing was changed";
+  std::string hint = error.hint;
+  if (const size_t at = hint.find(kAll); at != std::string::npos && plan.changes())
+    hint.replace(at, kAll.size(), "it stays as it is");
+  return hint.empty() ? hint : StrCat("; ", hint);
 }
 
 ExitCode Report(CommandContext& ctx, const std::vector<Installed>& outcomes,
@@ -164,7 +173,7 @@ ExitCode Report(CommandContext& ctx, const std::vector<Installed>& outcomes,
     }
     for (const Error& error : outcome.plan.refused)
       ctx.term.Warn(StrCat(AgentName(outcome.plan.agent), ": ", error.what,
-                           error.hint.empty() ? "" : StrCat("; ", error.hint)));
+                           HintOf(error, outcome.plan)));
     for (const std::string& note : outcome.plan.notes)
       ctx.term.Note(StrCat(AgentName(outcome.plan.agent), ": ", note));
   }
@@ -330,6 +339,8 @@ ExitCode ForEachAgent(CommandContext& ctx, bool install) {
                       .program = ProgramOfAgent(ctx.fs, agent, ctx.env.exec_path)};
     if (install) {
       NoteShared(*places, outcome.plan);
+      if (ctx.args.has("--trust") && agent != AgentKind::kCodex)
+        outcome.plan.notes.push_back("runs hooks without being told to trust them");
       if (!outcome.program && !outcome.plan.files.empty())
         ctx.term.Warn(
             StrCat(AgentName(agent), " is not found in PATH",

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/escape.h"
-#include "base/mutant.h"
 #include "base/subprocess.h"
 #include "cli/text.h"
 #include "core/chat.h"
@@ -131,22 +130,23 @@ Result<std::optional<PathBelow>> FindBelow(CommandContext& ctx, const AbsPath& r
   return AsTyped(RealPathBelow(ctx.fs, root, path), given);
 }
 
+const LiveSession* WhoAsks(const Live& live, std::string_view asked_by) {
+  if (asked_by.starts_with("session:")) return live.Find(asked_by.substr(8));
+  if (!asked_by.starts_with("agent:")) return nullptr;
+  const LiveSession* last = nullptr;
+  for (const LiveSession& one : live.sessions())
+    if (one.agent == asked_by.substr(6) && one.recorded &&
+        (last == nullptr || one.seen_ms > last->seen_ms))
+      last = &one;
+  return last;
+}
+
 Result<std::optional<std::string>> SessionAtWork(CommandContext& ctx,
                                                  OpenedRoot& root) {
   const Live live = Live::Load(root.store(), root.root.id);
-  std::string_view asked = ctx.env.asked_by;
-  if (asked.starts_with("session:") && !BELAY_MUTANT("anybody-asks"))
-    return std::optional(std::string(asked.substr(8)));
-  if (asked.starts_with("agent:")) {
-    const LiveSession* last = nullptr;
-    for (const LiveSession& one : live.sessions())
-      if (one.agent == asked.substr(6) && one.recorded &&
-          (last == nullptr || one.seen_ms > last->seen_ms))
-        last = &one;
-    if (last != nullptr) {
-      BELAY_TRY(std::string session, WhoseSubagent(*root.catalog, last->id));
-      return std::optional(std::move(session));
-    }
+  if (const LiveSession* asks = WhoAsks(live, ctx.env.asked_by)) {
+    BELAY_TRY(std::string session, WhoseSubagent(*root.catalog, asks->id));
+    return std::optional(std::move(session));
   }
   return ActiveSession(*root.catalog, root.root.id, &live);
 }

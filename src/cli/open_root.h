@@ -7,6 +7,7 @@
 
 #include "cli/open_store.h"
 #include "core/capture.h"
+#include "core/live.h"
 #include "core/refs.h"
 #include "core/settings.h"
 #include "restore/rollback.h"
@@ -64,6 +65,8 @@ std::string DirWord(CommandContext& ctx, std::string_view dir);
 
 // The checkpoint that `ref` names, with --session where the command has it. What has to
 // be said about it is said.
+// Who is at `/rollback` (Environment::asked_by); nobody when it is not known.
+const LiveSession* WhoAsks(const Live& live, std::string_view asked_by);
 // Whose `turn:` and `tool:` are meant when nobody says: of who asks (`/rollback`), else
 // the one that was heard of last.
 Result<std::optional<std::string>> SessionAtWork(CommandContext& ctx, OpenedRoot& root);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "belay_version.h"
 #include "cli/context.h"
 #include "cli/help.h"
@@ -122,6 +123,11 @@ ExitCode Dispatch(Fs& fs, const Environment& env, Terminal& term, Words words) {
   auto args = ParseArgs(*command, words);
   if (!args.ok()) {
     const Error& error = args.error();
+    if (name == "hook" && !BELAY_MUTANT("a-wrong-word-stops-the-agent")) {
+      // Any other exit code may stop the tool that an agent is about to use.
+      term.Warn(StrCat(error.what, "; nothing was recorded"));
+      return ExitCode::kOk;
+    }
     return error.code == Errc::kUnsupported ? term.NotYet(error.what)
                                             : term.FailUsage(error.what, error.hint);
   }

@@ -4,7 +4,9 @@
 
 #include "base/subprocess.h"
 #include "cli/commands.h"
+#include "cli/open_root.h"
 #include "cli/text.h"
+#include "core/live.h"
 
 namespace belay {
 
@@ -28,27 +30,101 @@ std::vector<std::string> SplitWords(std::string_view text) {
   return words;
 }
 
-// What the words mean as a command line of ours; nothing when they make no sense.
-std::optional<std::vector<std::string>> CommandLine(
-    const std::vector<std::string>& words) {
-  if (words.empty()) return std::vector<std::string>{"list", "-n", "15"};
+constexpr std::string_view kUsage =
+    "/rollback lists, /rollback N shows what going back to N would do, "
+    "/rollback N yes does it, /rollback undo takes it back";
+
+// What the words mean.
+struct Asked {
+  std::vector<std::string> line;  // of ours
+  std::string ref = {};           // of a rollback
+  bool does = false;              // ... which is to be done
+};
+
+// Nothing when they make no sense.
+std::optional<Asked> Understand(std::vector<std::string> words) {
+  if (words.empty()) return Asked{.line = {"list", "-n", "15"}};
   if (words.size() == 1 && (words[0] == "undo" || words[0] == "redo"))
-    return std::vector<std::string>{words[0]};
+    return Asked{.line = {words[0]}};
   // A word that looks like a flag is nobody's checkpoint.
   if (words[0].starts_with('-')) return std::nullopt;
-  std::vector<std::string> line{"rollback", words[0]};
-  bool yes = false;
-  for (size_t i = 1; i < words.size(); ++i) {
-    if (words[i] == "yes")
-      yes = true;
-    else if (words[i] == "exact" || words[i] == "keep")
-      line.push_back(words[i] == "exact" ? "--exact" : "--keep-outside");
+  Asked out;
+  std::vector<std::string> flags;
+  for (; words.size() > 1; words.pop_back()) {
+    if (words.back() == "yes")
+      out.does = true;
+    else if (words.back() == "exact" || words.back() == "keep")
+      flags.push_back(words.back() == "exact" ? "--exact" : "--keep-outside");
     else
-      return std::nullopt;
+      break;
   }
-  line.push_back(yes ? "--yes" : "--dry-run");
-  return line;
+  // "@{5 minutes ago}", a name of several words.
+  for (const std::string& word : words) out.ref += (out.ref.empty() ? "" : " ") + word;
+  if (out.ref.size() > 1 && (out.ref[0] == '"' || out.ref[0] == '\'') &&
+      out.ref.back() == out.ref[0])
+    out.ref = out.ref.substr(1, out.ref.size() - 2);
+  out.line = {"rollback", out.ref};
+  out.line.insert(out.line.end(), flags.begin(), flags.end());
+  out.line.push_back(out.does ? "--yes" : "--dry-run");
+  return out;
 }
+
+bool IsNumber(std::string_view ref) {
+  return ref.find_first_not_of("0123456789") == std::string_view::npos;
+}
+// What it names now it may not name in a moment.
+bool Wanders(std::string_view ref) {
+  return IsNumber(ref) || ref == "latest" || ref == "last-good" ||
+         ref.starts_with("@{");
+}
+
+// Numbers count from the newest, and others make checkpoints, too: what somebody said
+// yes to is what was shown.
+class Shown {
+ public:
+  Shown(CommandContext& ctx, const std::string& dir, const std::string& asked_by)
+      : asked_by_(asked_by) {
+    auto at = AbsPath::Parse(dir);
+    auto root = at.ok() ? OpenRootAt(ctx, NeedsRoot::kRecorded, *at)
+                        : OpenRoot(ctx, NeedsRoot::kRecorded);
+    if (!root.ok()) return;
+    root_.emplace(std::move(*root));
+    auto list = root_->catalog->ListCheckpoints({.root = root_->root.id, .limit = 1});
+    if (list.ok() && !list->empty()) newest_ = (*list)[0].checkpoint.id.text();
+  }
+
+  // Whoever asks saw other numbers.
+  bool IsOther() {
+    if (!root_) return false;
+    const Live live = Live::Load(root_->store(), root_->root.id);
+    const LiveSession* asks = WhoAsks(live, asked_by_);
+    return asks != nullptr && !asks->shown.empty() && asks->shown != newest_;
+  }
+  void Remember() {
+    if (!root_) return;
+    Store& store = root_->store();
+    auto alone = store.locks().AcquireRoot(root_->root.id, 500);
+    if (!alone.ok()) return;
+    Live live = Live::Load(store, root_->root.id);
+    const LiveSession* asks = WhoAsks(live, asked_by_);
+    if (asks == nullptr || asks->shown == newest_) return;
+    live.Meet(std::string(asks->id), asks->seen_ms).shown = newest_;
+    (void)live.Save(store, root_->root.id);
+  }
+  // The id of what a wandering reference names now; the reference where there is none.
+  std::string Settle(const std::string& ref) const {
+    if (!root_ || !Wanders(ref)) return ref;
+    auto found = ResolveRef(
+        *root_->catalog,
+        {.root = root_->root.id, .now_ms = root_->opened->clock.WallMillis()}, ref);
+    return found.ok() ? found->entry.checkpoint.id.text().substr(0, 7) : ref;
+  }
+
+ private:
+  const std::string asked_by_;
+  std::optional<OpenedRoot> root_;
+  std::string newest_;
+};
 
 // What a person types at a shell is typed otherwise here.
 std::string InItsWords(std::string text) {
@@ -79,23 +155,34 @@ std::optional<std::vector<std::string>> SlashWords(std::string_view prompt) {
 std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
                         const std::string& asked_by,
                         const std::vector<std::string>& words) {
-  auto line = CommandLine(words);
-  if (!line)
-    return "/rollback lists, /rollback N shows what going back to N would do, "
-           "/rollback N yes does it, /rollback undo takes it back";
-  const bool asks = line->back() == "--dry-run";
-  if (!dir.empty()) line->insert(line->end(), {"--root", dir});
+  auto asked = Understand(words);
+  if (!asked) return std::string(kUsage);
+  Shown shown(ctx, dir, asked_by);
+  std::string text;
+  if (asked->does && IsNumber(asked->ref) && shown.IsOther()) {
+    text = StrCat("Checkpoints were made since you looked, so that ", asked->ref,
+                  " may be another one by now: nothing was done.\n");
+    asked->does = false;
+    asked->line.back() = "--dry-run";
+  }
+  if (!asked->ref.empty()) {
+    asked->ref = asked->line[1] = shown.Settle(asked->ref);
+  }
+  if (!dir.empty()) asked->line.insert(asked->line.end(), {"--root", dir});
   ProcessOptions options{.program = AbsPath::Literal("/proc/self/exe"),
-                         .arguments = *line,
+                         .arguments = asked->line,
                          .environment = ctx.env.all,
                          .timeout_ms = kMaxMs};
   options.environment.push_back(StrCat("BELAY_ASKED_BY=", asked_by));
   auto ran = RunProcess(options);
   if (!ran.ok()) return StrCat("belay could not be run: ", ran.error().what);
-  std::string text = ran->output;
+  text += ran->output;
   if (!ran->errors.empty()) text += (text.empty() ? "" : "\n") + ran->errors;
-  if (asks && ran->code == 0 && text.starts_with("To "))
-    text += StrCat("Do it with: /rollback ", words[0], " yes");
+  if (!asked->does) shown.Remember();
+  if (!asked->ref.empty() && !asked->does && ran->code == 0 &&
+      ran->output.starts_with("To "))
+    text += StrCat("Do it with: /rollback ", asked->ref, " yes");
+  if (ran->code != 0 && words.size() > 1) text += StrCat("\n", kUsage);
   while (!text.empty() && IsBlank(text.back())) text.pop_back();
   if (text.size() > kMaxAnswer) {
     text.resize(text.rfind('\n', kMaxAnswer));

@@ -82,12 +82,14 @@ void Put(ByteWriter& out, const LiveSession& session) {
   out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
                               (session.searched ? 4 : 0) | (session.ended ? 8 : 0) |
                               (session.knows_operation > 0 ? 16 : 0) |
-                              (session.message ? 32 : 0)));
+                              (session.message ? 32 : 0) |
+                              (session.shown.empty() ? 0 : 64)));
   out.Varint(session.subagents.size());
   for (const std::string& subagent : session.subagents) out.Sized(subagent);
   out.U64(static_cast<uint64_t>(session.seen_ms));
   if (session.knows_operation > 0) out.Varint(session.knows_operation);
   if (session.message) out.Sized(*session.message);
+  if (!session.shown.empty()) out.Sized(session.shown);
 }
 
 LiveSession TakeSession(ByteReader& in) {
@@ -109,6 +111,7 @@ LiveSession TakeSession(ByteReader& in) {
   session.seen_ms = static_cast<int64_t>(in.U64());
   if ((flags & 16) != 0) session.knows_operation = in.Varint();
   if ((flags & 32) != 0) session.message = TakeString(in);
+  if ((flags & 64) != 0) session.shown = TakeString(in);
   return session;
 }
 

@@ -58,6 +58,8 @@ struct LiveSession {
   bool ended = false;                       // which was its end
   // The newest operation that the model knows of, or need not be told of.
   uint64_t knows_operation = 0;
+  // The newest checkpoint when `/rollback` last showed numbers there.
+  std::string shown = {};
   bool operator==(const LiveSession&) const = default;
 };
 

@@ -168,6 +168,46 @@ TEST(Codex, TellsSubagentsAndInterruptions) {
             EventKind::kCompact);
 }
 
+// Mutant: our-own-answer-is-a-turn. What a command file of ours becomes for the model.
+TEST(Dialects, TheAnswerToRollbackBeginsNoTurn) {
+  const std::string text =
+      "1. abc1234  before Bash\\n\\nShow the user the text above exactly as it is, and "
+      "do nothing else.";
+  EXPECT_EQ(Read(AgentKind::kGemini, R"({"hook_event_name":"BeforeAgent","session_id":)"
+                                     R"("s","cwd":"/p","prompt":")" +
+                                         text + "\"}")
+                .kind,
+            EventKind::kOther);
+  EXPECT_EQ(Read(AgentKind::kQwen,
+                 R"({"hook_event_name":"UserPromptSubmit","session_id":"s",)"
+                 R"("cwd":"/p","submitted_prompt":"x","prompt":")" +
+                     text + "\"}")
+                .kind,
+            EventKind::kOther);
+  EXPECT_EQ(Read(AgentKind::kOpencode,
+                 R"({"sessionID":"s","directory":"/p","message":{"id":"m"},)"
+                 R"("parts":[{"type":"text","text":")" +
+                     text + "\"}]}",
+                 "chat.message")
+                .kind,
+            EventKind::kOther);
+}
+
+TEST(Opencode, ListsWhatWasAskedBefore) {
+  const HookEvent event = Read(
+      AgentKind::kOpencode,
+      R"({"sessionID":"s","directory":"/p","message":{"id":"m3"},"parts":[],)"
+      R"("earlier":[{"id":"m1","text":"first"},{"id":7},{"id":"m2","text":"second"},)"
+      R"("text"]})",
+      "chat.message");
+  ASSERT_EQ(event.earlier.size(), 2u);
+  EXPECT_EQ(event.earlier[0].id, "m1");
+  EXPECT_EQ(event.earlier[1].text, "second");
+  EXPECT_TRUE(
+      Read(AgentKind::kOpencode, R"({"sessionID":"s","earlier":"x"})", "chat.message")
+          .earlier.empty());
+}
+
 TEST(Qwen, AnEmptyPromptIsNoPersons) {
   const auto payloads = LoadPayloads(AgentKind::kQwen);
   EXPECT_TRUE(Read(AgentKind::kQwen, payloads.at("UserPromptSubmit")).human);

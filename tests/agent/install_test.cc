@@ -532,6 +532,24 @@ TEST(Install, NothingOfAProjectLeadsOutOfIt) {
   EXPECT_EQ(desk.Tree(), before);
 }
 
+// Mutant: uninstall-goes-down.
+TEST(Install, ProjectsBelowAnotherStayConnected) {
+  for (AgentKind agent : {AgentKind::kClaude, AgentKind::kOpencode, AgentKind::kCline,
+                          AgentKind::kCrush, AgentKind::kCopilot}) {
+    Desk desk;
+    desk.places().project = A("/src/p");
+    desk.Install(agent);
+    const std::string connected = desk.Tree();
+    desk.places().project = A("/src");
+    const AgentPlan plan = desk.Uninstall(agent);
+    EXPECT_EQ(desk.Tree(), connected) << AgentName(agent);
+    EXPECT_FALSE(plan.notes.empty()) << "that it is still there is said";
+    desk.places().project = A("/src/p");
+    desk.Uninstall(agent);
+    EXPECT_NE(desk.Tree(), connected) << AgentName(agent);
+  }
+}
+
 TEST(Install, FilesOfOthersUnderOurNamesStay) {
   Desk desk;
   desk.Put("/home/u/.claude/commands/rollback.md", "my own\n");

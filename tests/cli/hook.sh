@@ -121,6 +121,18 @@ run status --json; expect_py "any('could not be recorded' in f['what'] for f in 
 printf 'max_files = 1\nstrict = true\n' >"$BELAY_CONFIG"
 hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t6\",\"tool_input\":{}}"
 [ "$rc" = 2 ] && [[ $err == *"no checkpoint"* ]] || fail "strict: $rc '$err'"
+# ... also when it does not get as far as the directory's settings; and only of what waits.
+strictly() { hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"$1\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t6\",\"tool_input\":{}}"; }
+printf 'strict = true\nmax_files = "many"\n' >"$BELAY_CONFIG"
+strictly PreToolUse; [ "$rc" = 2 ] || fail "strict, settings that make no sense: $rc '$err'"
+printf 'strict = true\n' >"$BELAY_CONFIG"
+mv "$BELAY_HOME/manifest" "$scratch/manifest"; echo garbage >"$BELAY_HOME/manifest"
+strictly PreToolUse; [ "$rc" = 2 ] || fail "strict, a damaged store: $rc '$err'"
+strictly Stop; [ "$rc" = 0 ] || fail "strict, the end of a turn: $rc '$err'"
+printf 'strict = false\n' >"$BELAY_CONFIG"
+strictly PreToolUse; [ "$rc" = 0 ] || fail "not strict: $rc '$err'"
+mv "$scratch/manifest" "$BELAY_HOME/manifest"
+hook claude '{}' --bogus; [ "$rc" = 0 ] || fail "a word that is not known: $rc"
 printf 'enabled = false\n' >"$BELAY_CONFIG"
 before=$("$BELAY_BIN" list --json --all | wc -c)
 pre p2 Bash t7 '{"command":"make"}'

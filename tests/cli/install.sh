@@ -250,6 +250,9 @@ run uninstall claude; expect_rc 0; expect_in_err "settings.local.json"
 [ -f "$project/.claude/settings.local.json" ] || fail "the project's went too"
 run uninstall $agents --project; expect_rc 0
 cd "$project" && rmdir below; same "$was" "$(picture "$project")" "a project"
+run install claude --project; expect_rc 0; cd .. && run uninstall claude --project; expect_rc 0; expect_in_err "still there"
+[ -f "$project/.claude/settings.local.json" ] || fail "uninstall above disconnected the project"
+cd "$project" && run uninstall claude --project; expect_rc 0; same "$was" "$(picture "$project")" "a project below"
 ln -s "$HOME" .gemini; run install gemini --project; expect_rc 1; expect_in_err "is not in the project"
 [ -z "$(ls -A "$HOME")" ] || fail "written through a link: $(ls -A "$HOME")"
 rm .gemini; cd "$HOME" || exit 1

@@ -163,6 +163,15 @@ TEST(Environment, PlacesFollowTheVariablesInOrder) {
   EXPECT_EQ(store(), "/s");
 }
 
+// Mutant: a-wrong-word-stops-the-agent. (Input is not asked for.)
+TEST_F(RunTest, WordsThatAHookDoesNotKnowStopNobody) {
+  auto fs = Disk(true);
+  EXPECT_EQ(Run(*fs, {"hook", "claude", "--bogus"}).code, 0);
+  EXPECT_EQ(Run(*fs, {"hook", "claude", "PreToolUse", "more"}).code, 0);
+  EXPECT_EQ(Run(*fs, {"hook"}).code, 0);
+  EXPECT_EQ(Run(*fs, {"list", "--bogus"}).code, 2);
+}
+
 TEST(Environment, WithoutADirectoryOnlyAbsolutePathsResolve) {
   Environment env;
   EXPECT_EQ(env.Resolve("/a/../b").value().bytes(), "/b");

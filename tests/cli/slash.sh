@@ -1,0 +1,64 @@
+# /rollback typed at an agent: whose turn is meant, what numbers mean, what may be named.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+root=$scratch/src/project
+mkdir -p "$root"; cd "$root" || exit 1
+tell() {  # AGENT JSON [EVENT]
+  printf '%s' "$2" | "$BELAY_BIN" hook "$1" ${3+"$3"} >"$scratch/out" 2>"$scratch/err"
+  rc=$?; out=$(cat "$scratch/out"); err=$(cat "$scratch/err")
+  [ "$rc" = 0 ] || fail "exit $rc: $out $err"
+}
+claude() { tell claude "{\"session_id\":\"$1\",\"cwd\":\"$root\",\"hook_event_name\":\"$2\"${3:+,$3}}"; }
+prompt() { claude "$1" UserPromptSubmit "\"prompt_id\":\"$2\",\"prompt\":\"$3\""; }
+# call SESSION ID CONTENT: a shell that writes it.
+call() {
+  claude "$1" PreToolUse "\"tool_name\":\"Bash\",\"tool_use_id\":\"$2\",\"tool_input\":{\"command\":\"$2\"}"
+  echo "$3" >file
+  claude "$1" PostToolUse "\"tool_name\":\"Bash\",\"tool_use_id\":\"$2\",\"tool_input\":{\"command\":\"$2\"},\"tool_response\":{}"
+}
+ask() { prompt "$1" px "$2"; expect_json; }
+is() { [ "$(cat file)" = "$1" ] || fail "file is '$(cat file)', not '$1'"; }
+
+echo 0 >file
+run on; expect_rc 0
+prompt s1 p1 "first wish"; call s1 t1 one; claude s1 Stop
+prompt s1 p2 "second wish"; call s1 t2 two; claude s1 Stop
+prompt s9 r1 "another session"; claude s9 Stop
+
+# Of who asks, not of who was heard of last.
+ask s1 '/rollback turn:1'; expect_py "'first wish' in d['reason'] and 'Do it with: /rollback turn:1 yes' in d['reason']"
+ask s9 '/rollback turn:1'; expect_py "'another session' in d['reason']"
+run __slash claude turn:2; expect_rc 0; expect_in_out "no checkpoint of turn 2"
+
+# Numbers count from the newest: what somebody says yes to is what was shown.
+ask s1 /rollback; expect_py "'second wish' in d['reason']"
+run list --json --all
+number=$(cd / && python3 -c "import json,sys
+c=json.load(open(sys.argv[1]))['checkpoints']; print(*[(x['number'], x['id'][:7]) for x in c if x['description'] == 'second wish'][0])" "$scratch/out")
+id=${number#* } number=${number% *}
+ask s1 "/rollback $number"; expect_py "'Do it with: /rollback $id yes' in d['reason'] and 'second wish' in d['reason']"
+is two
+claude s9 PreToolUse '"tool_name":"Bash","tool_use_id":"u1","tool_input":{"command":"make"}'
+ask s1 "/rollback $number yes"; expect_py "'nothing was done' in d['reason'] and 'Do it with: /rollback ' in d['reason']"
+is two
+ask s1 "/rollback $((number + 1)) yes"; expect_py "'rolled back' in d['reason'] and 'second wish' in d['reason']"; is one
+ask s1 '/rollback undo'; is two
+ask s1 "/rollback $id yes"; is one
+ask s1 '/rollback undo'; is two
+
+# A reference may have blanks; a name of several words, a moment.
+run checkpoint -m 'two words'; echo three >file
+ask s1 '/rollback two words'; expect_py "'Do it with: /rollback two words yes' in d['reason']"
+ask s1 "/rollback 'two words' yes exact"; expect_py "'rolled back' in d['reason']"; is two
+ask s1 '/rollback undo'; is three
+ask s1 '/rollback @{0 seconds ago}'; expect_py "'Do it with: /rollback ' in d['reason'] and '@' not in d['reason'].split('Do it with')[1]"
+ask s1 '/rollback no such thing'; expect_py "'lists' in d['reason']"
+
+# Where a command file is expanded for the model, that is no turn either.
+run __slash opencode; expect_rc 0
+text=$(python3 -c 'import json,sys; print(json.dumps(sys.stdin.read() + "\nShow the user the text above exactly as it is, and do nothing else.\n"))' <"$scratch/out")
+tell opencode "{\"sessionID\":\"o1\",\"directory\":\"$root\",\"message\":{\"id\":\"m1\"},\"parts\":[{\"type\":\"text\",\"text\":$text}]}" chat.message
+tell gemini "{\"session_id\":\"g1\",\"cwd\":\"$root\",\"hook_event_name\":\"BeforeAgent\",\"prompt\":$text}"
+run sessions --json; expect_py "{s['id']: s['turns'] for s in d['sessions']} == {'s1': 2, 's9': 1}"
+finish
