@@ -24,20 +24,33 @@ namespace {
 
 // What hooks could not do, and told nobody: agents do not show it.
 void AddHookFailures(Store& store, const RootId& root, RootStatus& status) {
-  size_t count = 0;
-  Failure last;
-  for (const RootId& of : {root, RootId()})
-    for (const Failure& failure : ReadFailures(store, of))
-      if (failure.what == "hook" && failure.root == of) {
-        ++count;
-        if (failure.at_ms >= last.at_ms) last = failure;
-      }
-  if (count == 0) return;
-  status.failures.push_back(
-      {FormatUtcMillis(last.at_ms),
-       StrCat(CountText(count, "event"),
-              " of agents could not be recorded; the last: ", last.message),
-       true});
+  struct Kind {
+    std::string_view what, one, many;
+  };
+  constexpr Kind kKinds[] = {{"hook", "event of agents could not be recorded",
+                              "events of agents could not be recorded"},
+                             {"transcript", "time a conversation could not be kept",
+                              "times a conversation could not be kept"},
+                             {"hooks.on_session_end", "time a command of yours failed",
+                              "times a command of yours failed"}};
+  std::vector<Failure> all = ReadFailures(store, root);
+  for (Failure& failure : ReadFailures(store, RootId()))
+    if (failure.root == RootId()) all.push_back(std::move(failure));
+  for (const Kind& kind : kKinds) {
+    size_t count = 0;
+    Failure last;
+    for (const Failure& failure : all) {
+      if (failure.what != kind.what) continue;
+      ++count;
+      if (failure.at_ms >= last.at_ms) last = failure;
+    }
+    if (count == 0) continue;
+    status.failures.push_back(
+        {FormatUtcMillis(last.at_ms),
+         StrCat(std::to_string(count), " ", count == 1 ? kind.one : kind.many,
+                "; the last: ", last.message),
+         true});
+  }
 }
 
 }  // namespace

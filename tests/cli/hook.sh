@@ -118,6 +118,10 @@ printf 'max_files = 1\n' >"$BELAY_CONFIG"
 pre p2 Bash t5 '{"command":"make"}'
 run status; expect_in_out "could not be recorded"
 run status --json; expect_py "any('could not be recorded' in f['what'] for f in d['failures'])"
+echo "no conversation" >"$scratch/said.txt"; rm "$BELAY_CONFIG"
+quiet claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"transcript_path\":\"$scratch/said.txt\",\"hook_event_name\":\"Stop\"}"
+behind_is_done
+run status; expect_in_out "a conversation could not be kept"
 printf 'max_files = 1\nstrict = true\n' >"$BELAY_CONFIG"
 hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t6\",\"tool_input\":{}}"
 [ "$rc" = 2 ] && [[ $err == *"no checkpoint"* ]] || fail "strict: $rc '$err'"
