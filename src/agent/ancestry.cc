@@ -164,6 +164,8 @@ std::optional<Ancestor> Named(Store& store, const HookEvent& event) {
   if (out.subagent) return out;
   auto parent = LookUpSession(store, out.session);
   if (!parent.ok()) return std::nullopt;
+  // Not its own word but its command line's: the transcript may know better.
+  if (!parent->known && event.agent == AgentKind::kClaude) return std::nullopt;
   out.turns = std::min(event.parent_turns.value_or(UINT64_MAX),
                        std::max(parent->turns, parent->inherited));
   return out;
@@ -238,8 +240,8 @@ AncestorSearch SearchAncestor(Store& store, const RootId& root,
   if (known != nullptr && known->searched) return out;
   if (event.parent_session) {
     out.found = Named(store, event);
-    out.done = true;
-    return out;
+    out.done = out.found || event.agent != AgentKind::kClaude;
+    if (out.done) return out;
   }
   if (settings.transcripts == Transcripts::kOff) return out;
   const uint64_t most_bytes = prompt ? kSearchAtPrompt : UINT64_MAX;

@@ -1,5 +1,7 @@
 #include "agent/dialects.h"
 
+#include <algorithm>
+
 #include "agent/dialect_internal.h"
 #include "base/mutant.h"
 
@@ -54,6 +56,27 @@ Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
       !BELAY_MUTANT("our-own-answer-is-a-turn"))
     out.kind = EventKind::kOther;
   return out;
+}
+
+std::optional<std::string> ResumedBy(std::string_view command_line) {
+  constexpr size_t kLongestId = 64;
+  constexpr std::string_view kIdBytes =
+      "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-";
+  bool next = false;
+  for (size_t at = 0; at < command_line.size();) {
+    const size_t end = std::min(command_line.find('\0', at), command_line.size());
+    std::string_view word = command_line.substr(at, end - at);
+    at = end + 1;
+    if (word == "--") break;
+    const bool joined = word.starts_with("--resume=");
+    if (joined) word.remove_prefix(9);
+    if ((joined || next) && !word.empty() && word.size() <= kLongestId &&
+        !word.starts_with('-') &&
+        word.find_first_not_of(kIdBytes) == std::string_view::npos)
+      return std::string(word);
+    next = word == "--resume" || word == "-r";
+  }
+  return std::nullopt;
 }
 
 AgentTraits TraitsOf(AgentKind agent) {

@@ -18,6 +18,10 @@
 
 namespace belay {
 
+// The session that a command line of Claude Code resumes (its words, each ended by a
+// zero byte): "--resume ID", "--resume=ID", "-r ID". Nothing when it names none.
+std::optional<std::string> ResumedBy(std::string_view command_line);
+
 // The end of what a command file of ours (`/rollback` of Gemini CLI, Qwen Code and
 // opencode) says to the model: a prompt that ends so begins no turn.
 inline constexpr std::string_view kSlashAnswerEnd =

@@ -590,6 +590,25 @@ TEST_F(CodexForksTest, OfAFileThatNobodyKnowsHaveNone) {
   EXPECT_EQ(Session("loop").parent, std::nullopt);
 }
 
+// As `claude --resume one --fork-session` says it, before its file is there.
+TEST_F(ForksTest, OfClaudeAreKnownByItsCommandLine) {
+  Talk();
+  HookEvent event = Event(EventKind::kSessionStart, "fork");
+  event.source = "fork";
+  event.parent_session = "one";
+  Tell(event);
+  EXPECT_EQ(Prompt("fork", "q3", "third wish"), 3u);
+  EXPECT_EQ(Session("fork").parent, "one");
+  // Whom nobody knows is nobody's parent; the file tells.
+  event = Event(EventKind::kSessionStart, "other");
+  event.parent_session = "nobody";
+  Tell(event);
+  EXPECT_EQ(Session("other").parent, std::nullopt);
+  Write("other", Line("other", "p1", "first wish"));
+  EXPECT_EQ(Prompt("other", "r2", "another second wish"), 2u);
+  EXPECT_EQ(Session("other").parent, "one");
+}
+
 // As opencode makes them: messages have other ids, nobody is named; the plugin lists
 // what was asked.
 TEST_F(NativeForksTest, OfOpencodeAreKnownByWhatWasAsked) {

@@ -193,6 +193,25 @@ TEST(Dialects, TheAnswerToRollbackBeginsNoTurn) {
             EventKind::kOther);
 }
 
+TEST(ClaudeFork, ItsCommandLineSaysWhatItResumes) {
+  auto resumed = [](std::initializer_list<std::string_view> words) {
+    std::string line;
+    for (std::string_view word : words) line += std::string(word) + '\0';
+    return ResumedBy(line).value_or("");
+  };
+  EXPECT_EQ(
+      resumed({"claude", "--resume", "1d91a221-231f", "--fork-session", "-p", "x"}),
+      "1d91a221-231f");
+  EXPECT_EQ(resumed({"claude", "--fork-session", "--resume=ab-1"}), "ab-1");
+  EXPECT_EQ(resumed({"claude", "-r", "ab-1"}), "ab-1");
+  EXPECT_EQ(resumed({"claude", "--resume", "--fork-session"}), "");
+  EXPECT_EQ(resumed({"claude", "-p", "--", "--resume", "x"}), "");
+  EXPECT_EQ(resumed({"claude", "--resume", "../x"}), "");
+  EXPECT_EQ(resumed({"claude", "--continue"}), "");
+  EXPECT_EQ(ResumedBy("--resume"), std::nullopt);
+  EXPECT_EQ(ResumedBy(""), std::nullopt);
+}
+
 TEST(Opencode, ListsWhatWasAskedBefore) {
   const HookEvent event = Read(
       AgentKind::kOpencode,

@@ -34,12 +34,16 @@ SECOND = _writes("walnut", "two.txt")
 THIRD = _turn("cobalt", "delete and commit", shell(
     "rm doomed.txt && echo cobalt > three.txt && git add -A && git "
     + " ".join(run_story.GIT_IDENTITY) + " commit -q -m cobalt", []))
-# What is said after a conversation was taken back, each once.
+# What is said after a conversation was taken back, each once. Files have the first letter for
+# a name: some agents tell the model which files there are.
 LATER = [_writes(word, f"{word[0]}.txt") for word in (
     "juniper", "saffron", "heather", "marble", "amber", "linen", "copper", "velvet", "thistle",
-    "pewter", "clover", "walrus", "meadow", "hazel", "onyx", "birch", "cinder", "lilac")]
+    "pewter", "birch", "dahlia", "ebony", "garnet", "indigo")]
+# Where the files are not the ones that the scripted model names.
+TALK = [{"name": word, "prompt": f"{word}: what do you think?", "steps": [
+    {"text": f"{word} is fine.", "actions": []}]} for word in ("fennel", "nutmeg", "onyx")]
 TURNS = [FIRST, SECOND, THIRD]
-EVERY = [*TURNS, *LATER]
+EVERY = [*TURNS, *LATER, *TALK]
 
 
 class Chat:
@@ -47,7 +51,7 @@ class Chat:
 
     def __init__(self, run, belay):
         self.run, self.belay, self.agent = run, belay, run.agent
-        self.later = iter(LATER)
+        self.later, self.talk = iter(LATER), iter(TALK)
         self.project = run.agent.world.project
         self.told = {}  # word of a turn: the request that told its prompt
         self.original = None  # what the agent keeps of the first three turns

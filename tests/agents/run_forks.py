@@ -66,12 +66,10 @@ def tell_directories(chat, belay):
         if not chat.check(f"fork {name}: the conversation goes along",
                           "" if status == 0 and session else f"exit {status}: {made}"):
             return
-        trust(agent, directory)
-        turn = next(chat.later)
+        turn = next(chat.talk)
         command = [str(agent.world.bin / "belay"), "resume", session, "--",
                    *agent.saying(turn["prompt"])]
-        with working_in(agent, directory):
-            sent, done = chat.say(turn, command, directory)
+        sent, done = chat.say(turn, command, directory)
         if not done:
             return
         with working_in(agent, directory if agent.moves_paths else chat.project):
@@ -88,19 +86,13 @@ def tell_directories(chat, belay):
                [name for name, seen in before.items() if now.get(name) != seen])
 
 
-def trust(agent, directory):
-    """What a person says at the first start in a new directory, where an agent asks."""
-    if hasattr(agent, "trust"):
-        agent.trust(directory)
-
-
 def tell_summaries(chat, belay, said):
     """A part of the conversation is replaced: the model is told the rest and the summary."""
     agent, first = chat.agent, said[0]
     original = chat.kept()
     status, made = belay.json("summarize", agent.session, "--to", "turn:2")
     chat.check("summary: of the first turn", "" if status == 0 else f"exit {status}: {made}")
-    turn = next(chat.later)
+    turn = next(chat.talk)
     sent, done = chat.say(turn, [str(agent.world.bin / "belay"), "resume", agent.session, "--",
                                  *agent.saying(turn["prompt"])])
     now = chat.kept()
