@@ -183,9 +183,12 @@ Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
             "name the message by the agent's own id: belay rewind SESSION --to ID");
   if (found == nullptr) found = FindByWords(transcript, turn, turns);
   if (found == nullptr)
-    return Error(Errc::kNotFound,
-                 "the conversation has no turn " + std::to_string(turn.turn) +
-                     " any more: " + EscapeForDisplay(Excerpt(turn.prompt)));
+    return Error(Errc::kNotFound, "the conversation has no turn " +
+                                      std::to_string(turn.turn) + ": " +
+                                      EscapeForDisplay(Excerpt(turn.prompt)))
+        .WithHint(
+            "the agent has not written it down: not yet, it was refused, or it is gone "
+            "since");
   return found;
 }
 

@@ -67,6 +67,7 @@ class ForkPlanner {
     if (request_.turn) {
       const TurnOf* turn = FindTurn(turns_, *request_.turn);
       if (turn == nullptr) return NoTurn(request_.session, *request_.turn);
+      BELAY_OK(CheckSaid(catalog_, request_.session, turn->turn));
       record.turn = request_.turn;
       record.inherited = *request_.turn - 1;
       if (turn->turn.anchor) record.message = turn->turn.anchor;

@@ -11,6 +11,7 @@
 #include "core/chat.h"
 #include "core/lineage.h"
 #include "restore/running.h"
+#include "store/session_lock.h"
 
 namespace belay {
 
@@ -43,6 +44,29 @@ const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number) {
   for (const TurnOf& one : turns)
     if (one.turn.turn == number) return &one;
   return nullptr;
+}
+
+Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn) {
+  BELAY_TRY(const ChatLog log, ChatLog::Read(catalog));
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
+  // The last on the way to where it was said knows it.
+  const ChatRecord* by = nullptr;
+  for (const Generation& at : lineage.generations()) {
+    if (at.session == turn.session) break;
+    for (const auto& [_, all] : log.operations)
+      for (const Operation& operation : all)
+        if (const ChatRecord& chat = *operation.chat;
+            chat.summary && chat.forked == at.session &&
+            chat.summary->first <= turn.turn && turn.turn <= chat.summary->last)
+          by = &chat;
+  }
+  if (by == nullptr || BELAY_MUTANT("a-summary-is-a-prompt")) return Ok();
+  const std::string number = std::to_string(turn.turn);
+  return Error(Errc::kNotFound, "a summary stands for turn " + number +
+                                    " in the conversation of session " +
+                                    EscapeText(session))
+      .WithHint("it is in the original: belay rewind " + ShellWord(by->session) +
+                " --to turn:" + number);
 }
 
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
@@ -98,7 +122,9 @@ class RewindPlanner {
     record.message = request_.message;
     BELAY_OK(CheckRewind(catalog_, request_.session));
     if (request_.turn && FindTurn(turns_, *request_.turn) == nullptr)
-      return NoTurn(request_.session, *request_.turn);
+      return NoSuchTurn(*request_.turn);
+    if (const TurnOf* named = Named())
+      BELAY_OK(CheckSaid(catalog_, request_.session, named->turn));
     const bool known = AgentNamed(about.agent).has_value();
     if (!known || about.kind == AgentKind::kGeneric) {
       BELAY_OK(OfHost());
@@ -113,6 +139,17 @@ class RewindPlanner {
   }
 
  private:
+  // Who it was forked from may have one.
+  Error NoSuchTurn(uint64_t turn) {
+    Error none = NoTurn(request_.session, turn);
+    auto beyond = TurnsBeyond(catalog_, std::nullopt, request_.session, turn);
+    if (beyond.ok() && !beyond->empty())
+      none.hint = "the session that it was forked from has one: belay rewind " +
+                  ShellWord((*beyond)[0].checkpoint.session.value_or("")) +
+                  " --to turn:" + std::to_string(turn);
+    return none;
+  }
+
   // By a message that began a turn, too.
   const TurnOf* Named() {
     if (request_.turn) return FindTurn(turns_, *request_.turn);
@@ -142,7 +179,18 @@ class RewindPlanner {
 
   // What the host told of what it has to forget now.
   Status Count(const Chats& chats) {
-    BELAY_TRY(const Told told, ReadTold(store_, catalog_, request_.session));
+    // The last messages may still be on their way, behind the reply of their hook; not
+    // counted is better than counted wrong.
+    constexpr int64_t kWaitMs = 2000;
+    auto all_told =
+        LockSession(store_, request_.session, LockMode::kExclusive, kWaitMs);
+    if (!all_told.ok() && all_told.error().code == Errc::kBusy &&
+        !BELAY_MUTANT("what-is-being-told-is-not-waited-for"))
+      return Ok();
+    if (all_told.ok()) all_told->Release();
+    BELAY_OK(store_.Refresh());
+    BELAY_TRY(const Lineage lineage, Lineage::Of(catalog_, request_.session));
+    BELAY_TRY(const Told told, ReadToldOf(store_, catalog_, lineage));
     if (const auto counts = CountTold(told, chats, turns_, out_.chat.record);
         counts && !BELAY_MUTANT("hosts-are-not-counted")) {
       out_.chat.record.taken = counts->taken;
@@ -151,28 +199,46 @@ class RewindPlanner {
     return Ok();
   }
 
+  // Of the session and, as far as they are its own, of those that it grew out of;
+  // oldest first.
+  Result<std::vector<CatalogEntry>> Checkpoints() {
+    std::vector<CatalogEntry> out;
+    BELAY_TRY(const Lineage lineage, Lineage::Of(catalog_, request_.session));
+    for (size_t i = lineage.generations().size(); i-- > 0;) {
+      const Generation& at = lineage.generations()[i];
+      if (i > 0 && BELAY_MUTANT("what-a-host-inherited-has-no-place")) continue;
+      BELAY_TRY(auto own, catalog_.ListCheckpoints(
+                              {.session = at.session, .oldest_first = true}));
+      for (CatalogEntry& entry : own)
+        if (at.Has(entry.checkpoint.turn, entry.checkpoint.seq))
+          out.push_back(std::move(entry));
+    }
+    return out;
+  }
+
   Status OfHost() {
     ChatRecord& record = out_.chat.record;
     record.hosted = true;
-    BELAY_TRY(auto all, catalog_.ListCheckpoints(
-                            {.session = request_.session, .oldest_first = true}));
+    BELAY_TRY(const auto all, Checkpoints());
     BELAY_TRY(const Chats chats, Chats::Read(catalog_));
-    auto first_of = [&all](uint64_t turn) -> const Checkpoint* {
+    auto first_of = [&all](const TurnOf& of) -> const Checkpoint* {
       for (const CatalogEntry& entry : all)
-        if (entry.checkpoint.turn == turn) return &entry.checkpoint;
+        if (entry.checkpoint.turn == of.turn.turn &&
+            entry.checkpoint.session == of.turn.session)
+          return &entry.checkpoint;
       return nullptr;
     };
     const TurnOf* turn = Named();
     // The turn has an id of its own, and so has the message that began it.
     for (const TurnOf& one : turns_)
-      if (const Checkpoint* first = first_of(one.turn.turn);
+      if (const Checkpoint* first = first_of(one);
           turn == nullptr && request_.message && first != nullptr &&
           first->message_id == request_.message)
         turn = &one;
     if (turn != nullptr) {
       BELAY_OK(IsThere(chats, turn->turn.turn, turn->seq));
       OfTurn(*turn);
-      if (const Checkpoint* first = first_of(turn->turn.turn)) {
+      if (const Checkpoint* first = first_of(*turn)) {
         record.message_index = first->message_index;
         if (first->message_id) record.message = first->message_id;
       }
@@ -187,6 +253,20 @@ class RewindPlanner {
       record.inherited = c.turn.value_or(0);
       if (c.turn) {
         record.turn = *c.turn + 1;
+        record.inside = true;
+      }
+      return Count(chats);
+    }
+    // One that the host told of.
+    BELAY_TRY(const Told told, ReadTold(store_, catalog_, request_.session));
+    for (const ToldMessage& one : told.messages) {
+      if (one.id.empty() || one.id != request_.message) continue;
+      const TurnOf* in = FindTurn(turns_, one.turn);
+      BELAY_OK(IsThere(chats, one.turn, in == nullptr ? UINT64_MAX : in->seq));
+      record.message_index = one.index;
+      record.inherited = one.turn;
+      if (one.turn > 0) {
+        record.turn = one.turn + 1;
         record.inside = true;
       }
       return Count(chats);
@@ -393,9 +473,8 @@ Resumption ResumptionOf(const ChatRecord& chat) {
   return GoingOnAs(chat, chat.hosted ? chat.session : chat.forked);
 }
 
-Resumption ResumptionAfterUndo(const ChatRecord& chat,
-                               const std::optional<StandingRewind>& stands) {
-  return GoingOnAs(chat, stands && !chat.hosted ? stands->goes_on : chat.session);
+Resumption ResumptionOf(const ChatRecord& chat, const ChatStanding& stands) {
+  return GoingOnAs(chat, stands.goes_on);
 }
 
 Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {

@@ -95,8 +95,7 @@ bool IsPromptCut(std::string_view prompt);
 
 // Of one that was just taken back.
 Resumption ResumptionOf(const ChatRecord& chat);
-// Of one that was just brought back.
-Resumption ResumptionAfterUndo(const ChatRecord& chat,
-                               const std::optional<StandingRewind>& stands);
+// Of one that an undo or redo was about.
+Resumption ResumptionOf(const ChatRecord& chat, const ChatStanding& stands);
 
 }  // namespace belay

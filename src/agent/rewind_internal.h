@@ -20,6 +20,10 @@ Error NoTurn(const std::string& session, uint64_t turn);
 // Null when there is none of that number.
 const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number);
 
+// kNotFound, with whom to ask, where a summary stands for the turn in the conversation
+// of `session`: it is not there to be taken back.
+Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn);
+
 // The files of a fork, as restore/ takes them.
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat);
 

@@ -130,24 +130,6 @@ std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transc
   return out;
 }
 
-// What a host told of the session and those it grew out of, oldest first.
-Status FindTold(Store& store, Catalog& catalog, const Lineage& lineage, Told& out) {
-  for (size_t i = lineage.generations().size(); i-- > 0;) {
-    const Generation& at = lineage.generations()[i];
-    BELAY_TRY(Told one, ReadTold(store, catalog, at.session));
-    if (i > 0)
-      std::erase_if(one.messages, [&](const ToldMessage& message) {
-        return message.turn > at.turns;
-      });
-    out.messages.insert(out.messages.end(),
-                        std::make_move_iterator(one.messages.begin()),
-                        std::make_move_iterator(one.messages.end()));
-    out.left_out += one.left_out;
-    out.bytes += one.bytes;
-  }
-  return Ok();
-}
-
 // To its turn; what was said before the first one belongs to none.
 void AddTold(ToldMessage message, SessionView& view) {
   for (SessionTurn& turn : view.turns) {
@@ -184,6 +166,19 @@ Status AddCheckpoints(Catalog& catalog, const Root& root, const Lineage& lineage
     if (!turn.checkpoints.empty())
       turn.taken_back_by = turn.checkpoints.back().taken_back_by;
   return Ok();
+}
+
+void MarkCut(const Operation& rewind, SessionView& view) {
+  if (BELAY_MUTANT("a-cut-turn-is-not-marked")) return;
+  for (SessionTurn& turn : view.turns) {
+    if (turn.turn != rewind.chat->inherited || turn.seq >= rewind.seq) continue;
+    const auto first = std::ranges::find(
+        turn.messages, rewind.chat->message.value_or(""), &TranscriptMessage::id);
+    const auto at = static_cast<size_t>(first - turn.messages.begin());
+    if (turn.cut && turn.cut->at <= at) continue;
+    turn.cut = {
+        .by = rewind.id, .message = rewind.chat->message.value_or(""), .at = at};
+  }
 }
 
 }  // namespace
@@ -238,7 +233,9 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
     view.trouble = place.error().what;
   }
   Told told;
-  if (!view.transcript) BELAY_OK(FindTold(store, catalog, lineage, told));
+  if (!view.transcript) {
+    BELAY_TRY(told, ReadToldOf(store, catalog, lineage));
+  }
   if (told.bytes > 0) {
     view.transcript =
         SessionView::File{.path = {}, .bytes = told.bytes, .is_copy = true};
@@ -260,6 +257,12 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
     if (turn.turn && !turn.taken_back_by)
       if (const Operation* by = chats.TakenBackBy(session, *turn.turn, turn.seq))
         turn.taken_back_by = by->id;
+  // Within a turn: a fork is cut from the whole of it, a host is told one after the
+  // other.
+  for (const Operation& operation : chats.in_effect())
+    if (operation.chat->session == session && operation.chat->inside &&
+        (operation.chat->hosted || (on.by && &operation == chats.LastOf(session))))
+      MarkCut(operation, view);
   return view;
 }
 

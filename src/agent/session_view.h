@@ -40,6 +40,13 @@ struct SessionTurn {
   // What the turn made of the files, or what was said in it, was taken back by this
   // operation.
   std::optional<RecordId> taken_back_by = {};
+  // Only its end was taken back, from this message on.
+  struct Cut {
+    RecordId by;
+    std::string message;
+    size_t at = 0;  // among `messages`; behind all of them: it is not there
+  };
+  std::optional<Cut> cut = {};
   struct Point {
     CheckpointRow row;
     uint64_t number = 0;  // in `belay list`

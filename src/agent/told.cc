@@ -128,6 +128,24 @@ Result<Told> ReadTold(Store& store, Catalog& catalog, const std::string& session
   return Told();
 }
 
+Result<Told> ReadToldOf(Store& store, Catalog& catalog, const Lineage& lineage) {
+  Told out;
+  for (size_t i = lineage.generations().size(); i-- > 0;) {
+    const Generation& at = lineage.generations()[i];
+    BELAY_TRY(Told one, ReadTold(store, catalog, at.session));
+    if (i > 0)
+      std::erase_if(one.messages, [&](const ToldMessage& message) {
+        return message.turn > at.turns;
+      });
+    out.messages.insert(out.messages.end(),
+                        std::make_move_iterator(one.messages.begin()),
+                        std::make_move_iterator(one.messages.end()));
+    out.left_out += one.left_out;
+    out.bytes += one.bytes;
+  }
+  return out;
+}
+
 std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
                                     const std::vector<TurnOf>& turns,
                                     const ChatRecord& chat) {

@@ -16,6 +16,7 @@
 
 #include "agent/event.h"
 #include "core/chat.h"
+#include "core/lineage.h"
 #include "core/settings.h"
 #include "store/catalog.h"
 #include "store/store.h"
@@ -41,6 +42,8 @@ struct Told {
   uint64_t bytes = 0;  // of the copy; 0: there is none
 };
 Result<Told> ReadTold(Store& store, Catalog& catalog, const std::string& session);
+// The same with what it has of the sessions that it grew out of.
+Result<Told> ReadToldOf(Store& store, Catalog& catalog, const Lineage& lineage);
 
 // How many a host takes back that goes on from before `chat.message`, and how many it
 // then has; what it was told to forget before is neither. `turns`: those of the session

@@ -76,6 +76,13 @@ void ForkedWork::Shared::WaitOnly(int64_t ms) {
   if (wake >= 0) (void)!write(wake, "w", 1);
 }
 
+void ForkedWork::Shared::Reply(int with_code) {
+  code = with_code;
+  replied = true;
+  Release(*this);
+  WaitOnly(0);
+}
+
 Result<std::optional<ForkedWork::Ended>> ForkedWork::Run(
     int64_t wait_ms, const std::function<int(Shared&)>& work) {
   auto failed = [](std::string_view what) {
@@ -102,7 +109,11 @@ Result<std::optional<ForkedWork::Ended>> ForkedWork::Run(
   if (child == 0) BeChild(shared, parent, work);
   close(ends[1]);
   std::optional<Ended> ended;
-  while (shared.wait_ms > 0) {
+  auto said = [&shared] {
+    return std::string(shared.text.data(),
+                       std::min<size_t>(shared.text_size, shared.text.size()));
+  };
+  while (shared.wait_ms > 0 && !shared.replied) {
     const int64_t left =
         shared.wait_ms - (RealClock().SteadyNanos() - began) / 1'000'000;
     if (left <= 0) break;
@@ -114,13 +125,11 @@ Result<std::optional<ForkedWork::Ended>> ForkedWork::Run(
     if (read(ends[0], &byte, 1) > 0) continue;  // another time to wait
     int status = 0;
     if (waitpid(child, &status, 0) != child) break;
-    Ended done{
-        .code = WIFEXITED(status) ? WEXITSTATUS(status) : 255,
-        .text = std::string(shared.text.data(),
-                            std::min<size_t>(shared.text_size, shared.text.size()))};
-    ended = std::move(done);
+    ended =
+        Ended{.code = WIFEXITED(status) ? WEXITSTATUS(status) : 255, .text = said()};
     break;
   }
+  if (!ended && shared.replied) ended = Ended{.code = shared.code, .text = said()};
   close(ends[0]);
   if (!ended) Release(shared);
   munmap(memory, sizeof(Shared));

@@ -4,8 +4,9 @@
 // process that goes on when whoever waits has left.
 //
 // Guarantees
-//   * Run() returns when the work is done, or when the time to wait has passed,
-//     whichever comes first. The child may shorten or lengthen that time.
+//   * Run() returns when the work is done, or said to be (Shared::Reply), or when the
+//     time to wait has passed, whichever comes first. The child may shorten or lengthen
+//     that time.
 //   * The child knows since when nobody waits (Shared::released_ns), also when its
 //     parent was killed.
 //   * It has a session of its own, no input or output, and none of the descriptors that
@@ -38,6 +39,12 @@ class ForkedWork {
     void Say(std::string_view what);
     // In the child: from the beginning on.
     void WaitOnly(int64_t ms);
+    // In the child: what is waited for is done, with what was said; the rest of the
+    // work goes on behind whoever waited.
+    void Reply(int with_code);
+
+    std::atomic<bool> replied{false};
+    int code = 0;
   };
   struct Ended {
     int code = 0;      // what the work returned

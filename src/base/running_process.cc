@@ -75,7 +75,9 @@ Status RunningProcess::Wait(bool write, bool read) {
     const int64_t left = deadline - clock.SteadyNanos();
     if (left <= 0)
       return Error(Errc::kBusy, p.what + ": nothing happened for " +
-                                    std::to_string(p.timeout_ms) + " ms");
+                                    (p.timeout_ms % 1000 == 0
+                                         ? std::to_string(p.timeout_ms / 1000) + " s"
+                                         : std::to_string(p.timeout_ms) + " ms"));
     // A closed descriptor is -1, which poll skips.
     pollfd polls[] = {{write ? p.in.write.get() : -1, POLLOUT, 0},
                       {read ? p.out.read.get() : -1, POLLIN, 0},

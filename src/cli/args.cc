@@ -99,6 +99,11 @@ Result<Args> ParseArgs(const CommandSpec& command,
   while (i < words.size()) {
     std::string_view word = words[i++];
     if (word == "--") {
+      // An id that begins with a dash; what the agent is given comes behind another.
+      if (command.rest == "ARG" && args.positional_.empty() && i < words.size()) {
+        args.positional_.push_back(words[i++]);
+        if (i < words.size() && words[i] == "--") ++i;
+      }
       auto& target = command.rest.empty() ? args.positional_ : args.rest_;
       target.insert(target.end(), words.begin() + static_cast<std::ptrdiff_t>(i),
                     words.end());

@@ -1,7 +1,5 @@
 #include "cli/chat_view.h"
 
-#include <charconv>
-
 #include "agent/summary.h"
 #include "base/escape.h"
 #include "cli/open_store.h"
@@ -31,20 +29,6 @@ std::string ShownText(const std::string& words) {
     begin = end + 1;
   }
   return text;
-}
-
-Result<uint64_t> TurnNumber(std::string_view text) {
-  constexpr std::string_view kTurn = "turn:";
-  const std::string_view digits =
-      text.substr(text.starts_with(kTurn) ? kTurn.size() : text.size());
-  uint64_t turn = 0;
-  const auto [end, problem] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), turn);
-  if (problem != std::errc() || end != digits.data() + digits.size() || turn == 0)
-    return Error(Errc::kInvalid,
-                 StrCat(EscapeForDisplay(text), ": turns are counted from 1"))
-        .WithHint("for instance turn:3");
-  return turn;
 }
 
 AgentPrograms ProgramsOf(const Environment& env) {
@@ -106,12 +90,9 @@ void WriteChat(const std::optional<ChatRecord>& chat, bool dry_run, JsonWriter& 
     json.Null();
 }
 
-void WriteUndoneChat(const std::optional<ChatRecord>& chat,
-                     const std::optional<StandingRewind>& stands, JsonWriter& json) {
-  if (chat)
-    WriteGoingOn(*chat, ResumptionAfterUndo(*chat, stands), false, true, json);
-  else
-    json.Null();
+void WriteChatAgain(const ChatRecord& chat, const ChatStanding& stands,
+                    JsonWriter& json) {
+  WriteGoingOn(chat, ResumptionOf(chat, stands), false, stands.undone, json);
 }
 
 std::string ResumeText(const Resumption& resumption,
@@ -122,15 +103,36 @@ std::string ResumeText(const Resumption& resumption,
   return StrCat("cd ", ShellWord(resumption.cwd), " && ", words);
 }
 
-std::string ChatTitle(const ChatRecord& chat) {
-  if (!chat.summary) return StrCat("rewind of ", TakenText(chat));
-  return StrCat("summary of ", TurnsText(chat.summary->first, chat.summary->last),
-                " of session ", EscapeText(chat.session));
+std::string ChatTitle(const ChatRecord& chat, bool brief) {
+  constexpr size_t kBrief = 8;
+  const std::string session =
+      EscapeText(brief ? chat.session.substr(0, kBrief) : chat.session);
+  if (chat.summary)
+    return StrCat("summary of ", TurnsText(chat.summary->first, chat.summary->last),
+                  " of session ", session);
+  if (!brief) return StrCat("rewind of ", TakenText(chat));
+  const std::string to = chat.turn && chat.inside
+                             ? StrCat(" into turn ", std::to_string(chat.inherited))
+                         : chat.turn ? StrCat(" to turn ", std::to_string(*chat.turn))
+                                     : std::string();
+  return StrCat("rewind", to,
+                chat.taken ? StrCat(" (", CountText(*chat.taken, "message"), ")") : "",
+                " of session ", session);
+}
+
+bool NothingIsLeft(const RewindPlan& plan) {
+  const ChatRecord& chat = plan.chat.record;
+  return !plan.native && !chat.hosted && chat.forked.empty();
+}
+
+std::string BelayResume(const std::string& session) {
+  return StrCat("belay resume ", session.starts_with('-') ? "-- " : "",
+                ShellWord(session));
 }
 
 std::string TakenText(const ChatRecord& chat) {
-  std::string text =
-      chat.taken ? StrCat(CountText(*chat.taken, "message"), " of ") : std::string();
+  std::string text = chat.taken ? StrCat(CountText(*chat.taken, "message"), " of ")
+                                : "what was said in ";
   text += StrCat("session ", EscapeText(chat.session));
   if (chat.turn && chat.inside)
     text += StrCat(", from message ", EscapeText(chat.message.value_or("?")),
@@ -145,8 +147,11 @@ std::string TakenText(const ChatRecord& chat) {
 void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& prompt) {
   Terminal& term = ctx.term;
   const Resumption resumption = ResumptionOf(chat);
-  term.Say(StrCat("took back ", TakenText(chat), "; they are kept, and `belay undo` ",
-                  "makes them count again"));
+  const bool several = chat.taken && *chat.taken != 1;
+  term.Say(StrCat("took back ", TakenText(chat)));
+  term.Say(StrCat("  ", several ? "they are" : "it is",
+                  " kept, and `belay undo` makes ", several ? "them" : "it",
+                  " count again"));
   if (chat.hosted) {
     term.Say(StrCat("  ", EscapeText(chat.agent),
                     " keeps the conversation itself; it is told by `belay events`"));
@@ -155,10 +160,10 @@ void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& pro
                  ? std::string("  nothing is left of it: the agent begins anew")
                  : StrCat("  it goes on as session ", EscapeText(chat.forked)));
     term.Say(StrCat("  go on with: ", ResumeText(resumption, ctx.env.cwd)));
-    term.Say(StrCat("         or: belay resume ", ShellWord(chat.session)));
+    term.Say(StrCat("         or: ", BelayResume(chat.session)));
     term.Say(
-        "  a session that is still open in a terminal does not read its file again: "
-        "leave it first");
+        "  a session that is open in a terminal does not read its file again:\n"
+        "  leave it first");
   }
   if (prompt.empty()) return;
   if (IsPromptCut(prompt))
@@ -170,17 +175,21 @@ void SayChat(CommandContext& ctx, const ChatRecord& chat, const std::string& pro
   term.Out(ShownText(prompt));
 }
 
-void SayChatAgain(CommandContext& ctx, const ChatRecord& chat, bool undone,
-                  const std::optional<StandingRewind>& stands) {
-  const Resumption resumption =
-      undone ? ResumptionAfterUndo(chat, stands) : ResumptionOf(chat);
+void SayChatAgain(CommandContext& ctx, const ChatRecord& chat,
+                  const ChatStanding& stands) {
+  const Resumption resumption = ResumptionOf(chat, stands);
   if (chat.hosted) {
-    ctx.term.Say(StrCat("  the conversation of session ", EscapeText(chat.session),
-                        !undone   ? std::string(" was taken back again")
-                        : !stands ? std::string(" counts again, all of it")
-                                  : StrCat(" counts again up to turn ",
-                                           std::to_string(stands->inherited),
-                                           ", where it was taken back before"),
+    std::string how = " was taken back again";
+    if (stands.undone && !stands.kept)
+      how = " counts again, all of it";
+    else if (stands.undone && !stands.kept->message && !stands.kept->message_index)
+      how = StrCat(" counts again up to its end, turn ",
+                   std::to_string(stands.kept->turn),
+                   "; what was taken back before stays so");
+    else if (stands.undone)
+      how = StrCat(" counts again up to turn ", std::to_string(stands.kept->turn),
+                   ", where it was taken back before");
+    ctx.term.Say(StrCat("  the conversation of session ", EscapeText(chat.session), how,
                         "; its host is told by `belay events`"));
     return;
   }

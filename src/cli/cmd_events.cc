@@ -52,12 +52,13 @@ class EventWriter {
  private:
   void Learn(const LogRecord& record) {
     // The log was written anew, and is read from its beginning.
-    if (record.seq < newest_) chats_.clear();
+    if (record.seq < newest_) chats_ = {};
     newest_ = record.seq;
+    chats_.Learn(record);
     if (record.kind == RecordKind::kOperation)
       if (auto operation = ToOperation(record); operation.ok()) {
         operation_ = std::move(*operation);
-        if (operation_->chat) chats_[operation_->root].push_back(*operation_);
+        stands_.reset();
       }
     if (record.kind != RecordKind::kRoot) return;
     if (auto root = ToRoot(record); root.ok()) paths_[root->id] = root->path;
@@ -131,8 +132,8 @@ class EventWriter {
         json.Null();
       json.Key("paths").Uint(o->paths);
       json.Key("chat");
-      if (o->kind == OperationKind::kUndo)
-        WriteUndoneChat(o->chat, Stands(*o), json);
+      if (o->chat && o->kind != OperationKind::kRollback)
+        WriteChatAgain(*o->chat, Stands(), json);
       else
         WriteChat(o->chat, false, json);
     } else if (auto session = ToSession(record); session.ok()) {
@@ -157,10 +158,10 @@ class EventWriter {
     }
   }
 
-  // Of an undo that was learnt just now.
-  std::optional<StandingRewind> Stands(const Operation& undo) const {
-    if (!undo.chat) return std::nullopt;
-    return Chats(chats_).Stands(undo.chat->session);
+  // Of the operation that was learnt last.
+  const ChatStanding& Stands() {
+    if (!stands_) stands_ = Chats(chats_).After(*operation_);
+    return *stands_;
   }
 
   // Of the operation that this record was written beside: from where on, what was asked
@@ -168,35 +169,26 @@ class EventWriter {
   void WriteRewound(const SessionRecord& session, JsonWriter& json) {
     if (!operation_ || !operation_->chat) return;
     const ChatRecord& chat = *operation_->chat;
-    const bool undone = operation_->kind == OperationKind::kUndo;
+    const ChatStanding& stands = Stands();
     json.Key("operation").String(operation_->id.text());
-    json.Key("undone").Bool(undone);
+    json.Key("undone").Bool(stands.undone);
     json.Key("rewound").PathValue(chat.session);
-    const auto stands = undone ? Stands(*operation_) : std::nullopt;
-    const Resumption on =
-        undone ? ResumptionAfterUndo(chat, stands) : ResumptionOf(chat);
     json.Key("goes_on");
-    if (on.anew)
+    if (stands.goes_on.empty())
       json.Null();
     else
-      json.PathValue(on.session);
+      json.PathValue(stands.goes_on);
     // Everything before this is kept; of an undo everything is, unless an older rewind
     // stands.
     json.Key("kept");
-    if (undone && stands) {
+    if (stands.kept) {
       json.BeginObject();
-      json.Key("turn").Uint(stands->inherited);
-      WriteTextOrNull(json, "before_message", stands->message);
-      json.Key("before_index").Uint(stands->message_index);
+      json.Key("turn").Uint(stands.kept->turn);
+      WriteTextOrNull(json, "before_message", stands.kept->message);
+      json.Key("before_index").Uint(stands.kept->message_index);
       json.EndObject();
-    } else if (undone) {
-      json.Null();
     } else {
-      json.BeginObject();
-      json.Key("turn").Uint(chat.inherited);
-      WriteTextOrNull(json, "before_message", chat.message);
-      json.Key("before_index").Uint(chat.message_index);
-      json.EndObject();
+      json.Null();
     }
     json.Key("prompt");
     if (chat.prompt.empty())
@@ -222,7 +214,8 @@ class EventWriter {
 
   Terminal& term_;
   std::optional<Operation> operation_;  // the last one
-  Chats::OfRoots chats_;                // all that are about a conversation
+  std::optional<ChatStanding> stands_;  // after it
+  ChatLog chats_;
   uint64_t newest_ = 0;
   std::optional<RootId> root_;
   uint64_t after_;

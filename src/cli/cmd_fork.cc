@@ -45,7 +45,7 @@ Status CheckForkPlace(CommandContext& ctx, const AbsPath& dir) {
 
 // The copy that opencode makes of its conversation, once the directory is there. What
 // cannot be had is said.
-void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, const DirFork& fork,
+void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, DirFork& fork,
                     std::optional<ForkChat>& along) {
   ChatRecord& record = along->chat.record;
   Store& store = root.store();
@@ -77,7 +77,7 @@ void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, const DirFork& fork,
   }();
   ForgetFork(store, fork.root.id);
   if (done.ok()) return;
-  ctx.term.Warn(
+  fork.warnings.push_back(
       StrCat("the conversation does not go along: ", done.error().what,
              record.forked.empty()
                  ? std::string()
@@ -133,21 +133,23 @@ ExitCode CmdFork(CommandContext& ctx) {
                          .gid = getegid(),
                          .stop = StopOnSignal::Asked};
   std::optional<ForkChat> along;
+  std::vector<std::string> warnings;
   if (!ctx.args.has("--no-chat"))
-    along = PlanChatAlong(ctx, *root, request.target, *dir);
+    along = PlanChatAlong(ctx, *root, request.target, *dir, warnings);
   if (along && !along->native) request.chat = &along->chat;
   StopOnSignal signals;
   auto fork = ForkDirectory(store, *root->catalog, request);
   if (!fork.ok()) return FailOnStore(ctx, fork.error());
+  fork->warnings.insert(fork->warnings.begin(), warnings.begin(), warnings.end());
   if (along && along->native) MakeNativeChat(ctx, *root, *fork, along);
   ctx.term.WorkIsDone();
+  for (const std::string& warning : fork->warnings) ctx.term.Warn(warning);
   if (ctx.term.json()) {
     JsonWriter json;
     WriteFork(*fork, found->entry.checkpoint, root->root, along, json);
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
-  for (const std::string& warning : fork->warnings) ctx.term.Warn(warning);
   ctx.term.Out(StrCat("forked ", CountText(fork->files, "file"), " of ",
                       found->entry.checkpoint.id.text().substr(0, 7), " to ",
                       EscapeForDisplay(fork->root.path),
@@ -163,7 +165,7 @@ ExitCode CmdFork(CommandContext& ctx) {
         chat.turn ? StrCat(", from before turn ", std::to_string(*chat.turn), " on")
                   : std::string()));
     ctx.term.Say(StrCat("  go on with: ", ResumeText(ResumptionOf(chat), ctx.env.cwd)));
-    ctx.term.Say(StrCat("         or: belay resume ", ShellWord(chat.forked)));
+    ctx.term.Say(StrCat("         or: ", BelayResume(chat.forked)));
     if (along->native)
       ctx.term.Say(StrCat("  ", AgentName(along->agent),
                           " made the copy: paths in it are those of ",

@@ -25,6 +25,7 @@
 #include "core/roots.h"
 #include "git/repository.h"
 #include "store/heads.h"
+#include "store/session_lock.h"
 
 namespace belay {
 
@@ -84,6 +85,12 @@ Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event
   return std::vector<Root>{done.root};
 }
 
+// What it says of the session it is of has to be known to the next event of it.
+bool BeginsWithTurns(const HookEvent& event) {
+  return event.kind == EventKind::kSessionStart && event.parent_session &&
+         event.source != "subagent" && event.agent != AgentKind::kOpencode;
+}
+
 class HookWork {
  public:
   HookWork(CommandContext& ctx, const HookEvent& event, ForkedWork::Shared& shared)
@@ -113,10 +120,15 @@ class HookWork {
       if (!opened.ok()) return Fail(nullptr, {}, opened.error());
     }
     Store& store = *(*opened)->store;
+    if (BeginsWithTurns(event_)) {
+      Hold(store, LockMode::kExclusive, kWaitMs);
+      shared_.Reply(kDone);
+    }
     int outcome = kDone;
     for (size_t i = 0; i < roots.size(); ++i)
       outcome = std::max(outcome, Record(store, roots[i], i == 0));
     RememberAgent(store, event_.agent);
+    if (event_.messages.empty()) heard_.Release();
     if (outcome == kDone && !notice_.empty()) shared_.Say(notice_);
     if (outcome == kDone) GoOnBehind(store, roots[0]);
     return outcome;
@@ -131,7 +143,8 @@ class HookWork {
     strict_ = settings->strict;
     settings_read_ = true;
     if (first) settings_ = *settings;
-    if (first) shared_.WaitOnly(settings->deadline_ms);
+    if (first && !shared_.replied) shared_.WaitOnly(settings->deadline_ms);
+    if (first) WaitForTheStart(store);
     if (!IsRecorded(event_, *settings)) return kDone;
     if (first && !event_.session.empty() &&
         (event_.kind == EventKind::kSessionStart || event_.kind == EventKind::kPrompt))
@@ -156,14 +169,28 @@ class HookWork {
     return kDone;
   }
 
+  // What a fork has of its parent is recorded behind the reply to its start; whoever
+  // waits for this event waits until the deadline and no longer. Messages that are kept
+  // behind the reply are waited for by a rewind.
+  void WaitForTheStart(Store& store) {
+    if (heard_.held()) return;
+    Hold(store, LockMode::kShared, kLockMs);
+    if (event_.messages.empty()) heard_.Release();
+  }
+  void Hold(Store& store, LockMode mode, int64_t wait_ms) {
+    if (auto lock = LockSession(store, SessionOf(event_), mode, wait_ms); lock.ok())
+      heard_ = std::move(*lock);
+  }
+
   // What nobody has to wait for.
   void GoOnBehind(Store& store, const Root& root) {
     if (!settings_ || !HasAftermath(event_, *settings_)) return;
-    shared_.WaitOnly(0);
+    shared_.Reply(kDone);
     setpriority(PRIO_PROCESS, 0, 10);
     const Aftermath after = AfterEvent(store, root, *settings_, event_);
     for (const Error& error : after.failed)
       CountFailure(store, root.id, "transcript", error);
+    heard_.Release();
     if (after.session_ended) TellOfTheEnd(store, root);
   }
 
@@ -227,6 +254,7 @@ class HookWork {
   ForkedWork::Shared& shared_;
   bool strict_ = false, settings_read_ = false;
   std::string notice_;                // for the model
+  HeldLock heard_;                    // while others have to wait for what was told
   std::optional<Settings> settings_;  // of the first root
 };
 
@@ -266,6 +294,23 @@ std::optional<ExitCode> Answer(CommandContext& ctx, const HookEvent& event) {
   return ExitCode::kOk;
 }
 
+// `claude --resume ID --fork-session` says that it is a fork, and not of whom, until
+// its file is written, behind the first prompt. Its own command line does.
+std::optional<std::string> ForkedByClaude(CommandContext& ctx) {
+  std::string pid;
+  for (const std::string& variable : ctx.env.all)
+    if (variable.starts_with("CLAUDE_PID=")) pid = variable.substr(11);
+  auto dir = AbsPath::Parse(StrCat("/proc/", pid));
+  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos ||
+      !dir.ok())
+    return std::nullopt;
+  auto process = ctx.fs.OpenDir(*dir);
+  if (!process.ok()) return std::nullopt;
+  auto bytes = ReadSmallFile(ctx.fs, *process, Name::Literal("cmdline"), 1 << 20);
+  if (!bytes.ok()) return std::nullopt;
+  return ResumedBy(AsText(*bytes));
+}
+
 bool MayMatter(const HookEvent& event) {
   if (!event.messages.empty()) return true;
   if (event.kind == EventKind::kOther) return false;
@@ -293,9 +338,13 @@ ExitCode CmdHook(CommandContext& ctx) {
   if (*agent != AgentKind::kGeneric && *agent != AgentKind::kHermes &&
       event->cwd.empty() && event->workspaces.empty() && ctx.env.cwd)
     event->cwd = ctx.env.cwd->bytes();
+  if (*agent == AgentKind::kClaude && event->kind == EventKind::kSessionStart &&
+      event->source == "fork" && !event->parent_session)
+    event->parent_session = ForkedByClaude(ctx);
   if (auto answered = Answer(ctx, *event)) return *answered;
   // A session may begin before the first checkpoint of it is made.
-  const int64_t wait = event->kind == EventKind::kSessionStart ? 0 : kWaitMs;
+  const int64_t wait =
+      event->kind == EventKind::kSessionStart && !BeginsWithTurns(*event) ? 0 : kWaitMs;
   auto ended = ForkedWork::Run(wait, [&](ForkedWork::Shared& shared) {
     return HookWork(ctx, *event, shared).Run();
   });

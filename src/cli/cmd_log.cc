@@ -66,14 +66,14 @@ std::string Title(const Operation& operation) {
                                 ? "a checkpoint that was purged"
                                 : StrCat("'", EscapeText(operation.label), "'");
   if (operation.chat && operation.chat->alone) {
-    const std::string what = ChatTitle(*operation.chat);
+    // The session by its beginning, which `belay show` takes: what was done has room.
+    const std::string what = ChatTitle(*operation.chat, /*brief=*/true);
     return operation.kind == OperationKind::kRollback
                ? what
                : StrCat(OperationName(operation.kind), " of ", what);
   }
   if (operation.kind == OperationKind::kRollback)
-    return StrCat("rollback to ", label, operation.paths_only ? " (some paths)" : "",
-                  operation.chat ? ", with the conversation" : "");
+    return StrCat("rollback to ", label, operation.paths_only ? " (some paths)" : "");
   return StrCat(OperationName(operation.kind), " of rollback to ", label);
 }
 
@@ -246,7 +246,7 @@ ExitCode CmdLog(CommandContext& ctx) {
     });
   }
   if (ctx.term.json()) {
-    auto chats = Chats::List(*root->catalog);
+    auto chats = ChatLog::Read(*root->catalog);
     if (!chats.ok()) return ctx.term.Fail(chats.error());
     JsonWriter json;
     json.BeginObject();
@@ -273,8 +273,8 @@ ExitCode CmdLog(CommandContext& ctx) {
       json.Key("paths").Uint(o.paths);
       json.Key("some_paths").Bool(o.paths_only);
       json.Key("chat");
-      if (o.kind == OperationKind::kUndo && o.chat)
-        WriteUndoneChat(o.chat, Chats(*chats, o.seq).Stands(o.chat->session), json);
+      if (o.kind != OperationKind::kRollback && o.chat)
+        WriteChatAgain(*o.chat, Chats(*chats, o.seq).After(o), json);
       else
         WriteChat(o.chat, false, json);
       json.Key("recovered").Bool(o.recovered);
@@ -313,8 +313,10 @@ ExitCode CmdLog(CommandContext& ctx) {
   auto show_operation = [&](const Operation& o) {
     const std::string_view state = StateOf(o, stacks);
     show(o.id, o.made_ms, Title(o),
-         StrCat("  (", CountText(o.paths, "path"), ")", state.empty() ? "" : "  ",
-                state, o.recovered ? "  recovered" : ""));
+         StrCat(o.chat && o.chat->alone ? std::string()
+                                        : StrCat("  (", CountText(o.paths, "path"),
+                                                 o.chat ? ", conversation)" : ")"),
+                state.empty() ? "" : "  ", state, o.recovered ? "  recovered" : ""));
   };
   for (const LogRow& row : rows) {
     if (!row.deed.empty())

@@ -67,6 +67,9 @@ ExitCode CmdResume(CommandContext& ctx) {
   shown.command = words;
   const std::string text = ResumeText(shown, ctx.env.cwd);
   if (ctx.args.has("--dry-run")) {
+    if (auto cwd = AbsPath::Parse(plan->cwd); cwd.ok() && !ctx.fs.OpenDir(*cwd).ok())
+      ctx.term.Warn(StrCat("the directory it worked in cannot be entered: ",
+                           EscapeForDisplay(plan->cwd)));
     ctx.term.Out(text + "\n");
     return ExitCode::kOk;
   }

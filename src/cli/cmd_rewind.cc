@@ -7,6 +7,7 @@
 #include "cli/text.h"
 #include "core/chat.h"
 #include "core/failures.h"
+#include "core/refs.h"
 #include "core/sessions.h"
 
 namespace belay {
@@ -46,6 +47,8 @@ ExitCode CmdRewind(CommandContext& ctx) {
   wanted->root = root->path;
   auto plan = PlanRewind(root->store(), *root->catalog, *wanted);
   if (!plan.ok()) return ctx.term.Fail(plan.error());
+  if (Status place = CheckChatPlace(*root, *plan); !place.ok())
+    return ctx.term.Fail(place.error());
   return TakeChatBack(ctx, *root, settings.settings, std::nullopt, *plan,
                       ctx.args.has("--dry-run"));
 }

@@ -1,4 +1,5 @@
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "cli/anchoring.h"
 #include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
@@ -142,30 +143,65 @@ Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
   return done;
 }
 
+// What is about files means nothing to a conversation, which goes back as a whole.
+Status CheckScope(const Args& args) {
+  constexpr std::string_view kOfFiles[] = {
+      "--exact",          "--keep-outside",   "--switch",
+      "--git-nested",     "--delete-ignored", "--skip-damaged",
+      "--preserve-times", "--external-files", "--hunks"};
+  const bool chat = args.has("--chat"), both = args.has("--both");
+  if ((!chat && !both) || BELAY_MUTANT("files-are-swallowed-with-the-chat"))
+    return Ok();
+  if (!args.rest().empty())
+    return Error(
+               Errc::kInvalid,
+               StrCat("a conversation is taken back as a whole: paths do not go with ",
+                      chat ? "--chat" : "--both"))
+        .WithHint("these files alone: leave it out, or say --code");
+  auto refuse = [](std::string_view flag) {
+    return Error(Errc::kInvalid, StrCat("--chat leaves the files as they are: ", flag,
+                                        " does not go with it"))
+        .WithHint("files and conversation: --both");
+  };
+  if (!chat) return Ok();
+  for (const std::string_view flag : kOfFiles)
+    if (args.has(flag)) return refuse(flag);
+  // To keep git as it is is what --chat does.
+  if (const auto git = args.value("--git"); git && *git != "keep")
+    return refuse(StrCat("--git ", *git));
+  return Ok();
+}
+
 // With --both, code that can go back does, where the conversation never can.
 Result<std::optional<RewindPlan>> PlanTalk(CommandContext& ctx, OpenedRoot& root,
                                            const Settings& settings,
-                                           const Checkpoint& target, bool both) {
+                                           const Checkpoint& target, bool both,
+                                           std::vector<std::string>& warnings) {
   auto plan = PlanChatOf(ctx, root, settings, target);
   if (plan.ok() && !*plan && both)
-    ctx.term.Warn("nothing was said since: the conversation stays as it is");
+    warnings.emplace_back("nothing was said since: the conversation stays as it is");
   if (plan.ok()) return plan;
   if (both && plan.error().code == Errc::kUnsupported) {
-    ctx.term.Warn(StrCat(plan.error().what, "; the files alone are rolled back"));
+    warnings.push_back(StrCat(plan.error().what, "; the files alone are rolled back"));
     return std::optional<RewindPlan>();
   }
   Error error = std::move(plan).error();
-  error.hint += StrCat(error.hint.empty() ? "nothing was changed; " : "; ",
-                       "the files alone: --code");
+  if (error.hint.find("--code") == std::string::npos)
+    error.hint += StrCat(error.hint.empty() ? "nothing was changed; " : "; ",
+                         "the files alone: --code");
   return error;
+}
+
+// What is said of the conversation, before what is said of the files.
+void AddWarnings(const std::vector<std::string>& warnings, Outcome& outcome) {
+  outcome.warnings.insert(outcome.warnings.begin(), warnings.begin(), warnings.end());
 }
 
 ExitCode RollBackChat(CommandContext& ctx, OpenedRoot& root, const Settings& settings,
                       const Checkpoint& target, std::optional<RewindPlan>& talk) {
-  if (!talk) {
-    ctx.term.Warn("nothing was said since: there is nothing to take back");
-    return ExitCode::kProblem;
-  }
+  if (!talk)
+    return ctx.term.Fail(
+        Error(Errc::kRefused, "nothing was said since: there is nothing to take back"));
   if (ctx.args.has("--dry-run") || ctx.args.has("--yes"))
     return TakeChatBack(ctx, root, settings, target, *talk, ctx.args.has("--dry-run"));
   (void)TakeChatBack(ctx, root, settings, target, *talk, /*dry=*/true);
@@ -194,6 +230,8 @@ ExitCode CmdRollback(CommandContext& ctx) {
   const bool chat = ctx.args.has("--chat"), both = ctx.args.has("--both");
   if (chat + both + ctx.args.has("--code") > 1)
     return ctx.term.FailUsage("--code, --chat and --both exclude each other");
+  if (Status fine = CheckScope(ctx.args); !fine.ok())
+    return ctx.term.FailUsage(fine.error().what, fine.error().hint);
   if (IsNow(ctx.args.positional()[0]))
     return ctx.term.FailUsage("`now` is where you are already",
                               "see the checkpoints with: belay list");
@@ -218,8 +256,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
           "rollback");
 
   std::optional<RewindPlan> talk;
+  std::vector<std::string> warnings;
   if (chat || both) {
-    auto planned = PlanTalk(ctx, *root, settings.settings, checkpoint, both);
+    auto planned = PlanTalk(ctx, *root, settings.settings, checkpoint, both, warnings);
     if (!planned.ok()) return ctx.term.Fail(planned.error());
     talk = std::move(*planned);
   }
@@ -268,6 +307,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
     progress.Done();
     if (!preview.ok()) return ctx.term.Fail(preview.error());
     if (talk) preview->chat = talk->chat.record;
+    AddWarnings(warnings, *preview);
     const bool nothing = preview->plan.moves_nothing() && !talk;
     const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
     const std::optional<Error> refused = preview->plan.refused;
@@ -284,7 +324,10 @@ ExitCode CmdRollback(CommandContext& ctx) {
                         PlanText(preview->plan, ctx.term.verbose())));
     SayOutside(ctx.term, preview->plan);
     if (talk)
-      ctx.term.Out(StrCat("  the conversation: ", TakenText(talk->chat.record), "\n"));
+      ctx.term.Out(StrCat("  the conversation: ", TakenText(talk->chat.record), "\n",
+                          NothingIsLeft(*talk)
+                              ? "  nothing would be left of it: the agent begins anew\n"
+                              : ""));
     if (refused) return ctx.term.Fail(*refused);
     if (dry) return CodeFor(preview->plan);
     if (!ask) {
@@ -343,6 +386,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
     return ctx.term.Fail(done.error());
   }
   if (talk) ForkIsUsed(*root, *talk);
+  if (!agreed) AddWarnings(warnings, *done);
   if (done->operation) {
     ctx.term.WorkIsDone();
     StartAnchoring(settings.settings, root->root);

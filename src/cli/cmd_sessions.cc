@@ -60,7 +60,15 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
     if (session.agent) line += StrCat(EscapeText(*session.agent), "  ");
     line += StrCat(SessionStateName(StateOf(root.store(), places, session)), "  ",
                    SessionFacts(session));
-    ctx.term.Out(StrCat(Fit(line, width), "\n"));
+    // A size is whole, or on a line of its own.
+    const size_t size = line.rfind(", conversation ");
+    if (ColumnsOf(line) > width && size != std::string::npos)
+      line.replace(size, 2, "\n  ");
+    for (size_t begin = 0; begin < line.size();) {
+      const size_t end = std::min(line.size(), line.find('\n', begin));
+      ctx.term.Out(StrCat(Fit(line.substr(begin, end - begin), width), "\n"));
+      begin = end + 1;
+    }
     if (const std::string from = LineageText(session); !from.empty())
       ctx.term.Out(StrCat(Fit(StrCat("  ", from), width), "\n"));
     if (const std::string on = GoesOnText(session, goes_on(session)); !on.empty())

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/session_show.h"
+#include "cli/take_chat_back.h"
 #include "cli/text.h"
 #include "commits/anchors.h"
 #include "core/annotate.h"
@@ -324,7 +325,10 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
   page.Maybe("agent", c.agent);
   page.Maybe("subagent", c.subagent);
   if (c.turn) page.Field("turn", std::to_string(*c.turn));
-  page.Maybe("prompt", c.prompt);
+  // The beginning; all of it with -v.
+  constexpr size_t kPromptShown = 4 * kColumns;
+  if (c.prompt)
+    page.Field("prompt", term.verbose() ? *c.prompt : Fit(*c.prompt, kPromptShown));
   page.Maybe("message", c.message_id);
   if (c.tool_name || c.tool_use_id)
     page.Field("tool",
@@ -414,13 +418,19 @@ ExitCode CmdShow(CommandContext& ctx) {
   if (words.empty() && !session)
     return ctx.term.FailUsage("show needs REF, or --session ID");
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
+  // A session knows where it worked.
+  if (!root.ok() && root.error().code == Errc::kRefused)
+    if (auto of =
+            OpenRootOfSession(ctx, NeedsRoot::kKnown, session ? *session : words[0]);
+        of.ok())
+      root = std::move(of);
   if (!root.ok()) return ctx.term.Fail(root.error());
   if (words.empty()) return ShowSession(ctx, *root, std::string(*session));
   auto found = FindCheckpoint(ctx, *root, words[0]);
   // A word that names no checkpoint may be a session.
-  if (!found.ok() && found.error().code == Errc::kNotFound && !session &&
-      CheckSession(*root->catalog, root->root.id, words[0]).ok())
-    return ShowSession(ctx, *root, std::string(words[0]));
+  if (!found.ok() && found.error().code == Errc::kNotFound && !session)
+    if (auto named = FindSessionHere(*root, words[0]); named.ok())
+      return ShowSession(ctx, *root, *named);
   if (!found.ok()) return ctx.term.Fail(found.error());
   auto details = Collect(*root, std::move(*found));
   if (!details.ok()) return ctx.term.Fail(details.error());

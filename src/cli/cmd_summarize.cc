@@ -10,7 +10,9 @@
 #include "cli/text.h"
 #include "core/chat.h"
 #include "core/failures.h"
+#include "core/refs.h"
 #include "core/sessions.h"
+#include "restore/publication.h"
 
 namespace belay {
 
@@ -81,15 +83,14 @@ Result<std::optional<Argv>> CommandOf(CommandContext& ctx, const Settings& setti
 void Say(CommandContext& ctx, const ChatRecord& chat, const std::string& summary) {
   Terminal& term = ctx.term;
   const Resumption resumption = ResumptionOf(chat);
-  term.Say(StrCat("a summary stands for ", MessagesOf(chat),
-                  " in a copy; the original is kept, and `belay undo` makes it go on "
-                  "again"));
+  term.Say(StrCat("a summary stands for ", MessagesOf(chat)));
+  term.Say("  in a copy; the original is kept, and `belay undo` makes it go on again");
   term.Say(StrCat("  it goes on as session ", EscapeText(chat.forked)));
   term.Say(StrCat("  go on with: ", ResumeText(resumption, ctx.env.cwd)));
-  term.Say(StrCat("         or: belay resume ", ShellWord(chat.session)));
+  term.Say(StrCat("         or: ", BelayResume(chat.session)));
   term.Say(
-      "  a session that is still open in a terminal does not read its file again: "
-      "leave it first");
+      "  a session that is open in a terminal does not read its file again:\n"
+      "  leave it first");
   term.Say("  the summary:");
   term.Out(ShownText(summary));
 }
@@ -100,7 +101,7 @@ ExitCode CmdSummarize(CommandContext& ctx) {
   if (!ctx.args.value("--from") && !ctx.args.value("--to"))
     return ctx.term.FailUsage("which part is to be summarized?",
                               "belay summarize SESSION --to turn:9");
-  auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
+  auto root = OpenRootOfSession(ctx, NeedsRoot::kRecorded, ctx.args.positional()[0]);
   if (!root.ok()) return ctx.term.Fail(root.error());
   auto session = FindSessionHere(*root, ctx.args.positional()[0]);
   if (!session.ok()) return ctx.term.Fail(session.error());
@@ -112,6 +113,9 @@ ExitCode CmdSummarize(CommandContext& ctx) {
   Store& store = root->store();
   auto plan = PlanSummary(store, *root->catalog, *wanted);
   if (!plan.ok()) return ctx.term.Fail(plan.error());
+  if (auto dir = ctx.fs.RealPath(plan->place->path.parent()); dir.ok())
+    if (Status place = CheckOutside(root->path, *dir); !place.ok())
+      return ctx.term.Fail(place.error());
   const bool dry = ctx.args.has("--dry-run");
   ShownSummary shown{.chat = plan->chat.record,
                      .by = *command ? "command" : "extract",

@@ -46,9 +46,9 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
     return ctx.term.Fail(done.error());
   }
   if (done->operation) ctx.term.WorkIsDone();
-  if (done->operation && done->chat && command == "undo")
+  if (done->operation && done->chat && done->stands)
     if (Status there = CheckResumable(root.store().fs(), *root.catalog,
-                                      ResumptionAfterUndo(*done->chat, done->stands));
+                                      ResumptionOf(*done->chat, *done->stands));
         !there.ok())
       done->warnings.push_back(there.error().what);
   const std::optional<RecordId> target =
@@ -88,7 +88,7 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
                         "; ",
                         can_redo ? "go forward again with `belay redo`"
                                  : "take it back with `belay undo`"));
-    SayChatAgain(ctx, *done->chat, command == "undo", done->stands);
+    SayChatAgain(ctx, *done->chat, *done->stands);
     return code;
   }
   ctx.term.Say(StrCat(command == "undo" ? "took back " : "did again ", done->undone,
@@ -101,7 +101,7 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
                                : "take it back with `belay undo`"));
   for (const std::string& line : GitPlanText(done->plan.git))
     ctx.term.Say(StrCat("  ", line));
-  if (done->chat) SayChatAgain(ctx, *done->chat, command == "undo", done->stands);
+  if (done->chat) SayChatAgain(ctx, *done->chat, *done->stands);
   ctx.term.Out(ExternalText(done->plan));
   for (const KeptPath& kept : done->plan.kept)
     ctx.term.Say(StrCat("  ", EscapeForDisplay(kept.path),

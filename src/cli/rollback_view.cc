@@ -379,8 +379,8 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
   json.EndArray();
   WriteGit(outcome.plan.git, json);
   json.Key("chat");
-  if (outcome.operation && outcome.operation->kind == OperationKind::kUndo)
-    WriteUndoneChat(outcome.chat, outcome.stands, json);
+  if (outcome.chat && outcome.stands)
+    WriteChatAgain(*outcome.chat, *outcome.stands, json);
   else
     WriteChat(outcome.chat, outcome.dry_run, json);
   json.Key("conflicts").BeginArray();

@@ -60,14 +60,18 @@ void WriteTurn(const SessionTurn& turn, JsonWriter& json) {
     json.String(turn.taken_back_by->text());
   else
     json.Null();
+  WriteTextOrNull(json, "taken_back_from",
+                  turn.cut ? std::optional(turn.cut->message) : std::nullopt);
   WritePoints(turn.checkpoints, json);
   json.Key("messages").BeginArray();
-  for (const TranscriptMessage& message : turn.messages) {
+  for (size_t i = 0; i < turn.messages.size(); ++i) {
+    const TranscriptMessage& message = turn.messages[i];
     json.BeginObject();
     json.Key("role").PathValue(message.role);
     json.Key("id").PathValue(message.id);
     json.Key("text").PathValue(message.text);
     json.Key("left_by_agent").Bool(message.dead);
+    json.Key("taken_back").Bool(turn.taken_back_by || (turn.cut && i >= turn.cut->at));
     json.EndObject();
   }
   json.EndArray().EndObject();
@@ -175,6 +179,7 @@ class SessionPage {
                                  : std::string("not recorded");
     if (turn.made_ms) line += StrCat("  ", LocalMinute(*turn.made_ms));
     const std::string_view mark = turn.taken_back_by ? "  taken back"
+                                  : turn.cut         ? "  taken back in part"
                                   : turn.left        ? "  left by the agent"
                                                      : "";
     const size_t room = term_.columns() - line.size() - mark.size() - 2;
@@ -189,10 +194,14 @@ class SessionPage {
     if (shown < turn.messages.size())
       Line(StrCat("    ", CountText(turn.messages.size() - shown, "earlier message"),
                   ": -v"));
-    for (size_t i = turn.messages.size() - shown; i < turn.messages.size(); ++i) {
+    const size_t first = turn.messages.size() - shown;
+    for (size_t i = first; i < turn.messages.size(); ++i) {
       const TranscriptMessage& message = turn.messages[i];
+      if (turn.cut && !turn.taken_back_by && i == std::max(first, turn.cut->at))
+        Line("    taken back:");
+      const std::string text = OneLine(message.text);
       Line(StrCat("    ", Pad(EscapeText(message.role), 10), " ",
-                  OneLine(message.text)));
+                  text.empty() ? "(no text)" : text));
     }
     Points(turn.checkpoints);
   }

@@ -435,7 +435,10 @@ constexpr CommandSpec kGoBack[] = {
     {.name = "undo",
      .summary = "take back a rollback",
      .usage = kUndoUsage,
-     .about = "Steps back over one rollback or revert at a time, without asking.",
+     .about =
+         "Steps back over one rollback, revert, rewind or summary at a time, without "
+         "asking. A conversation that was taken back goes on as the original again, "
+         "all of it; the copy stays, and `belay redo` goes on with that.",
      .flags = kUndoFlags,
      .args = kUndoArgs,
      .examples = kUndoExamples,

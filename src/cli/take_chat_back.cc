@@ -12,6 +12,7 @@
 #include "core/lineage.h"
 #include "core/sessions.h"
 #include "restore/fork_note.h"
+#include "restore/publication.h"
 
 namespace belay {
 
@@ -55,37 +56,56 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
         .WithHint(StrCat("in the conversation it was said in: --session ",
                          ShellWord(*target.session)));
   if (!plan.ok()) return std::move(plan).error();
+  BELAY_OK(CheckChatPlace(root, *plan));
   return std::optional(std::move(*plan));
 }
 
+Status CheckChatPlace(OpenedRoot& root, const RewindPlan& plan) {
+  // Where the agent's own program makes the copy, it decides.
+  if (plan.native || plan.chat.files.empty()) return Ok();
+  BELAY_TRY([[maybe_unused]] const PublicationPlace place,
+            PlaceOf(root.store().fs(), root.path, plan.chat));
+  return Ok();
+}
+
 std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
-                                      const Checkpoint& target, const AbsPath& dir) {
+                                      const Checkpoint& target, const AbsPath& dir,
+                                      std::vector<std::string>& warnings) {
   auto session = WhoseChat(ctx, root, target);
   if (!session.ok()) {
     // Where nobody ever talked, nobody expects one.
     auto any = ListSessions(*root.catalog, root.root.id);
     if (any.ok() && !any->empty())
-      ctx.term.Warn(StrCat("no conversation goes along: ", session.error().what,
-                           "; one that is to: --session ID"));
+      warnings.push_back(StrCat("no conversation goes along: ", session.error().what,
+                                "; one that is to: --session ID"));
     return std::nullopt;
   }
   auto plan_of = [&](const std::string& of) -> Result<std::optional<ForkChat>> {
     BELAY_TRY(const auto turn, TurnToTakeBack(root.store(), *root.catalog, of, target));
-    return PlanForkChat(root.store(), *root.catalog,
-                        {.session = of, .turn = turn, .from = root.path, .to = dir});
+    BELAY_TRY(
+        auto plan,
+        PlanForkChat(root.store(), *root.catalog,
+                     {.session = of, .turn = turn, .from = root.path, .to = dir}));
+    if (plan && !plan->chat.files.empty()) {
+      BELAY_TRY([[maybe_unused]] const PublicationPlace place,
+                PlaceOf(root.store().fs(), root.path, plan->chat));
+    }
+    return plan;
   };
   auto planned = plan_of(*session);
   // A summary may stand for the turn in the conversation that goes on; the one it was
   // said in has it.
   if (!planned.ok() && planned.error().code == Errc::kNotFound && target.session &&
-      *target.session != *session && !ctx.args.value("--session"))
+      *target.session != *session)
     planned = plan_of(*target.session);
   if (!planned.ok()) {
-    ctx.term.Warn(StrCat("the conversation does not go along: ", planned.error().what));
+    warnings.push_back(
+        StrCat("the conversation does not go along: ", planned.error().what));
     return std::nullopt;
   }
   if (*planned)
-    for (const std::string& warning : (*planned)->warnings) ctx.term.Warn(warning);
+    warnings.insert(warnings.end(), (*planned)->warnings.begin(),
+                    (*planned)->warnings.end());
   return std::move(*planned);
 }
 
@@ -143,6 +163,8 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
     } else {
       WarnAbout(ctx.term, shown);
       ctx.term.Out(StrCat("would take back ", TakenText(plan.chat.record), "\n"));
+      if (NothingIsLeft(plan))
+        ctx.term.Out("  nothing would be left of it: the agent begins anew\n");
     }
     return ExitCode::kOk;
   }

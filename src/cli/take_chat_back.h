@@ -18,11 +18,16 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
                                              const Settings& settings,
                                              const Checkpoint& target);
 
+// kRefused where what goes on cannot be where the agent looks: a preview promises
+// nothing that is refused then.
+Status CheckChatPlace(OpenedRoot& root, const RewindPlan& plan);
+
 // What goes along with a fork of the directory at `target`, to `dir`. Nothing when the
-// checkpoint belongs to no conversation, and when none of it can go along, which is
-// said.
+// checkpoint belongs to no conversation, and when none of it can go along, which is one
+// of the warnings.
 std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
-                                      const Checkpoint& target, const AbsPath& dir);
+                                      const Checkpoint& target, const AbsPath& dir,
+                                      std::vector<std::string>& warnings);
 
 // Does it, the conversation alone, and says so.
 ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& settings,

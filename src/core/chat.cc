@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/escape.h"
@@ -11,35 +12,112 @@
 
 namespace belay {
 
-Chats::Chats(const OfRoots& operations, uint64_t until) {
-  for (const auto& [_, all] : operations) {
+Result<ChatLog> ChatLog::Read(Catalog& catalog) {
+  ChatLog out;
+  BELAY_TRY(auto roots, catalog.Roots());
+  for (const RootEntry& root : roots) {
+    BELAY_TRY(auto operations, ListOperations(catalog, root.root.id));
+    // What undoes or redoes one of them is one of them, so that they suffice.
+    std::erase_if(operations, [](const Operation& o) { return !o.chat; });
+    if (!operations.empty())
+      out.operations.emplace(root.root.id, std::move(operations));
+  }
+  if (out.operations.empty()) return out;
+  for (const RecordKind kind : {RecordKind::kSession, RecordKind::kTurn}) {
+    BELAY_TRY(auto records, catalog.ListRecords({.kind = kind}));
+    for (size_t i = records.size(); i-- > 0;) out.Learn(records[i]);
+  }
+  return out;
+}
+
+void ChatLog::Learn(const LogRecord& record) {
+  if (auto operation = ToOperation(record); operation.ok()) {
+    if (operation->chat) operations[operation->root].push_back(std::move(*operation));
+  } else if (auto turn = ToTurn(record); turn.ok()) {
+    sessions[turn->session].turns.push_back({.turn = turn->turn, .seq = record.seq});
+  } else if (auto told = ToSession(record); told.ok()) {
+    Session& session = sessions[told->session];
+    if (session.first_seq == 0) session.first_seq = record.seq;
+    if (!told->parent || told->subagent) return;
+    session.parent = *told->parent;
+    session.inherited = told->inherited_turns;
+  }
+}
+
+namespace {
+
+// Of a session and those it grew out of, as core/lineage.h has it: number and sequence
+// number.
+std::map<uint64_t, uint64_t> TurnsIn(const ChatLog& log, std::string session,
+                                     uint64_t until) {
+  std::map<uint64_t, uint64_t> out;
+  std::set<std::string> seen;
+  uint64_t most = UINT64_MAX, before = UINT64_MAX;
+  while (seen.insert(session).second && seen.size() <= kMaxGenerations) {
+    const auto at = log.sessions.find(session);
+    if (at == log.sessions.end()) break;
+    std::map<uint64_t, uint64_t> own;
+    for (const ChatLog::Turn& turn : at->second.turns)
+      if (turn.turn <= most && turn.seq < before && turn.seq <= until)
+        own[turn.turn] = turn.seq;
+    out.merge(own);
+    most = std::min(most, at->second.inherited);
+    before = std::min(before, at->second.first_seq);
+    if (at->second.parent.empty() || most == 0) break;
+    session = at->second.parent;
+  }
+  return out;
+}
+
+}  // namespace
+
+Chats::Chats(const ChatLog& log, uint64_t until) {
+  // What made each of them count, or count again, last.
+  std::map<RecordId, std::pair<uint64_t, int64_t>> since;
+  for (const auto& [_, all] : log.operations) {
     std::vector<Operation> done;
-    for (const Operation& operation : all)
-      if (operation.seq <= until) done.push_back(operation);
+    for (const Operation& operation : all) {
+      if (operation.seq > until) continue;
+      if (operation.kind == OperationKind::kUndo && operation.out_of_order &&
+          operation.of)
+        undone_out_of_order_.emplace(operation.id, *operation.of);
+      since[AboutOf(operation)] = {operation.seq, operation.made_ms};
+      done.push_back(operation);
+    }
     if (!BELAY_MUTANT("undone-rewinds-count")) done = InEffect(done);
     for (Operation& operation : done)
       if (operation.kind == OperationKind::kRollback)
         in_effect_.push_back(std::move(operation));
   }
   std::ranges::stable_sort(in_effect_, {}, &Operation::seq);
+  for (Operation& operation : in_effect_) {
+    if (!BELAY_MUTANT("redone-counts-from-the-first-time"))
+      std::tie(operation.seq, operation.made_ms) = since[operation.id];
+    const std::string& session = operation.chat->session;
+    if (!turns_.contains(session))
+      turns_.emplace(session, TurnsIn(log, session, until));
+  }
 }
 
-Result<Chats::OfRoots> Chats::List(Catalog& catalog) {
-  OfRoots out;
-  BELAY_TRY(auto roots, catalog.Roots());
-  for (const RootEntry& root : roots) {
-    BELAY_TRY(auto operations, ListOperations(catalog, root.root.id));
-    // What undoes or redoes one of them is one of them, so that they suffice.
-    std::erase_if(operations, [](const Operation& o) { return !o.chat; });
-    if (!operations.empty()) out.emplace(root.root.id, std::move(operations));
+RecordId Chats::AboutOf(const Operation& operation) const {
+  RecordId about = operation.of.value_or(operation.id);
+  // An undo of an undo of ...: the log may name anything, and circles end.
+  for (size_t left = undone_out_of_order_.size(); left > 0; --left) {
+    const auto at = undone_out_of_order_.find(about);
+    if (at == undone_out_of_order_.end()) break;
+    about = at->second;
   }
-  return out;
+  return about;
 }
 
 Result<Chats> Chats::Read(Catalog& catalog, const Operation* next) {
-  BELAY_TRY(OfRoots operations, List(catalog));
-  if (next != nullptr && next->chat) operations[next->root].push_back(*next);
-  return Chats(operations);
+  BELAY_TRY(ChatLog log, ChatLog::Read(catalog));
+  if (next != nullptr && next->chat) {
+    Operation last = *next;
+    last.seq = UINT64_MAX;
+    log.operations[next->root].push_back(std::move(last));
+  }
+  return Chats(log);
 }
 
 const Operation* Chats::LastOf(std::string_view session) const {
@@ -48,12 +126,20 @@ const Operation* Chats::LastOf(std::string_view session) const {
   return nullptr;
 }
 
+bool Chats::WentOn(const Operation& rewind) const {
+  if (rewind.chat->hosted || BELAY_MUTANT("who-went-on-is-forgotten")) return false;
+  const auto turns = turns_.find(rewind.chat->session);
+  return turns != turns_.end() &&
+         std::ranges::any_of(
+             turns->second, [&](const auto& turn) { return turn.second > rewind.seq; });
+}
+
 Chats::GoesOn Chats::Follow(const std::string& session) const {
   GoesOn out{.session = session};
   std::set<std::string> seen;
   while (seen.insert(out.session).second) {
     const Operation* last = LastOf(out.session);
-    if (last == nullptr) break;
+    if (last == nullptr || WentOn(*last)) break;
     out.by = last;
     if (last->chat->hosted) break;
     out.anew = last->chat->forked.empty();
@@ -66,7 +152,7 @@ Chats::GoesOn Chats::Follow(const std::string& session) const {
 const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn,
                                     uint64_t seq) const {
   const Operation* last = LastOf(session);
-  if (last == nullptr) return nullptr;
+  if (last == nullptr || WentOn(*last)) return nullptr;
   auto took = [&](const Operation& operation) {
     const ChatRecord& chat = *operation.chat;
     return !chat.summary && chat.turn && turn >= *chat.turn && seq < operation.seq;
@@ -79,24 +165,59 @@ const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn,
   return nullptr;
 }
 
-std::optional<StandingRewind> Chats::Stands(std::string_view session) const {
-  const Operation* last = LastOf(session);
-  if (last == nullptr || BELAY_MUTANT("undo-forgets-older-rewinds"))
-    return std::nullopt;
-  const GoesOn on = Follow(std::string(session));
-  StandingRewind out{.goes_on = on.anew ? "" : on.session,
-                     .inherited = last->chat->inherited,
-                     .message = last->chat->message,
-                     .message_index = last->chat->message_index};
-  if (!last->chat->hosted) return out;
-  // What was told first to be forgotten lies before all that was told later.
-  for (const Operation& operation : in_effect_)
-    if (operation.chat->session == session &&
-        operation.chat->inherited < out.inherited) {
-      out.inherited = operation.chat->inherited;
-      out.message = operation.chat->message;
-      out.message_index = operation.chat->message_index;
-    }
+std::optional<ChatStanding::Kept> Chats::KeptByHost(std::string_view session) const {
+  // What is said after a rewind counts, and comes behind what that left.
+  std::optional<std::pair<uint64_t, uint64_t>> last;
+  if (const auto turns = turns_.find(session); turns != turns_.end())
+    for (const auto& [turn, seq] : turns->second)
+      if (TakenBackBy(session, turn, seq) == nullptr) last = {turn, seq};
+  auto place = [](const ChatRecord& chat) {
+    return std::tuple(chat.turn, !chat.inside, chat.message_index);
+  };
+  const Operation* cut = nullptr;
+  bool any = false;
+  for (const Operation& operation : in_effect_) {
+    if (operation.chat->session != session) continue;
+    any = true;
+    if (last && operation.seq < last->second &&
+        !BELAY_MUTANT("said-after-a-rewind-is-forgotten"))
+      continue;
+    if (cut == nullptr || place(*operation.chat) < place(*cut->chat)) cut = &operation;
+  }
+  if (!any) return std::nullopt;
+  ChatStanding::Kept out{.turn = last ? last->first : 0};
+  if (cut == nullptr) return out;
+  if (!last) out.turn = cut->chat->inherited;
+  out.message = cut->chat->message;
+  out.message_index = cut->chat->message_index;
+  return out;
+}
+
+ChatStanding Chats::After(const Operation& operation) const {
+  const ChatRecord& chat = *operation.chat;
+  const GoesOn on = Follow(chat.session);
+  ChatStanding out{.goes_on = on.anew ? "" : on.session};
+  const RecordId about = AboutOf(operation);
+  out.undone = operation.kind != OperationKind::kRollback &&
+               std::ranges::find(in_effect_, about, &Operation::id) == in_effect_.end();
+  if (BELAY_MUTANT("a-redo-always-takes-back") &&
+      operation.kind == OperationKind::kRedo)
+    out.undone = false;
+  const Operation* last = LastOf(chat.session);
+  if (last == nullptr || BELAY_MUTANT("undo-forgets-older-rewinds")) return out;
+  if (!last->chat->hosted) {
+    if (!WentOn(*last))
+      out.kept = {.turn = last->chat->inherited,
+                  .message = last->chat->message,
+                  .message_index = last->chat->message_index};
+    return out;
+  }
+  out.kept = KeptByHost(chat.session);
+  // Of one that was just taken back (again): what it has to forget now.
+  if (out.kept && last->id == about) {
+    out.kept->message = last->chat->message;
+    out.kept->message_index = last->chat->message_index;
+  }
   return out;
 }
 
@@ -206,15 +327,19 @@ Result<std::vector<LogRecord>> RecordsBeside(Store& store, const Operation& oper
                      .inherited_turns = chat.inherited,
                      .cwd = chat.cwd};
   if (!chat.path.empty()) fork.transcript_path = chat.path;
-  if (operation.kind == OperationKind::kUndo) {
-    BELAY_TRY(const Chats after, Chats::Read(*catalog, &operation));
-    const auto stands = after.Stands(chat.session);
+  std::optional<ChatStanding> stands;
+  if (operation.kind != OperationKind::kRollback) {
+    BELAY_TRY(const Chats chats, Chats::Read(*catalog, &operation));
+    stands = chats.After(operation);
+  }
+  // Also where another one, that came later, stands all the same.
+  if (stands && (stands->undone || (!chat.hosted && stands->goes_on != chat.forked))) {
     // One that was deleted since is not made known again.
     BELAY_TRY(const auto forked, LatestSession(*catalog, chat.forked));
     if (!chat.forked.empty() && (forked || BELAY_MUTANT("undo-revives-a-session")))
       add(fork, SessionRecord::By::kReset);
     SessionRecord on = original;
-    if (stands && stands->goes_on != chat.session) {
+    if (stands->goes_on != chat.session) {
       BELAY_TRY(auto other, LatestSession(*catalog, stands->goes_on));
       if (other) on = std::move(*other);
     }

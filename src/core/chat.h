@@ -5,8 +5,9 @@
 //
 // A conversation is never changed: one that was cut is another session, a fork, and the
 // original stays. Which of the two goes on follows from the operations alone: the
-// newest that was not undone says so. A host that keeps a conversation itself goes on
-// with the same session; what was taken back of it is told by the events.
+// newest that was not undone says so, unless the original was gone on with since. A
+// host that keeps a conversation itself goes on with the same session; what was taken
+// back of it is told by the events.
 
 #include <map>
 #include <optional>
@@ -20,30 +21,58 @@
 
 namespace belay {
 
-// Where a conversation goes on after an undo when another rewind of it is in effect.
-struct StandingRewind {
-  std::string goes_on;  // empty: the agent begins anew
-  uint64_t inherited = 0;
-  // The first message that does not count.
-  std::optional<std::string> message = {};
-  std::optional<uint64_t> message_index = {};
+// What the log has of conversations: enough to tell how they stood at any time.
+struct ChatLog {
+  static Result<ChatLog> Read(Catalog& catalog);
+  // One record after the other, in their order; of no use are most.
+  void Learn(const LogRecord& record);
+
+  // Of each root the operations that are about a conversation, oldest first.
+  std::map<RootId, std::vector<Operation>> operations = {};
+  struct Turn {
+    uint64_t turn = 0, seq = 0;
+  };
+  struct Session {
+    std::vector<Turn> turns = {};  // its own
+    // Whose turns it has, too: up to this number, recorded before it was.
+    std::string parent = {};
+    uint64_t inherited = 0, first_seq = 0;
+  };
+  std::map<std::string, Session> sessions = {};
+};
+
+// How a conversation stands.
+struct ChatStanding {
+  std::string goes_on = {};  // empty: the agent begins anew
+  // Of an operation: the rewind that it is about does not count (any more).
+  bool undone = false;
+  // Nothing: all that was ever said in it.
+  struct Kept {
+    uint64_t turn = 0;  // the last that counts
+    // The first message that does not, where the rest was taken back; without one all
+    // counts that was said since the last rewind.
+    std::optional<std::string> message = {};
+    std::optional<uint64_t> message_index = {};
+    bool operator==(const Kept&) const = default;
+  };
+  std::optional<Kept> kept = {};
 };
 
 class Chats {
  public:
-  // Of each root the operations that are about a conversation, oldest first.
-  using OfRoots = std::map<RootId, std::vector<Operation>>;
-  static Result<OfRoots> List(Catalog& catalog);
   // As it was right after the operation with the number `until`.
-  explicit Chats(const OfRoots& operations, uint64_t until = UINT64_MAX);
+  explicit Chats(const ChatLog& log, uint64_t until = UINT64_MAX);
   // Of all roots; `next`: as they will be when this is recorded, too.
   static Result<Chats> Read(Catalog& catalog, const Operation* next = nullptr);
 
-  // Operations that took a conversation back and were not undone, oldest first.
+  // Operations that took a conversation back and were not undone, oldest first. Their
+  // number and time are those of the redo that made them count again, if any did.
   const std::vector<Operation>& in_effect() const { return in_effect_; }
   // The newest of them that is about this session; null: all of it goes on.
   const Operation* LastOf(std::string_view session) const;
-  // The session that the conversation of `session` goes on as, fork after fork.
+  // The session that the conversation of `session` goes on as, fork after fork. One
+  // that was heard of again after it was taken back (it was open in a terminal, or
+  // somebody resumed it) goes on as itself, all of it: nothing made it forget.
   struct GoesOn {
     std::string session;
     // Nothing of it is left: whoever goes on begins anew.
@@ -56,12 +85,21 @@ class Chats {
   // undo`.
   const Operation* TakenBackBy(std::string_view session, uint64_t turn,
                                uint64_t seq) const;
-  // Nothing where the session goes on as itself, all of it. Never recorded: it would
-  // name sessions that a purge has to erase.
-  std::optional<StandingRewind> Stands(std::string_view session) const;
+  // How the conversation stands that `operation`, the last of these, is about: none of
+  // it is recorded, since it would name sessions that a purge has to erase.
+  ChatStanding After(const Operation& operation) const;
 
  private:
+  // The rewind that an operation is about.
+  RecordId AboutOf(const Operation& operation) const;
+  bool WentOn(const Operation& rewind) const;
+  std::optional<ChatStanding::Kept> KeptByHost(std::string_view session) const;
+
   std::vector<Operation> in_effect_;
+  // Which operation an undo out of order was of: to undo that is to redo the other.
+  std::map<RecordId, RecordId> undone_out_of_order_;
+  // Of each session that was taken back, by number.
+  std::map<std::string, std::map<uint64_t, uint64_t>, std::less<>> turns_;
 };
 
 // What the log says last of a session; nothing when it does not know it.

@@ -95,6 +95,29 @@ Result<std::optional<CatalogEntry>> FindTurnOf(Catalog& catalog, const RootId& r
   return std::optional<CatalogEntry>();
 }
 
+Result<std::vector<CatalogEntry>> TurnsBeyond(Catalog& catalog,
+                                              const std::optional<RootId>& root,
+                                              const std::string& session,
+                                              uint64_t turn) {
+  std::vector<CatalogEntry> out;
+  BELAY_TRY(const auto told, ReadTold(catalog));
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
+  CheckpointFilter filter{.root = root, .turn = turn, .oldest_first = true, .limit = 1};
+  std::unordered_set<std::string> seen{session};
+  for (std::string at = session; seen.size() < kMaxGenerations;) {
+    const auto known = told.find(at);
+    if (known == told.end() || !known->second.parent || known->second.subagent ||
+        !seen.insert(*known->second.parent).second)
+      break;
+    at = *known->second.parent;
+    filter.session = at;
+    BELAY_TRY(auto found, Oldest(catalog, filter));
+    if (found && !lineage.Has(at, turn, found->checkpoint.seq))
+      out.push_back(std::move(*found));
+  }
+  return out;
+}
+
 Result<std::optional<CatalogEntry>> FindToolOf(Catalog& catalog, const RootId& root,
                                                const std::string& session,
                                                const std::string& tool_use_id) {

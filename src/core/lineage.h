@@ -56,7 +56,14 @@ class Lineage {
 Result<std::optional<CatalogEntry>> FindTurnOf(Catalog& catalog, const RootId& root,
                                                const std::string& session,
                                                uint64_t turn);
-// The same of a tool call.
+// Of the sessions it grew out of, the nearest first: the oldest checkpoint of their
+// prompt `turn` where that is not the session's history: said behind the fork. Of all
+// roots when none is named.
+Result<std::vector<CatalogEntry>> TurnsBeyond(Catalog& catalog,
+                                              const std::optional<RootId>& root,
+                                              const std::string& session,
+                                              uint64_t turn);
+// As FindTurnOf, of a tool call.
 Result<std::optional<CatalogEntry>> FindToolOf(Catalog& catalog, const RootId& root,
                                                const std::string& session,
                                                const std::string& tool_use_id);

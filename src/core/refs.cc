@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "base/number.h"
+#include "core/chat.h"
 #include "core/lineage.h"
 #include "core/live.h"
 #include "core/moments.h"
@@ -55,17 +56,57 @@ Result<std::string> SessionOf(Catalog& catalog, const RefContext& context,
   return std::move(*active);
 }
 
+// The session that has this turn, for who looked in another one; nothing when nobody
+// has.
+Result<std::optional<std::string>> WhoHasTurn(Catalog& catalog, const RootId& root,
+                                              uint64_t turn,
+                                              const std::vector<CatalogEntry>& beyond) {
+  std::vector<CatalogEntry> found;
+  if (beyond.empty()) {
+    BELAY_TRY(found, catalog.ListCheckpoints({.root = root, .turn = turn, .limit = 1}));
+  }
+  const std::vector<CatalogEntry>& all = beyond.empty() ? found : beyond;
+  if (all.empty() || !all[0].checkpoint.session) return std::optional<std::string>();
+  BELAY_TRY(std::string session, WhoseSubagent(catalog, *all[0].checkpoint.session));
+  return std::optional(std::move(session));
+}
+
+// Of a conversation that was taken back the turns behind that are still to be had by
+// their numbers, until what goes on has such turns itself.
 Result<CatalogEntry> FindTurn(Catalog& catalog, const RefContext& context,
-                              std::string_view ref) {
-  const auto turn = Number<uint64_t>(ref.substr(5));
-  if (!AllDigits(ref.substr(5)) || !turn || *turn == 0)
-    return Error(Errc::kInvalid, EscapeForDisplay(ref) + ": turns are counted from 1")
-        .WithHint("for instance turn:3");
+                              std::string_view ref, std::string& note) {
+  BELAY_TRY(const uint64_t turn, TurnNumber(ref));
+  const std::string number = std::to_string(turn);
   BELAY_TRY(std::string session, SessionOf(catalog, context, ref));
-  BELAY_TRY(auto found, FindTurnOf(catalog, context.root, session, *turn));
-  if (found) return std::move(*found);
-  return NoSuch("session " + EscapeText(session) + " has no checkpoint of turn " +
-                std::to_string(*turn));
+  BELAY_TRY(auto found, FindTurnOf(catalog, context.root, session, turn));
+  std::vector<CatalogEntry> beyond;
+  if (!BELAY_MUTANT("turns-end-at-the-rewind")) {
+    BELAY_TRY(beyond, TurnsBeyond(catalog, context.root, session, turn));
+  }
+  auto origin = [&](size_t i) { return beyond[i].checkpoint.session.value_or(""); };
+  if (found) {
+    if (!beyond.empty() && !context.session)
+      note = "session " + EscapeText(origin(0)) + ", from which this one was forked, " +
+             "has a turn " + number + ", too: --session " + ShellWord(origin(0));
+    return std::move(*found);
+  }
+  BELAY_TRY(const auto counted, TurnsOf(catalog, session));
+  const bool own = std::ranges::any_of(
+      counted, [&](const TurnOf& one) { return one.turn.turn == turn; });
+  if (!beyond.empty() && !context.session && !own) {
+    note = "turn " + number + " of session " + EscapeText(origin(0)) +
+           ", from which the present one was forked";
+    if (beyond.size() > 1)
+      note += "; that of an older one: --session " + ShellWord(origin(1));
+    return std::move(beyond[0]);
+  }
+  Error none =
+      NoSuch("session " + EscapeText(session) + " has no checkpoint of turn " + number);
+  BELAY_TRY(const auto other, WhoHasTurn(catalog, context.root, turn, beyond));
+  if (other && *other != session)
+    none.hint =
+        "session " + EscapeText(*other) + " has one: --session " + ShellWord(*other);
+  return none;
 }
 
 Result<CatalogEntry> FindTool(Catalog& catalog, const RefContext& context,
@@ -129,6 +170,20 @@ Status CheckScope(Catalog& catalog, const std::string& session, const Checkpoint
 }
 
 }  // namespace
+
+Result<uint64_t> TurnNumber(std::string_view ref) {
+  constexpr std::string_view kTurn = "turn:";
+  const std::string shown = EscapeForDisplay(ref.substr(0, 100));
+  auto wrong = [&](const std::string& why) {
+    return Error(Errc::kInvalid, shown + why).WithHint("for instance turn:3");
+  };
+  const std::string_view digits = ref.substr(ref.starts_with(kTurn) ? kTurn.size() : 0);
+  if (!ref.starts_with(kTurn) || !AllDigits(digits)) return wrong(" names no turn");
+  const auto turn = Number<uint64_t>(digits);
+  if (!turn) return wrong(": no turn has such a number");
+  if (*turn == 0) return wrong(": turns are counted from 1");
+  return *turn;
+}
 
 Status CheckName(std::string_view name) {
   auto refuse = [](std::string_view why) {
@@ -205,7 +260,7 @@ Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
       return Error(Errc::kInvalid,
                    "now is the directory as it is, and only ls and diff look at that")
           .WithHint("the newest checkpoint is called latest");
-    if (ref.starts_with("turn:")) return FindTurn(catalog, context, ref);
+    if (ref.starts_with("turn:")) return FindTurn(catalog, context, ref, out.note);
     if (ref.starts_with("tool:")) return FindTool(catalog, context, ref);
     if (ref.starts_with("session:"))
       return First(

@@ -41,6 +41,9 @@ Result<FoundRef> ResolveRef(Catalog& catalog, const RefContext& context,
                             std::string_view ref);
 inline bool IsNow(std::string_view ref) { return ref == "now"; }
 
+// The number in "turn:3". kInvalid says what is wrong with it.
+Result<uint64_t> TurnNumber(std::string_view ref);
+
 // The session that was heard of last: by what was recorded, or with `live` also of an
 // event that changed nothing.
 Result<std::optional<std::string>> ActiveSession(Catalog& catalog, const RootId& root,

@@ -26,14 +26,17 @@ Error InDir(const PublicationPlace& place, Error error) {
 
 }  // namespace
 
+Status CheckOutside(const AbsPath& root, const AbsPath& dir) {
+  if (!dir.IsWithin(root) || BELAY_MUTANT("publish-in-the-root")) return Ok();
+  return Error(Errc::kRefused, "the conversation is kept in the directory itself, " +
+                                   EscapeForDisplay(dir.bytes()) +
+                                   ", and goes back and forth with the files there");
+}
+
 Result<PublicationPlace> PlaceOf(Fs& fs, const AbsPath& root, const ChatPlan& plan) {
   if (!plan.dir || plan.files.empty())
     return Error(Errc::kInvalid, "nothing is to be published");
-  if (plan.dir->IsWithin(root) && !BELAY_MUTANT("publish-in-the-root"))
-    return Error(Errc::kRefused, "the conversation is kept in the directory itself, " +
-                                     EscapeForDisplay(plan.dir->bytes()) +
-                                     ", and goes back and forth with the files there")
-        .WithHint("the code alone can be rolled back: --code");
+  BELAY_OK(CheckOutside(root, *plan.dir));
   PublicationPlace out{.dir = plan.dir->bytes(),
                        .name = plan.folder.empty() ? plan.files[0].name : plan.folder,
                        .folder = !plan.folder.empty()};

@@ -79,7 +79,7 @@ struct Outcome {
   std::string undone = {};  // of an undo or redo: "the rollback to 'x'"
   // The conversation that went back, too, or would; of an undo or redo: that is about.
   std::optional<ChatRecord> chat = {};
-  std::optional<StandingRewind> stands = {};  // of an undo of that
+  std::optional<ChatStanding> stands = {};  // of an undo or redo: how it stands now
 };
 
 // What a rollback to `target` would do now. Writes nothing.

@@ -214,12 +214,13 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   turn.operation.chat = turn.about.chat;
   turn.operation.root = request.root.id;
   const std::optional<ChatRecord> chat = turn.about.chat;
-  std::optional<StandingRewind> stands;
-  if (back && chat) {
-    BELAY_TRY(const Chats after, Chats::Read(catalog, &turn.operation));
-    stands = after.Stands(chat->session);
+  std::optional<ChatStanding> stands;
+  if (chat) {
+    BELAY_TRY(const Chats chats, Chats::Read(catalog, &turn.operation));
+    stands = chats.After(turn.operation);
   }
-  if (!back) BELAY_OK(CheckFork(store.fs(), turn.about));
+  // A redo of an undo that was not of the newest takes one away.
+  if (!back && stands && !stands->undone) BELAY_OK(CheckFork(store.fs(), turn.about));
   if (turn.about.chat && turn.about.chat->alone) {
     Outcome out;
     BELAY_OK(RecordAlone(store, request, std::move(turn.operation), out));

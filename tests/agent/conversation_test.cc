@@ -169,7 +169,7 @@ TEST_F(Conversation, WhatCannotBeDoneIsSaid) {
   Recorded(AgentKind::kClaude, "claude.jsonl", "/p/old.jsonl");
   request.point.turn = {.session = "s", .turn = 9, .prompt = "never said"};
   EXPECT_THAT(PlanConversationFork(fs, random, request).error().what,
-              HasSubstr("has no turn 9 any more: never said"));
+              HasSubstr("has no turn 9: never said"));
   request.point.message = "none";
   EXPECT_EQ(PlanConversationFork(fs, random, request).error().code, Errc::kNotFound);
 }

@@ -5,7 +5,9 @@
 
 #include <gmock/gmock.h>
 
+#include "agent/fork_chat.h"
 #include "agent/payloads.h"
+#include "agent/summarize.h"
 #include "core/chat.h"
 #include "core/sessions.h"
 #include "support/agent_world.h"
@@ -269,6 +271,39 @@ TEST_F(RewindTest, AFileThatIsElsewhereByNowIsFound) {
   const std::string second = Rewind(session, 2);
   EXPECT_EQ(PathOf(second), "/h/.claude/projects/-p-sub/" + second + ".jsonl");
   EXPECT_THAT(PromptsOf(second), ElementsAre(kOne));
+}
+
+// Mutant: a-summary-is-a-prompt.
+TEST_P(RecordedRewind, ATurnThatASummaryStandsForIsInTheOriginal) {
+  Tell(GetParam().agent, GetParam().name, GetParam().path);
+  opened = Must(world.world.Open());
+  SummaryPlan summary =
+      Must(PlanSummary(*opened.store, *opened.catalog,
+                       {.session = session, .until = 3, .root = world.world.project}));
+  Must(MakeSummarizedFork(*opened.store, "both wishes", summary));
+  RollbackRequest request = world.world.RequestFor(opened.root);
+  request.chat = &summary.chat;
+  Must(belay::Rewind(*opened.store, request, {}));
+  const std::string copy = summary.chat.record.forked;
+  auto refused = [&](const std::string& of, uint64_t turn) {
+    const Error error = Plan(of, turn).error();
+    EXPECT_EQ(error.code, Errc::kNotFound) << turn;
+    EXPECT_THAT(error.what, HasSubstr("a summary stands for turn"));
+    EXPECT_THAT(error.hint, HasSubstr("belay rewind " + session +
+                                      " --to turn:" + std::to_string(turn)));
+    const auto along = PlanForkChat(*opened.store, *opened.catalog,
+                                    {.session = of,
+                                     .turn = turn,
+                                     .from = world.world.project,
+                                     .to = AbsPath::Literal("/fork")});
+    EXPECT_EQ(along.error().code, Errc::kNotFound) << turn;
+  };
+  for (const uint64_t turn : {1u, 2u}) refused(copy, turn);
+  EXPECT_EQ(Must(Plan(session, 2)).prompt, read.prompts[1].text);
+  // What is behind it is there, and goes on with the summary.
+  const std::string next = Rewind(copy, 3);
+  EXPECT_EQ(last.prompt, read.prompts[2].text);
+  for (const uint64_t turn : {1u, 2u}) refused(next, turn);
 }
 
 // What the agent's own /rewind left is not taken back, and not in a copy.

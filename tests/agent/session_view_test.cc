@@ -130,9 +130,10 @@ TEST_F(SessionViewTest, WhatWasSaidAndTakenBackIsMarkedUntilItIsUndone) {
   }
   EXPECT_EQ(taken(), "-xx");
   EXPECT_EQ(Look("s").goes_on, "f");
-  // One who went on there all the same.
+  // One who went on there all the same has all of it.
   world.Prompt("s", "fourth");
-  EXPECT_EQ(taken(), "-xx-");
+  EXPECT_EQ(taken(), "----");
+  EXPECT_EQ(Look("s").goes_on, "s");
   {
     auto opened = Must(world.world.Open());
     Must(Undo(*opened.store, *opened.catalog, world.Request(opened), {}, false));

@@ -10,6 +10,7 @@
 #include "agent/session_view.h"
 #include "core/sessions.h"
 #include "core/transcripts.h"
+#include "store/session_lock.h"
 #include "support/agent_world.h"
 
 namespace belay::test {
@@ -144,6 +145,86 @@ TEST_F(ToldTest, WhatARewindTakesBackIsCounted) {
   EXPECT_EQ(Plan(2, {}).taken, 8u);
   EXPECT_EQ(Plan(2, {}).kept, 4u);
   EXPECT_THAT(Shown()[2], ::testing::StartsWith("wish 3 -"));
+}
+
+// Mutant: what-a-host-inherited-has-no-place.
+TEST_F(ToldTest, WhatWasInheritedHasItsPlaceAndIsCounted) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  HookEvent start = world.Event(EventKind::kSessionStart, "c");
+  start.agent = AgentKind::kGeneric;
+  start.host = "desk";
+  start.source = "fork";
+  start.parent_session = "h";
+  start.parent_turns = 2;
+  world.Tell(start);
+  HookEvent prompt = start;
+  prompt.kind = EventKind::kPrompt;
+  prompt.parent_session.reset();
+  prompt.anchor = "t-7";
+  prompt.prompt = "wish 7";
+  prompt.message_id = "m-70";
+  prompt.message_index = 30;
+  prompt.messages = {{.role = "user", .id = "m-70", .index = 30, .text = "wish 7"}};
+  Tell(prompt);
+  auto opened = Must(world.world.Open());
+  auto plan = [&](std::optional<uint64_t> turn, std::optional<std::string> message) {
+    return Must(PlanRewind(*opened.store, *opened.catalog,
+                           {.session = "c",
+                            .turn = turn,
+                            .message = std::move(message),
+                            .settings = &world.world.settings,
+                            .root = world.world.project}))
+        .chat.record;
+  };
+  const ChatRecord of_turn = plan(2, {});
+  EXPECT_EQ(of_turn.message, "m-20");
+  EXPECT_EQ(of_turn.message_index, 20u);
+  EXPECT_EQ(of_turn.taken, 5u) << "four of the second turn, one of its own";
+  EXPECT_EQ(of_turn.kept, 4u);
+  EXPECT_EQ(plan({}, "m-20").turn, 2u);
+  EXPECT_EQ(plan(3, {}).message, "m-70");
+  EXPECT_EQ(plan(3, {}).kept, 8u);
+}
+
+// Mutant: what-is-being-told-is-not-waited-for.
+TEST_F(ToldTest, WhatIsStillBeingToldIsNotCountedWrong) {
+  Turn(1);
+  auto opened = Must(world.world.Open());
+  HeldLock hook = Must(LockSession(*opened.store, "h", LockMode::kShared, 0));
+  EXPECT_EQ(Plan(1, {}).taken, std::nullopt) << "a hook is writing";
+  hook.Release();
+  EXPECT_EQ(Plan(1, {}).taken, 4u);
+  // What is told of another session is of no interest.
+  hook = Must(LockSession(*opened.store, "other", LockMode::kExclusive, 0));
+  EXPECT_EQ(Plan(1, {}).taken, 4u);
+}
+
+// Mutant: a-cut-turn-is-not-marked.
+TEST_F(ToldTest, ATurnThatIsCutIsMarkedFromThereOn) {
+  for (uint64_t number : {1u, 2u}) Turn(number);
+  {
+    auto opened = Must(world.world.Open());
+    const ChatPlan plan{.record = {.agent = "desk",
+                                   .session = "h",
+                                   .hosted = true,
+                                   .turn = 2,
+                                   .inside = true,
+                                   .message = "m-12",
+                                   .inherited = 1}};
+    RollbackRequest request = world.world.RequestFor(opened.root);
+    request.chat = &plan;
+    Must(belay::Rewind(*opened.store, request, {}));
+  }
+  auto opened = Must(world.world.Open());
+  const SessionView view =
+      Must(LookAtSession(*opened.store, *opened.catalog, opened.root, "h"));
+  ASSERT_EQ(view.turns.size(), 2u);
+  EXPECT_FALSE(view.turns[0].taken_back_by);
+  ASSERT_TRUE(view.turns[0].cut);
+  EXPECT_EQ(view.turns[0].cut->message, "m-12");
+  EXPECT_EQ(view.turns[0].messages[view.turns[0].cut->at].id, "m-12");
+  EXPECT_TRUE(view.turns[1].taken_back_by);
+  EXPECT_FALSE(view.turns[1].cut);
 }
 
 TEST_F(ToldTest, NothingIsKeptUnlessConversationsAre) {

@@ -43,6 +43,9 @@ run rewind "$session" --to r3 --json; expect_rc 0
 expect_py "d['chat']['message'] == 'c3' and d['chat']['turn'] == 3 and d['chat']['inside_turn'] and d['chat']['messages_taken_back'] == 3 and 'among calls' in d['warnings'][0]"
 tail -1 "$(field "d['chat']['transcript']")" | grep -q '"wish 3"' || fail "the copy ends elsewhere"
 [ "$(taken "$session")" = --- ] || fail "a turn that is cut is not taken back as a whole: $(taken "$session")"
+run show "$session"; expect_in_out "taken back in part"; expect_in_out "    taken back:"
+run show "$session" --json
+expect_py "[t['taken_back_from'] for t in d['turns']] == [None, None, 'c3'] and [{m['taken_back'] for m in t['messages']} for t in d['turns']] == [{False}, {False}, {True}]"
 run undo; expect_rc 0
 
 # --- twice: what stands is said
@@ -155,5 +158,49 @@ run undo; expect_rc 0; expect_in_out "counts again up to turn 2"
 run events; tail -1 "$scratch/out" >"$scratch/last"; mv "$scratch/last" "$scratch/out"
 expect_py "d['kept'] == {'turn': 2, 'before_message': 'm-3', 'before_index': 30}"
 run undo; expect_rc 0; expect_in_out "counts again, all of it"
+# A message that was told, and began no turn.
+run rewind h --to a-3 --json; expect_rc 0
+expect_py "d['chat']['inside_turn'] and d['chat']['turn'] == 3 and d['chat']['message_index'] == 31 and d['chat']['messages_taken_back'] == 4"
+run undo; expect_rc 0
+run rewind h --to a-9; expect_rc 1; expect_in_err "nothing is known of a message a-9"
+
+# --- what the host said after an older rewind counts; what that took back does not
+last_event() { run events; tail -1 "$scratch/out" >"$scratch/last"; mv "$scratch/last" "$scratch/out"; }
+say() { host turn.begin "\"turn\":\"t-$1\",\"prompt\":\"wish $1\",\"message\":{\"id\":\"m-$1\",\"index\":$2}"; host turn.end "\"turn\":\"t-$1\""; }
+run rewind h --to turn:2; expect_rc 0
+say 5 20; say 6 30
+run rewind h --to turn:6; expect_rc 0
+last_event; expect_py "d['kept'] == {'turn': 5, 'before_message': 'm-6', 'before_index': 30}"
+run undo; expect_rc 0; expect_in_out "counts again up to its end, turn 6; what was taken back before stays so"
+last_event; expect_py "d['undone'] and d['kept'] == {'turn': 6, 'before_message': None, 'before_index': None}"
+[ "$(taken h)" = -xxx-- ] || fail "marked: $(taken h)"
+run rewind h --to turn:5; expect_rc 0
+last_event; expect_py "d['kept'] == {'turn': 1, 'before_message': 'm-5', 'before_index': 20}"
+
+# --- a session that goes on in its terminal all the same goes on as itself, all of it
+mkdir -p "$scratch/src/open" && cd "$scratch/src/open" || exit 1
+root=$PWD session=44444444-4444-4444-8444-444444444444 parent=null
+run on; expect_rc 0
+event SessionStart '"source":"startup"'
+for number in 1 2 3; do turn $number; done
+run rewind "$session" --to turn:2 --json; expect_rc 0; other=$(field "d['chat']['forked']")
+[ "$(goes_on "$session")" = "$other" ] || fail "$(goes_on "$session") goes on"
+for number in 4 5; do turn $number; done
+[ "$(goes_on "$session")" = "$session" ] || fail "$(goes_on "$session") goes on"
+run sessions --json; expect_py "{s['id']: s['goes_on'] for s in d['sessions']} == {'$session': '$session', '$other': '$other'}"
+run rollback turn:5 --both --exact --yes; expect_rc 0
+run undo; expect_rc 0; expect_in_out "goes on as session $session"
+[ "$(goes_on "$session")" = "$session" ] || fail "$(goes_on "$session") goes on"
+[ "$(tail -1 a)" = "wish 5" ] || fail "files: $(cat a)"
+
+# --- undone and redone out of order: who really goes on is named
+run rewind "$session" --to turn:5 --json; expect_rc 0; older=$(field "d['operation']") dead=$(field "d['chat']['forked']")
+run rewind "$session" --to turn:4 --json; expect_rc 0; live=$(field "d['chat']['forked']")
+run undo "$older"; expect_rc 0; expect_in_out "goes on as session $live"
+run undo; expect_rc 0; expect_in_out "goes on as session $live"
+run redo; expect_rc 0; expect_in_out "goes on as session $live"; [[ $out == *"$dead"* ]] && fail "named: $out"
+last_event; expect_py "d['goes_on'] == d['session'] == '$live' and d['undone']"
+run log --json; expect_py "(d['operations'][0]['name'], d['operations'][0]['chat']['goes_on'], d['operations'][0]['chat']['undone']) == ('redo', '$live', True)"
+[ "$(goes_on "$session")" = "$live" ] || fail "$(goes_on "$session") goes on"
 
 finish

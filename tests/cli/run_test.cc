@@ -86,6 +86,32 @@ TEST_F(RunTest, StatusOnlyLooks) {
   EXPECT_EQ(disk->TreeText(), before);
 }
 
+// Mutant: files-are-swallowed-with-the-chat.
+TEST_F(RunTest, WhatIsAboutFilesDoesNotGoWithTheConversation) {
+  auto disk = Disk(false);
+  const std::vector<std::string> chat = {"rollback", "turn:2", "--root", "/project",
+                                         "--chat"};
+  auto code = [&](std::vector<std::string> more, const std::string& scope = "--chat") {
+    std::vector<std::string> words = chat;
+    words.back() = scope;
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(*disk, words).code;
+  };
+  for (const char* flag : {"--exact", "--keep-outside", "--git=reset", "--git=revert",
+                           "--switch", "--git-nested", "--delete-ignored",
+                           "--skip-damaged", "--preserve-times", "--external-files"}) {
+    EXPECT_EQ(code({flag}), 2) << flag;
+    EXPECT_EQ(code({flag, "--dry-run"}), 2) << flag;
+    EXPECT_EQ(code({flag}, "--both"), 1) << flag << ": nothing is protected there";
+  }
+  for (const char* scope : {"--chat", "--both"}) {
+    EXPECT_EQ(code({"--", "a.txt"}, scope), 2) << scope;
+    EXPECT_EQ(code({"--git=keep"}, scope), 1) << scope;
+    EXPECT_EQ(code({"--yes"}, scope), 1) << scope;
+  }
+  EXPECT_EQ(code({"--", "a.txt"}, "--code"), 1);
+}
+
 TEST_F(RunTest, EveryFailedCallLeavesTheOldSettingsOrTheNew) {
   for (bool existing : {true, false}) {
     for (int sys : {EIO, ENOSPC, EACCES}) {

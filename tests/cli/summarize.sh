@@ -110,8 +110,9 @@ assert on["summarized"] == reset["summarized"] == {"first_turn": 2, "last_turn":
 PY
 
 # A turn that the summary stands for is in the conversation it was said in.
-run rollback turn:3 --chat --dry-run; expect_rc 1; expect_in_err "no turn 3 any more"; expect_in_err "--session $first"
+run rollback turn:3 --chat --dry-run; expect_rc 1; expect_in_err "a summary stands for turn 3"; expect_in_err "--session $first"
 run rollback turn:3 --chat --dry-run --session $first; expect_rc 0
+run rollback turn:2 --both --dry-run; expect_rc 1; expect_in_err "a summary stands for turn 2"; expect_in_err "--session $first"
 run fork turn:3 "$scratch/src/fork" --json; expect_rc 0; expect_py "d['chat']['session'] == '$first' and d['chat']['turn'] == 3"
 rm "$(field "d['chat']['transcript']")"
 
@@ -129,7 +130,9 @@ run rewind "$second" --to turn:4 --json; expect_rc 0; expect_py "d['chat']['prom
 third=$(field "d['chat']['forked']")
 [ "$(said "$talk/$third.jsonl")" = "first wish|answer 1|[This stands for turns 2 to 3|I go on from this summary." ] || fail "taken back: $(said "$talk/$third.jsonl")"
 run undo; expect_rc 0
-run rewind "$second" --to turn:3; expect_rc 1; expect_in_err "no turn 3 any more"
+for number in 2 3; do run rewind "$second" --to turn:$number; expect_rc 1; expect_in_err "a summary stands for turn $number"; expect_in_err "belay rewind $first --to turn:$number"; done
+run fork turn:2 "$scratch/src/fork2" --session "$second" --json; expect_rc 0; expect_py "d['chat']['session'] == '$first' and d['chat']['turn'] == 2"
+rm "$(field "d['chat']['transcript']")"
 run summarize "$second" --to turn:5 --json; expect_rc 0; expect_py "d['by'] == 'extract' and 'first wish' in d['summary'] and 'fifth' not in d['summary']"
 fourth=$(field "d['chat']['forked']")
 [ "$(said "$talk/$fourth.jsonl")" = "[This stands for turns 1 to 4|I go on from this summary.|fifth wish|answer 5" ] || fail "the beginning: $(said "$talk/$fourth.jsonl")"

@@ -26,13 +26,14 @@ class ChatsTest : public ::testing::Test {
   }
   // As restore/ records it.
   Operation Record(OperationKind kind, const ChatRecord& chat,
-                   const std::optional<RecordId>& of = {}) {
+                   const std::optional<RecordId>& of = {}, bool out_of_order = false) {
     Operation operation;
     operation.id = RecordId(world.random.NewId());
     operation.root = root.id;
     operation.made_ms = 5;
     operation.kind = kind;
     operation.of = of;
+    operation.out_of_order = out_of_order;
     operation.chat = chat;
     auto writer = Must(store->Begin());
     operation.changes =
@@ -55,6 +56,26 @@ class ChatsTest : public ::testing::Test {
   }
   Operation Undo(const Operation& what) {
     return Record(OperationKind::kUndo, *what.chat, what.id);
+  }
+  // Of one that is not the newest.
+  Operation UndoOlder(const Operation& what) {
+    return Record(OperationKind::kUndo, *what.chat, what.id, true);
+  }
+  Operation TellHost(uint64_t turn) {
+    return Record(OperationKind::kRollback, {.agent = "desk",
+                                             .session = "chat",
+                                             .hosted = true,
+                                             .turn = turn,
+                                             .message = "m" + std::to_string(turn),
+                                             .message_index = turn,
+                                             .inherited = turn - 1});
+  }
+  void Say(const std::string& session, uint64_t turn) {
+    Publish({ToRecord(TurnRecord{.session = session, .turn = turn, .prompt = "wish"},
+                      RecordId(world.random.NewId()), root.id, 3)});
+  }
+  ChatStanding After(const Operation& operation) {
+    return Chats(Must(ChatLog::Read(*catalog)), operation.seq).After(operation);
   }
   Operation Redo(const Operation& what) {
     return Record(OperationKind::kRedo, *what.chat, what.id);
@@ -108,53 +129,130 @@ TEST_F(ChatsTest, TheNewestOfSeveralForksOfOneGoesOn) {
 TEST_F(ChatsTest, AnUndoFindsTheOlderRewindThatStands) {
   const Operation one = TakeBack("first", "second", 3);
   const Operation two = TakeBack("first", "other", 2);
-  EXPECT_FALSE(Must(Chats::Read(*catalog)).Stands("second"));
   Operation undo;
   undo.kind = OperationKind::kUndo;
   undo.root = root.id;
   undo.of = two.id;
   undo.chat = two.chat;
-  const auto stands = Must(Chats::Read(*catalog, &undo)).Stands("first");
-  ASSERT_TRUE(stands);
-  EXPECT_EQ(stands->goes_on, "second");
-  EXPECT_EQ(stands->inherited, 2u);
+  const ChatStanding stands = Must(Chats::Read(*catalog, &undo)).After(undo);
+  EXPECT_TRUE(stands.undone);
+  EXPECT_EQ(stands.goes_on, "second");
+  ASSERT_TRUE(stands.kept);
+  EXPECT_EQ(stands.kept->turn, 2u);
   EXPECT_EQ(Must(RecordsBeside(*store, undo)).back().fields.Text(1), "second");
   // The record of it does not know, so that nothing is left there of a session that is
   // purged; it is found when asked, for each at its time.
   const Operation recorded = Record(OperationKind::kUndo, *two.chat, two.id);
   EXPECT_EQ(Must(ListOperations(*catalog, root.id)).back().chat, two.chat);
-  Record(OperationKind::kUndo, *one.chat, one.id);
-  const Chats::OfRoots all = Must(Chats::List(*catalog));
-  EXPECT_EQ(Chats(all, two.seq).Stands("first")->goes_on, "other");
-  EXPECT_EQ(Chats(all, recorded.seq).Stands("first")->goes_on, "second");
-  EXPECT_FALSE(Chats(all).Stands("first"));
+  const Operation both = Record(OperationKind::kUndo, *one.chat, one.id);
+  EXPECT_EQ(After(two).goes_on, "other");
+  EXPECT_EQ(After(recorded).goes_on, "second");
+  EXPECT_EQ(After(both).goes_on, "first");
+  EXPECT_FALSE(After(both).kept);
+}
+
+// Mutant: who-went-on-is-forgotten.
+TEST_F(ChatsTest, ASessionThatWentOnAfterItWasTakenBackGoesOnAsItself) {
+  for (const uint64_t turn : {1, 2, 3}) Say("first", turn);
+  TakeBack("first", "second", 2);
+  Say("second", 2);
+  EXPECT_EQ(GoesOn("first"), "second");
+  Say("first", 4);  // in a terminal that was open all the time
+  EXPECT_EQ(GoesOn("first"), "first");
+  EXPECT_EQ(GoesOn("second"), "second");
+  EXPECT_EQ(Must(Chats::Read(*catalog)).TakenBackBy("first", 2, 1), nullptr);
+  // What is taken back of it now, and what an undo of that leaves.
+  const Operation later = TakeBack("first", "third", 4);
+  EXPECT_EQ(GoesOn("first"), "third");
+  const Operation undo = Undo(later);
+  EXPECT_EQ(GoesOn("first"), "first");
+  EXPECT_EQ(After(undo).goes_on, "first");
+  EXPECT_FALSE(After(undo).kept);
+  const auto beside =
+      Must(catalog->ListRecords({.kind = RecordKind::kSession, .limit = 1}));
+  EXPECT_EQ(Must(ToSession(beside[0])).session, "first");
+}
+
+// Mutant: redone-counts-from-the-first-time.
+TEST_F(ChatsTest, ARedoIsNewerThanWhatWasSaidBeforeIt) {
+  for (const uint64_t turn : {1, 2}) Say("first", turn);
+  const Operation one = TakeBack("first", "second", 2);
+  Undo(one);
+  Say("first", 3);
+  const Operation redo = Redo(one);
+  EXPECT_EQ(GoesOn("first"), "second");
+  EXPECT_EQ(After(redo).goes_on, "second");
+  EXPECT_FALSE(After(redo).undone);
+}
+
+// Mutant: a-redo-always-takes-back.
+TEST_F(ChatsTest, ARedoOfAnUndoOutOfOrderNamesWhoGoesOn) {
+  const Operation one = TakeBack("first", "second", 3);
+  const Operation two = TakeBack("first", "other", 2);
+  const Operation older = UndoOlder(one);
+  EXPECT_TRUE(After(older).undone);
+  EXPECT_EQ(After(older).goes_on, "other");
+  const Operation undo = Undo(older);
+  EXPECT_FALSE(After(undo).undone);
+  EXPECT_EQ(After(undo).goes_on, "other");
+  const Operation redo = Redo(older);
+  EXPECT_TRUE(After(redo).undone);
+  EXPECT_EQ(After(redo).goes_on, "other");
+  const auto beside =
+      Must(catalog->ListRecords({.kind = RecordKind::kSession, .limit = 2}));
+  EXPECT_EQ(Must(ToSession(beside[0])).session, "other");
+  EXPECT_EQ(Must(ToSession(beside[1])).session, "second");
+  EXPECT_EQ(Must(ToSession(beside[1])).by, SessionRecord::By::kReset);
 }
 
 TEST_F(ChatsTest, AHostKeepsWhatTheOldestRewindLeftIt) {
-  auto rewind = [&](uint64_t turn) {
-    return Record(OperationKind::kRollback, {.agent = "desk",
-                                             .session = "chat",
-                                             .hosted = true,
-                                             .turn = turn,
-                                             .message = "m" + std::to_string(turn),
-                                             .message_index = turn,
-                                             .inherited = turn - 1});
-  };
-  rewind(2);
-  const Operation later = rewind(5);
-  Operation undo;
-  undo.kind = OperationKind::kUndo;
-  undo.root = root.id;
-  undo.of = later.id;
-  undo.chat = later.chat;
-  const auto stands = Must(Chats::Read(*catalog, &undo)).Stands("chat");
-  ASSERT_TRUE(stands);
-  EXPECT_EQ(stands->goes_on, "chat");
-  EXPECT_EQ(stands->inherited, 1u);
-  EXPECT_EQ(stands->message, "m2");
+  TellHost(2);
+  const Operation undo = Undo(TellHost(5));
+  EXPECT_EQ(After(undo).goes_on, "chat");
+  EXPECT_EQ(After(undo).kept,
+            (ChatStanding::Kept{.turn = 1, .message = "m2", .message_index = 2}));
   const Chats chats = Must(Chats::Read(*catalog));
   ASSERT_NE(chats.TakenBackBy("chat", 3, 1), nullptr);
   EXPECT_EQ(chats.TakenBackBy("chat", 3, 1)->chat->turn, 2u);
+}
+
+// Mutant: said-after-a-rewind-is-forgotten.
+TEST_F(ChatsTest, AHostKeepsWhatWasSaidAfterTheOlderRewind) {
+  for (const uint64_t turn : {1, 2}) Say("chat", turn);
+  const Operation first = TellHost(2);
+  EXPECT_EQ(After(first).kept,
+            (ChatStanding::Kept{.turn = 1, .message = "m2", .message_index = 2}));
+  for (const uint64_t turn : {3, 4}) Say("chat", turn);
+  const Operation second = TellHost(4);
+  EXPECT_EQ(After(second).kept,
+            (ChatStanding::Kept{.turn = 3, .message = "m4", .message_index = 4}));
+  const Operation undo = Undo(second);
+  EXPECT_TRUE(After(undo).undone);
+  EXPECT_EQ(After(undo).kept, (ChatStanding::Kept{.turn = 4}));
+  EXPECT_FALSE(After(Undo(first)).kept);
+}
+
+TEST_F(ChatsTest, TheLastTurnThatAHostKeepsIsOneThatCounts) {
+  for (const uint64_t turn : {1, 2, 3}) Say("chat", turn);
+  TellHost(2);
+  for (const uint64_t turn : {4, 5}) Say("chat", turn);
+  const Operation again = TellHost(4);
+  EXPECT_EQ(After(again).kept,
+            (ChatStanding::Kept{.turn = 1, .message = "m4", .message_index = 4}));
+  // Where both lie behind what is left, the first one says from where on.
+  EXPECT_EQ(After(Undo(TellHost(1))).kept,
+            (ChatStanding::Kept{.turn = 1, .message = "m2", .message_index = 2}));
+}
+
+TEST_F(ChatsTest, WhatAHostInheritedIsKeptByItsNumber) {
+  for (const uint64_t turn : {1, 2, 3}) Say("parent", turn);
+  Publish({ToRecord(
+      SessionRecord{
+          .session = "chat", .agent = "desk", .parent = "parent", .inherited_turns = 2},
+      RecordId(world.random.NewId()), root.id, 3)});
+  Say("chat", 3);
+  EXPECT_EQ(After(TellHost(3)).kept->turn, 2u);
+  EXPECT_EQ(After(TellHost(2)).kept->turn, 1u);
 }
 
 // Mutant: undo-revives-a-session.

@@ -107,6 +107,58 @@ TEST_F(LineageTest, AForkHasTheTurnsUntilItBeganAndNoneThatCameAfter) {
   EXPECT_EQ(Of("parent"), "start p1 p2 p3 p4");
 }
 
+// A conversation that was taken back goes on as a fork. Mutant:
+// turns-end-at-the-rewind.
+TEST_F(LineageTest, TurnsBehindARewindAreFoundUntilTheForkHasItsOwn) {
+  Session("x");
+  for (uint64_t turn : {1u, 2u, 3u}) Make("x" + std::to_string(turn), "x", turn);
+  Session("f", "x", 1);
+  std::string note, hint;
+  auto at = [&](const std::string& ref, const std::string& active) {
+    auto found = ResolveRef(*catalog, {.root = roots[0].id, .active = active}, ref);
+    note = found.ok() ? found->note : "";
+    hint = found.ok() ? "" : found.error().hint;
+    return found.ok() ? found->entry.checkpoint.name.value_or("?")
+                      : std::string(ErrcName(found.error().code));
+  };
+  const std::string none(ErrcName(Errc::kNotFound));
+  EXPECT_EQ(at("turn:1", "f"), "x1");
+  EXPECT_EQ(note, "");
+  EXPECT_EQ(at("turn:2", "f"), "x2");
+  EXPECT_EQ(note, "turn 2 of session x, from which the present one was forked");
+  EXPECT_EQ(at("turn:3", "f"), "x3");
+  EXPECT_EQ(at("turn:4", "f"), none);
+  // Who names a session means that one.
+  EXPECT_EQ(At("turn:2", "f"), none);
+  auto named = ResolveRef(*catalog, {.root = roots[0].id, .session = "f"}, "turn:2");
+  EXPECT_EQ(named.error().hint, "session x has one: --session x");
+  // Its own, as soon as there is one.
+  Make("f2", "f", 2);
+  EXPECT_EQ(at("turn:2", "f"), "f2");
+  EXPECT_EQ(note,
+            "session x, from which this one was forked, has a turn 2, too: "
+            "--session x");
+  EXPECT_EQ(at("turn:3", "f"), "x3");
+  EXPECT_EQ(at("turn:2", "x"), "x2");
+  EXPECT_EQ(note, "");
+  // Taken back again: the nearest.
+  Session("g", "f", 1);
+  EXPECT_EQ(at("turn:2", "g"), "f2");
+  EXPECT_EQ(note,
+            "turn 2 of session f, from which the present one was forked; that of an "
+            "older one: --session x");
+  EXPECT_EQ(at("turn:3", "g"), "x3");
+  // One that grew out of none is told who has it.
+  Session("n");
+  EXPECT_EQ(at("turn:3", "n"), none);
+  EXPECT_EQ(hint, "session x has one: --session x");
+  // Counted, and its checkpoints are gone: that is not another's.
+  Publish(ToRecord(TurnRecord{.session = "g", .turn = 3, .prompt = "lost"},
+                   RecordId(world.random.NewId()), roots[0].id, 5));
+  EXPECT_EQ(at("turn:3", "g"), none);
+  EXPECT_EQ(hint, "session x has one: --session x");
+}
+
 TEST_F(LineageTest, AForkOfAForkHasWhatBothHad) {
   Session("a");
   Make("a1", "a", 1);

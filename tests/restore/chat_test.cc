@@ -152,7 +152,7 @@ TEST_P(PublicationTest, InTheProtectedDirectoryItselfIsRefused) {
     auto refused = PlaceOf(disk, AbsPath::Literal(root), plan);
     ASSERT_FALSE(refused.ok()) << root;
     EXPECT_EQ(refused.error().code, Errc::kRefused);
-    EXPECT_THAT(refused.error().hint, HasSubstr("--code"));
+    EXPECT_THAT(refused.error().what, HasSubstr("in the directory itself"));
   }
   EXPECT_TRUE(PlaceOf(disk, AbsPath::Literal("/m/tal"), plan).ok());
 }
