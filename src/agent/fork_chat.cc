@@ -76,7 +76,13 @@ class ForkPlanner {
     }
     if (!AgentNamed(about.agent) || about.kind == AgentKind::kGeneric)
       return Error(Errc::kUnsupported, "the host keeps the conversation itself");
-    if (about.kind == AgentKind::kOpencode) return OfOpencode();
+    // Its fork of a session stays in the directory of that, whatever it is asked for:
+    // resumed elsewhere it would work on the files of the source.
+    if (about.kind == AgentKind::kOpencode)
+      return Error(Errc::kUnsupported,
+                   "opencode ties a conversation to its directory, and a copy of it "
+                   "would go on working in " +
+                       EscapeForDisplay(request_.from.bytes()));
     if (!CheckConversation(about.kind).ok())
       return Error(Errc::kUnsupported, "the conversation of " +
                                            EscapeText(about.agent) +
@@ -85,21 +91,6 @@ class ForkPlanner {
   }
 
  private:
-  Result<std::optional<ForkChat>> OfOpencode() {
-    out_.native = ForkChat::Native{.session = request_.session};
-    if (!request_.turn) return std::optional(std::move(out_));
-    if (turns_.empty() || turns_[0].turn.turn == *request_.turn)
-      return std::optional<ForkChat>();
-    const TurnOf* turn = FindTurn(turns_, *request_.turn);
-    if (!turn->turn.anchor)
-      return Error(Errc::kNotFound, "which message began turn " +
-                                        std::to_string(*request_.turn) +
-                                        " was not recorded");
-    out_.native =
-        ForkChat::Native{.session = turn->turn.session, .message = *turn->turn.anchor};
-    return std::optional(std::move(out_));
-  }
-
   Result<std::optional<ForkChat>> OfFile(const std::string& cwd) {
     BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
     ChatRecord& record = out_.chat.record;

@@ -27,13 +27,6 @@ struct ForkChatRequest {
 struct ForkChat {
   AgentKind agent = AgentKind::kGeneric;
   ChatPlan chat;
-  // The agent's own program makes it: what was said before this message (empty: all),
-  // of the session, or where that only inherited the message, of the one it was said
-  // in.
-  struct Native {
-    std::string session, message = {};
-  };
-  std::optional<Native> native = {};
   std::optional<ConversationPlace> place = {};  // holds what is read of it
   std::vector<std::string> warnings = {};
 };

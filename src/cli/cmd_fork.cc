@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include "agent/native_fork.h"
-#include "agent/user_hooks.h"
 #include "base/escape.h"
 #include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
@@ -13,8 +11,6 @@
 #include "cli/text.h"
 #include "core/place.h"
 #include "restore/fork.h"
-#include "restore/fork_note.h"
-#include "store/batch_writer.h"
 
 namespace belay {
 
@@ -41,48 +37,6 @@ Status CheckForkPlace(CommandContext& ctx, const AbsPath& dir) {
   BELAY_TRY(Fd above, ctx.fs.OpenDir(dir.parent()));
   return CheckPlace(ctx.fs, dir, above, store_dir.ok() ? *store_dir : prepared->dir,
                     home.ok() ? std::optional(*home) : std::nullopt, false);
-}
-
-// The copy that opencode makes of its conversation, once the directory is there. What
-// cannot be had is said.
-void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, DirFork& fork,
-                    std::optional<ForkChat>& along) {
-  ChatRecord& record = along->chat.record;
-  Store& store = root.store();
-  auto done = [&]() -> Status {
-    ForkNote note{.agent = std::string(AgentName(along->agent)),
-                  .session = record.session,
-                  .pid = getpid()};
-    BELAY_OK(NoteFork(store, fork.root.id, note));
-    BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));
-    BELAY_TRY(const AbsPath program, ProgramOf(ctx.fs, note.agent, ctx.env.exec_path));
-    BELAY_TRY(const NativeFork made, ForkByOpencode({.program = program,
-                                                     .environment = ctx.env.all,
-                                                     .directory = cwd,
-                                                     .session = along->native->session},
-                                                    along->native->message));
-    record.forked = made.session;
-    note.forked = record.forked;
-    (void)NoteFork(store, fork.root.id, note);
-    BELAY_TRY(auto writer, store.Begin());
-    writer->Add(ToRecord(SessionRecord{.session = record.forked,
-                                       .agent = record.agent,
-                                       .parent = record.session,
-                                       .inherited_turns = record.inherited,
-                                       .cwd = record.cwd},
-                         RecordId(store.random().NewId()), fork.root.id,
-                         store.clock().WallMillis()));
-    BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
-    return Ok();
-  }();
-  ForgetFork(store, fork.root.id);
-  if (done.ok()) return;
-  fork.warnings.push_back(
-      StrCat("the conversation does not go along: ", done.error().what,
-             record.forked.empty()
-                 ? std::string()
-                 : StrCat("; the copy ", EscapeText(record.forked), " is not used")));
-  along.reset();
 }
 
 void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source,
@@ -136,12 +90,11 @@ ExitCode CmdFork(CommandContext& ctx) {
   std::vector<std::string> warnings;
   if (!ctx.args.has("--no-chat"))
     along = PlanChatAlong(ctx, *root, request.target, *dir, warnings);
-  if (along && !along->native) request.chat = &along->chat;
+  if (along) request.chat = &along->chat;
   StopOnSignal signals;
   auto fork = ForkDirectory(store, *root->catalog, request);
   if (!fork.ok()) return FailOnStore(ctx, fork.error());
   fork->warnings.insert(fork->warnings.begin(), warnings.begin(), warnings.end());
-  if (along && along->native) MakeNativeChat(ctx, *root, *fork, along);
   ctx.term.WorkIsDone();
   for (const std::string& warning : fork->warnings) ctx.term.Warn(warning);
   if (ctx.term.json()) {
@@ -166,10 +119,6 @@ ExitCode CmdFork(CommandContext& ctx) {
                   : std::string()));
     ctx.term.Say(StrCat("  go on with: ", ResumeText(ResumptionOf(chat), ctx.env.cwd)));
     ctx.term.Say(StrCat("         or: ", BelayResume(chat.forked)));
-    if (along->native)
-      ctx.term.Say(StrCat("  ", AgentName(along->agent),
-                          " made the copy: paths in it are those of ",
-                          EscapeForDisplay(root->root.path)));
   }
   ctx.term.Say(
       StrCat("Compare with: belay diff latest --against ", ShellWord(fork->root.path)));

@@ -63,6 +63,12 @@ def tell_directories(chat, belay):
         directory = chat.project.parent / name
         status, made = belay.json("fork", "turn:3", str(directory), "--session", agent.session)
         session = ((made or {}).get("chat") or {}).get("forked")
+        if not agent.moves_paths:
+            said = json.dumps((made or {}).get("warnings"))
+            chat.check(f"fork {name}: that no conversation goes along is said", "" if
+                       status == 0 and not session and "does not go along" in said else
+                       f"exit {status}: {made}")
+            continue
         if not chat.check(f"fork {name}: the conversation goes along",
                           "" if status == 0 and session else f"exit {status}: {made}"):
             return
@@ -72,15 +78,14 @@ def tell_directories(chat, belay):
         sent, done = chat.say(turn, command, directory)
         if not done:
             return
-        with working_in(agent, directory if agent.moves_paths else chat.project):
+        with working_in(agent, directory):
             chat.check_told(f"fork {name}", sent, turn, [run_chat.FIRST, run_chat.SECOND],
                             verbatim=False)
         everything = json.dumps([e["body"].get("messages") or e["body"].get("input")
                                  or e["body"].get("contents") for e in sent])
-        if agent.moves_paths:
-            chat.check(f"fork {name}: no path of the source",
-                       "" if old + "/" not in everything else
-                       everything[everything.index(old + "/") - 300:][:500])
+        chat.check(f"fork {name}: no path of the source",
+                   "" if old + "/" not in everything else
+                   everything[max(0, everything.index(old + "/") - 300):][:500])
     now = chat.kept()
     chat.check("forks: the original is byte for byte what it was",
                [name for name, seen in before.items() if now.get(name) != seen])

@@ -140,42 +140,11 @@ grep -q "\"cwd\":\"$scratch/p1\"" "$copy/events.jsonl" || fail "copilot: $(cat "
 printf '%s' "{\"hookName\":\"agent_start\",\"taskId\":\"t1\",\"workspaceRoots\":[\"$root\"],\"prompt\":\"do it\"}" | "$BELAY_BIN" hook cline >/dev/null 2>&1
 run checkpoint --session t1; expect_rc 0
 run fork 1 "$scratch/l1" --session t1 --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "does not go along"
-# opencode makes the copy itself, in the new directory.
+# opencode's copy would go on working on the files of the source.
 opencode() { printf '%s' "{\"sessionID\":\"ses_1\",\"directory\":\"$root\"${2:+,$2}}" | "$BELAY_BIN" hook opencode "$1" >/dev/null 2>&1; }
 opencode chat.message '"message":{"id":"msg_1"},"parts":[{"type":"text","text":"hello"}]'; opencode session.idle
 run checkpoint --session ses_1; expect_rc 0
-run fork 1 "$scratch/o0" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "opencode is not in PATH"
-cat >"$scratch/bin/opencode" <<'PY'
-#!/usr/bin/env python3
-import http.server, json, os, sys
-class Server(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
-        with open(os.environ["ASKED"], "a") as asked:
-            asked.write(os.getcwd() + " " + self.path + " " + body.decode() + "\n")
-        answer = json.dumps({"id": os.environ.get("NEW", "ses_new")}).encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-    def log_message(self, *_):
-        pass
-server = http.server.HTTPServer(("127.0.0.1", 0), Server)
-print("opencode server listening on http://127.0.0.1:%d" % server.server_port, flush=True)
-server.serve_forever()
-PY
-chmod +x "$scratch/bin/opencode"
-ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" fork 1 "$scratch/o1" --session ses_1 --json >"$scratch/out" 2>"$scratch/err" || fail "opencode: $(cat "$scratch/err")"
-expect_py "d['chat']['forked'] == 'ses_new' and d['chat']['resume'] == 'opencode -s ses_new'"
-grep -q "^$scratch/o1 /session/ses_1/fork?directory=.*o1 {}" "$scratch/asked" || fail "asked: $(cat "$scratch/asked")"
-run sessions --root "$scratch/o1" --json; expect_py "[(s['id'], s['parent']) for s in d['sessions']] == [('ses_new', 'ses_1')]"
-
-# What it only inherited, opencode knows in the session that it was said in, and by the id of that.
-for i in 2 3; do opencode chat.message '"message":{"id":"msg_'$i'"},"parts":[{"type":"text","text":"wish '$i'"}]'; echo "$i" >>a; opencode session.idle; done
-NEW=ses_back ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" rewind ses_1 --to turn:3 >/dev/null 2>"$scratch/err" || fail "rewind: $(cat "$scratch/err")"
-NEW=ses_there ASKED=$scratch/asked PATH=$scratch/bin:$PATH "$BELAY_BIN" fork turn:2 "$scratch/o2" --session ses_back --json >"$scratch/out" 2>"$scratch/err" || fail "opencode: $(cat "$scratch/err")"
-expect_py "d['chat']['forked'] == 'ses_there'"
-grep -q "^$scratch/o2 /session/ses_1/fork?directory=.*o2 .*msg_2" "$scratch/asked" || fail "asked: $(cat "$scratch/asked")"
+run fork 1 "$scratch/o0" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None and any('working in $root' in w for w in d['warnings'])"
 
 # --- killed anywhere: directory and conversation, or neither
 ref=$("$BELAY_BIN" list --all --json | python3 -c 'import json,sys; print([c["id"] for c in json.load(sys.stdin)["checkpoints"] if c["name"] == "present"][0])')
