@@ -78,6 +78,7 @@ TEST_F(UserHooks, WordsAreLookedForInAbsoluteDirectoriesAlone) {
   };
   EXPECT_FALSE(run("hooked").ok());
   EXPECT_FALSE(run("./hooked").ok());
+  EXPECT_EQ(ProgramOf(fs, "./hooked", place.exec_path).error().code, Errc::kRefused);
   place.exec_path = dir.path().bytes();
   EXPECT_EQ(run("hooked").output, "mine");
 }
