@@ -187,8 +187,19 @@ Result<Log> ReadWhatIsKnown(Store& store) {
   return log;
 }
 
+// Nothing when it cannot be read, or is longer than that.
+std::optional<Transcript> ReadUpTo(Fs& fs, AgentKind agent, const AbsPath& path,
+                                   uint64_t most_bytes) {
+  auto file = OpenTranscript(fs, path);
+  if (!file.ok()) return std::nullopt;
+  auto stat = fs.Stat(*file);
+  if (!stat.ok() || stat->size > most_bytes) return std::nullopt;
+  auto read = ReadTranscript(fs, agent, path);
+  return read.ok() ? std::optional(std::move(*read)) : std::nullopt;
+}
+
 // Of a fork that copied nothing: the prompts that it has of the file it refers to, in
-// front of its own. That may be such a fork, too.
+// front of its own. That may be such a fork, too. No more than `most_bytes` are read.
 void AddReferred(Fs& fs, AgentKind agent, const Log& log, uint64_t most_bytes,
                  Transcript& transcript) {
   std::optional<std::string> parent = transcript.forked_from;
@@ -201,12 +212,10 @@ void AddReferred(Fs& fs, AgentKind agent, const Log& log, uint64_t most_bytes,
         });
     if (known == log.sessions.end()) return;
     auto at = AbsPath::Parse(*known->transcript_path);
-    auto file = at.ok() ? OpenTranscript(fs, *at) : std::move(at).error();
-    if (!file.ok()) return;
-    auto stat = fs.Stat(*file);
-    if (!stat.ok() || stat->size > most_bytes) return;
-    auto theirs = ReadTranscript(fs, agent, *AbsPath::Parse(*known->transcript_path));
-    if (!theirs.ok()) return;
+    if (!at.ok()) return;
+    auto theirs = ReadUpTo(fs, agent, *at, most_bytes);
+    if (!theirs) return;
+    most_bytes -= std::min(most_bytes, theirs->size);
     std::erase_if(theirs->prompts, [&](const TranscriptPrompt& prompt) {
       return prompt.dead || !prompt.ordinal || *prompt.ordinal >= *until;
     });
@@ -249,12 +258,8 @@ AncestorSearch SearchAncestor(Store& store, const RootId& root,
   if (event.earlier.empty()) {
     auto at = AbsPath::Parse(event.transcript.value_or(known ? known->transcript : ""));
     if (!at.ok()) return out;
-    auto file = OpenTranscript(store.fs(), *at);
-    if (!file.ok()) return out;
-    auto stat = store.fs().Stat(*file);
-    if (!stat.ok() || stat->size > most_bytes) return out;
-    auto read = ReadTranscript(store.fs(), event.agent, *at);
-    if (!read.ok()) return out;
+    auto read = ReadUpTo(store.fs(), event.agent, *at, most_bytes);
+    if (!read) return out;
     transcript = std::move(*read);
   }
   out.done = ends || !transcript.prompts.empty();

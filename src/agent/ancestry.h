@@ -7,10 +7,9 @@
 // transcript, which such a session begins with a copy of (or, of Codex, only says how
 // much of which other file it has; opencode's plugin lists the prompts): the newest
 // prompt in it that was recorded as a turn of another session is where it left that
-// one. Prompts are
-// known by their anchors; where the hooks tell none (Gemini CLI, Copilot CLI) or the
-// copy has others, by what was asked, all of it from the first turn on, and only when a
-// single session fits. Nobody is guessed.
+// one. Prompts are known by their anchors; where the hooks tell none (Gemini CLI,
+// Copilot CLI) or the copy has others, by what was asked, all of it from the first turn
+// on, and only when a single session fits. Nobody is guessed.
 //
 // What the transcript says is hostile: it names a session and a turn that the log has,
 // or nothing.

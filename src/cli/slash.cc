@@ -63,6 +63,7 @@ std::optional<Asked> Understand(std::vector<std::string> words) {
   if (out.ref.size() > 1 && (out.ref[0] == '"' || out.ref[0] == '\'') &&
       out.ref.back() == out.ref[0])
     out.ref = out.ref.substr(1, out.ref.size() - 2);
+  if (out.ref.empty() || out.ref.starts_with('-')) return std::nullopt;
   out.line = {"rollback", out.ref};
   out.line.insert(out.line.end(), flags.begin(), flags.end());
   out.line.push_back(out.does ? "--yes" : "--dry-run");
@@ -70,7 +71,7 @@ std::optional<Asked> Understand(std::vector<std::string> words) {
 }
 
 bool IsNumber(std::string_view ref) {
-  return ref.find_first_not_of("0123456789") == std::string_view::npos;
+  return !ref.empty() && ref.find_first_not_of("0123456789") == std::string_view::npos;
 }
 // What it names now it may not name in a moment.
 bool Wanders(std::string_view ref) {
@@ -111,13 +112,13 @@ class Shown {
     live.Meet(std::string(asks->id), asks->seen_ms).shown = newest_;
     (void)live.Save(store, root_->root.id);
   }
-  // The id of what a wandering reference names now; the reference where there is none.
+  // The id of what a reference names now; the reference where there is none.
   std::string Settle(const std::string& ref) const {
-    if (!root_ || !Wanders(ref)) return ref;
+    if (!root_) return ref;
     auto found = ResolveRef(
         *root_->catalog,
         {.root = root_->root.id, .now_ms = root_->opened->clock.WallMillis()}, ref);
-    return found.ok() ? found->entry.checkpoint.id.text().substr(0, 7) : ref;
+    return found.ok() ? found->entry.checkpoint.id.text() : ref;
   }
 
  private:
@@ -165,8 +166,9 @@ std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
     asked->does = false;
     asked->line.back() = "--dry-run";
   }
-  if (!asked->ref.empty()) {
-    asked->ref = asked->line[1] = shown.Settle(asked->ref);
+  if (Wanders(asked->ref)) {
+    asked->line[1] = shown.Settle(asked->ref);
+    asked->ref = asked->line[1].substr(0, 7);  // as lists have it
   }
   if (!dir.empty()) asked->line.insert(asked->line.end(), {"--root", dir});
   ProcessOptions options{.program = AbsPath::Literal("/proc/self/exe"),

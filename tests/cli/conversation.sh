@@ -1,20 +1,9 @@
 # Conversations taken back: rollback --chat and --both, rewind, resume, and undo of all of it, on the command line.
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/talk.bash"
 
-export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/src/project
-talk=$scratch/agent/projects
-mkdir -p "$root" "$talk" "$scratch/bin" && cd "$root" || exit 1
 echo one >a
 run on; expect_rc 0
-session=11111111-1111-4111-8111-111111111111
-first=$session
-event() {
-  printf '%s' "{\"session_id\":\"$session\",\"cwd\":\"$root\",\"transcript_path\":\"$talk/$session.jsonl\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
-    "$BELAY_BIN" hook claude >"$scratch/out" 2>"$scratch/err" || fail "hook: exit $?"
-}
 # turn NUMBER PROMPT: a whole turn: prompt, an edit, an answer; in the hooks and in the transcript.
-parent=null
 turn() {
   event UserPromptSubmit "\"prompt_id\":\"p$1\",\"prompt\":\"$2\""
   printf '{"parentUuid":%s,"type":"user","uuid":"u%s","sessionId":"%s","promptId":"p%s","message":{"role":"user","content":"%s"}}\n' \
@@ -25,7 +14,6 @@ turn() {
   parent="\"a$1\""
   event Stop
 }
-field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
 goes_on() { "$BELAY_BIN" resume "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["goes_on"])'; }
 said() { grep -o '"content":"[^"]*"\|answer [0-9]*' "$1" | tr '\n' ' '; }
 

@@ -1,20 +1,9 @@
 # What is said of conversations that were taken back: more than once, within a turn, from elsewhere, and when what goes on is gone.
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/talk.bash"
 
-export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/src/project
-talk=$scratch/agent/projects
-mkdir -p "$root" "$talk" && cd "$root" || exit 1
 echo one >a
 run on; expect_rc 0
-session=11111111-1111-4111-8111-111111111111
-event() {
-  printf '%s' "{\"session_id\":\"$session\",\"cwd\":\"$root\",\"transcript_path\":\"$talk/$session.jsonl\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
-    "$BELAY_BIN" hook claude >"$scratch/out" 2>"$scratch/err" || fail "hook: exit $?"
-}
-line() { printf '{"parentUuid":%s,"type":"%s","uuid":"%s","sessionId":"%s"%s,"message":{%s}}\n' "$parent" "$1" "$2" "$session" "$4" "$3" >>"$talk/$session.jsonl"; parent="\"$2\""; }
 # turn NUMBER: prompt, a call, its answer, an answer.
-parent=null
 turn() {
   event UserPromptSubmit "\"prompt_id\":\"p$1\",\"prompt\":\"wish $1\""
   line user "u$1" "\"role\":\"user\",\"content\":\"wish $1\"" ",\"promptId\":\"p$1\""
@@ -24,7 +13,6 @@ turn() {
   line assistant "a$1" "\"id\":\"n$1\",\"content\":[{\"type\":\"text\",\"text\":\"answer $1\"}]" ""
   event Stop
 }
-field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
 goes_on() { "$BELAY_BIN" resume "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["goes_on"])'; }
 taken() { run show "$1" --json; field "''.join('x' if t['taken_back_by'] else '-' for t in d['turns'])"; }
 

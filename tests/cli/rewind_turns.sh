@@ -1,21 +1,9 @@
 # Turns by their numbers after a conversation was taken back, and what cannot be asked of a conversation; one that is kept in the directory itself.
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/talk.bash"
 
-export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/src/project
-talk=$scratch/agent/projects
-mkdir -p "$root" "$talk" && cd "$root" || exit 1
 echo 0 >a
 printf 'on_outside = "exact"\n' >"$BELAY_CONFIG"
 run on; expect_rc 0
-session=11111111-1111-4111-8111-111111111111
-first=$session
-event() {
-  printf '%s' "{\"session_id\":\"$session\",\"cwd\":\"$PWD\",\"transcript_path\":\"$talk/$session.jsonl\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
-    "$BELAY_BIN" hook claude >"$scratch/out" 2>"$scratch/err" || fail "hook: exit $?"
-}
-line() { printf '{"parentUuid":%s,"type":"%s","uuid":"%s","sessionId":"%s"%s,"message":{%s}}\n' "$parent" "$1" "$2" "$session" "$4" "$3" >>"$talk/$session.jsonl"; parent="\"$2\""; }
-parent=null
 # turn NUMBER WISH: prompt, an edit, an answer.
 turn() {
   event UserPromptSubmit "\"prompt_id\":\"p$2\",\"prompt\":\"wish $2\""
@@ -24,7 +12,6 @@ turn() {
   echo "$2" >a
   event Stop
 }
-field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
 
 event SessionStart '"source":"startup"'
 for number in 1 2 3; do turn $number $number; done
@@ -95,8 +82,9 @@ run rollback turn:2 --session "$first" --chat --git keep --dry-run; expect_rc 0
 run rollback turn:2 --session "$first" --code --dry-run -- a; expect_rc 0
 
 # --- kept in the directory itself: refused, also in a preview; a fork has the files
-mkdir "$scratch/src/inside" && cd "$scratch/src/inside" || exit 1
-talk=$PWD session=55555555-5555-4555-8555-555555555555 parent=null
+root=$scratch/src/inside
+mkdir "$root" && cd "$root" || exit 1
+talk=$root session=55555555-5555-4555-8555-555555555555 parent=null
 run on; expect_rc 0
 event SessionStart '"source":"startup"'
 turn 1 1; turn 2 2

@@ -53,6 +53,7 @@ ask s1 '/rollback two words'; expect_py "'Do it with: /rollback two words yes' i
 ask s1 "/rollback 'two words' yes exact"; expect_py "'rolled back' in d['reason']"; is two
 ask s1 '/rollback undo'; is three
 ask s1 '/rollback @{0 seconds ago}'; expect_py "'Do it with: /rollback ' in d['reason'] and '@' not in d['reason'].split('Do it with')[1]"
+ask s1 "/rollback '--yes'"; expect_py "'lists' in d['reason']"; is three
 ask s1 '/rollback no such thing'; expect_py "'lists' in d['reason']"
 
 # Where a command file is expanded for the model, that is no turn either.

@@ -1,21 +1,10 @@
 # Summaries that stand for a part of a conversation: belay summarize, resume, undo, on the command line.
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/talk.bash"
 
-export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
-root=$scratch/src/project
-talk=$scratch/agent/projects
-mkdir -p "$root" "$talk" "$scratch/bin" && cd "$root" || exit 1
 echo one >a
 run on; expect_rc 0
-session=11111111-1111-4111-8111-111111111111
-first=$session
-event() {
-  printf '%s' "{\"session_id\":\"$session\",\"cwd\":\"$root\",\"transcript_path\":\"$talk/$session.jsonl\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
-    "$BELAY_BIN" hook claude >"$scratch/out" 2>"$scratch/err" || fail "hook: exit $?"
-}
 line() { printf '%s\n' "$1" >>"$talk/$session.jsonl"; }
 # turn NUMBER PROMPT: prompt, an edit, a command, an answer; in the hooks and in the transcript.
-parent=null
 turn() {
   event UserPromptSubmit "\"prompt_id\":\"p$1\",\"prompt\":\"$2\""
   line "{\"parentUuid\":$parent,\"type\":\"user\",\"uuid\":\"u$1\",\"sessionId\":\"$session\",\"promptId\":\"p$1\",\"message\":{\"role\":\"user\",\"content\":\"$2\"}}"
@@ -26,7 +15,6 @@ turn() {
   parent="\"a$1\""
   event Stop
 }
-field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
 goes_on() { "$BELAY_BIN" resume "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["goes_on"])'; }
 # said FILE: the conversation as the agent reads it: from the last record to the first, by their parents; calls without answers stand out.
 said() {
