@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/escape.h"
+#include "base/mutant.h"
 #include "store/log_record.h"
 
 namespace belay {
@@ -190,6 +192,34 @@ Result<std::vector<PathChange>> DecodeList(const Node& node,
 
 Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
   return DecodeList(node, CheckPath);
+}
+
+Status CheckFits(const std::vector<PathChange>& sorted) {
+  auto above = [](std::string_view path) {
+    const size_t slash = path.rfind('/');
+    return slash == path.npos ? std::string_view() : path.substr(0, slash);
+  };
+  for (size_t i = 1; i < sorted.size(); ++i)
+    if (!(sorted[i - 1].path < sorted[i].path))
+      return Error(Errc::kConflict, "two of " + EscapeForDisplay(sorted[i].path));
+  if (BELAY_MUTANT("changes-need-not-fit")) return Ok();
+  for (auto side : {&PathChange::before, &PathChange::after}) {
+    std::string_view checked;  // neighbours mostly share their directory
+    for (const PathChange& change : sorted) {
+      if (!(change.*side) || above(change.path) == checked) continue;
+      checked = above(change.path);
+      for (std::string_view dir = checked; !dir.empty(); dir = above(dir)) {
+        auto found = std::ranges::lower_bound(sorted, dir, {}, &PathChange::path);
+        if (found == sorted.end() || found->path != dir) continue;
+        const std::optional<PathState>& state = (*found).*side;
+        if (!state || state->kind != EntryKind::kDirectory)
+          return Error(Errc::kConflict, "something is beneath " +
+                                            EscapeForDisplay(dir) +
+                                            ", which is no directory");
+      }
+    }
+  }
+  return Ok();
 }
 
 Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node) {

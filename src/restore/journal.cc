@@ -254,6 +254,17 @@ Status JournalFile::Write(Store& store, const Journal& journal) {
   // no journal either. Of a directory that is flushed already it costs nothing.
   if (!BELAY_MUTANT("journals-not-flushed")) BELAY_OK(store.fs().Sync(store.dir()));
   const Bytes bytes = EncodeJournal(journal);
+  // Where things change places while they are looked at, the changes may not fit
+  // together: such a journal would lead to neither tree, or be refused when it is
+  // needed.
+  Status fits = CheckFits(journal.changes);
+  for (const PathChange& change : journal.changes)
+    if (fits.ok() && !change.path.empty()) fits = CheckPath(change.path);
+  if (!fits.ok() && !BELAY_MUTANT("journal-that-nobody-reads"))
+    return Error(Errc::kConflict, "the files change while they are looked at (" +
+                                      fits.error().what + ")");
+  if (bytes.size() > kMaxJournal)
+    return Error(Errc::kRefused, "more would change than can be done at once");
   const Name name = JournalName(journal.operation.root);
   if (BELAY_MUTANT("journal-not-durable")) {
     BELAY_TRY(Fd file, store.fs().Open(dir, name, OpenMode::OpenOrCreate()));

@@ -54,6 +54,7 @@ std::string FurtherStageName(const RecordId& operation, size_t number);
 
 class JournalFile {
  public:
+  // kConflict, and nothing is written, when Load() would refuse it.
   static Status Write(Store& store, const Journal& journal);
   // One call when there is none.
   static Result<bool> Exists(Store& store, const RootId& root);

@@ -130,11 +130,10 @@ Status Mover::Place(size_t index, const PathState& wanted) {
   Status placed = fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kNoReplace);
   if (!placed.ok() && placed.error().code == Errc::kExists) {
     // Somebody was quicker: they change places, and what was there is looked at later.
-    slots_.emplace(index, slot);
     BELAY_OK(fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kExchange));
     return CheckDisplaced(index, slot, RenameHow::kExchange);
   }
-  if (!placed.ok()) slots_.emplace(index, slot);
+  if (placed.ok()) ForgetSlot(index, slot);
   return placed;
 }
 
@@ -243,7 +242,6 @@ Status Mover::Replace(size_t index, const PathState& from, const PathState& to) 
   if (theirs) return Ok();
   BELAY_TRY(Name slot, Prepare(index, to));
   BELAY_TRY(Looker::At at, looker_.Parent(path));
-  slots_.emplace(index, slot);
   Status placed = fs_.Rename(stage_, slot, at.dir, at.name, RenameHow::kExchange);
   if (placed.ok()) return CheckDisplaced(index, slot, RenameHow::kExchange);
   if (placed.error().code != Errc::kNotFound) return placed;
@@ -369,7 +367,7 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
   left_.clear();
   theirs_.clear();
   looker_.Forget();
-  BELAY_OK(OpenStage(false));
+  BELAY_OK(GiveBack(/*anywhere=*/false));
   auto stopped = [&]() -> Status {
     if (stop && stop()) return Error(Errc::kRefused, "stopped");
     return Ok();

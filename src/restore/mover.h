@@ -83,8 +83,12 @@ class Mover {
   // Of the way back: paths where others are in the way. Theirs stays; what was there is
   // in the safety checkpoint.
   const std::vector<std::string>& theirs() const { return theirs_; }
+  // Of Settle() and RemoveStage(): where directories of others are now that had come
+  // into the staging directory.
+  const std::vector<std::string>& given_back() const { return given_back_; }
 
-  // Removes the staging directory and all in it.
+  // Removes the staging directory and all in it but the directories of others, which
+  // are put back into the tree.
   Status RemoveStage();
 
  private:
@@ -113,6 +117,10 @@ class Mover {
   Status Displace(size_t index);
   Status CheckDisplaced(size_t index, const Name& slot, RenameHow back);
   void ForgetSlot(size_t index, const Name& slot);
+  Status GiveBack(bool anywhere);
+  Result<std::optional<std::string>> GiveBackOne(const Name& slot,
+                                                 const std::string& path,
+                                                 bool anywhere);
   Status RemoveDirectory(size_t index, const Maybe& to);
   Status MakeDirectory(size_t index);
   Status Place(size_t index, const PathState& wanted);
@@ -155,7 +163,7 @@ class Mover {
   size_t contents_size_ = 0;
   std::shared_ptr<const HeldContents> known_;
   Filler filler_;
-  std::vector<std::string> left_, theirs_, held_open_;
+  std::vector<std::string> left_, theirs_, held_open_, given_back_;
 };
 
 }  // namespace belay

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kCompared = size_t{64} << 20;
 constexpr int64_t kWriterWaitNanos = 200'000'000;
 constexpr int64_t kWriterPauseNanos = 2'000'000;
+constexpr size_t kMaxKeptName = 200;  // and what is put behind it
 
 }  // namespace
 
@@ -40,6 +41,8 @@ Status Mover::OpenStage(bool create) {
   staged_ = true;
   stage_ = std::move(*opened);
   BELAY_TRY(auto listed, fs_.List(stage_));
+  std::multimap<uint64_t, std::pair<size_t, Name>>
+      found;  // in the order they were made
   for (const DirEntry& entry : listed) {
     const size_t dot = entry.name.find('.');
     size_t index = 0;
@@ -52,9 +55,10 @@ Status Mover::OpenStage(bool create) {
         index >= journal_.changes.size())
       continue;
     BELAY_TRY(Name slot, Name::Parse(entry.name));
-    slots_.emplace(index, std::move(slot));
+    found.emplace(number, std::pair(index, std::move(slot)));
     next_slot_ = std::max(next_slot_, number + 1);
   }
+  for (auto& [number, slot] : found) slots_.emplace(slot.first, std::move(slot.second));
   return Ok();
 }
 
@@ -94,9 +98,7 @@ Result<std::optional<Name>> Mover::FindSlot(size_t index, const PathState& wante
                        (*looked)->stat.mtime_ns};
   }
   if (best == end) return std::optional<Name>();
-  Name slot = best->second;
-  slots_.erase(best);
-  return std::optional(std::move(slot));
+  return std::optional(best->second);
 }
 
 Status Mover::ReadWanted(const PathState& wanted,
@@ -186,10 +188,14 @@ Status Mover::SetXattrs(const Fd& file, const ObjectId& wanted) {
   return Ok();
 }
 
-// Makes `wanted` ready under a name of its own, complete but for its place.
+// Makes `wanted` ready under a name of its own, complete but for its place. It is among
+// the slots until it has its place: what was found may be somebody's.
 Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
   BELAY_TRY(auto found, FindSlot(index, wanted));
-  if (found) return std::move(*found);
+  if (found) {
+    if (BELAY_MUTANT("prepared-is-forgotten")) ForgetSlot(index, *found);
+    return std::move(*found);
+  }
   BELAY_TRY(Name slot, NewSlot(index));
   if (wanted.kind == EntryKind::kSymlink) {
     BELAY_OK(fs_.Symlink(stage_, slot, wanted.target));
@@ -227,14 +233,80 @@ Result<Name> Mover::Prepare(size_t index, const PathState& wanted) {
     BELAY_OK(file.Close());
     torn_.erase(stat.ino);
   }
-  ForgetSlot(index, slot);
   return slot;
+}
+
+// A directory that somebody put where a file was, in the moment in which the file was
+// displaced, and that could not go back at once: its place was taken, or we were
+// interrupted. It holds what no checkpoint knows, so that it is never removed. To its
+// place if that is free; else, with `anywhere`, beside it or into the root.
+Status Mover::GiveBack(bool anywhere) {
+  BELAY_OK(OpenStage(false));
+  if (!stage_.is_open() || BELAY_MUTANT("directory-stays-in-stage")) return Ok();
+  std::map<std::string, size_t> owners;
+  for (const auto& [index, slot] : slots_) owners.emplace(slot.bytes(), index);
+  BELAY_TRY(auto listed, fs_.List(stage_));
+  for (const DirEntry& entry : listed) {
+    if (entry.type && *entry.type != FileType::kDirectory) continue;
+    BELAY_TRY(Name slot, Name::Parse(entry.name));
+    auto stat = fs_.StatAt(stage_, slot);
+    if (!stat.ok() && stat.error().code != Errc::kNotFound)
+      return std::move(stat).error();
+    if (!stat.ok() || stat->type != FileType::kDirectory) continue;
+    auto owner = owners.find(entry.name);
+    const bool known = owner != owners.end() && !PathOf(owner->second).empty();
+    const std::string path = known ? PathOf(owner->second) : entry.name;
+    BELAY_TRY(const std::optional<std::string> now, GiveBackOne(slot, path, anywhere));
+    if (!now) continue;
+    if (owner != owners.end()) ForgetSlot(owner->second, slot);
+    if (anywhere && !now->empty()) given_back_.push_back(*now);
+  }
+  return Ok();
+}
+
+// Where it is now, "" when it was empty and is gone; nothing when it has to stay for
+// the time being.
+Result<std::optional<std::string>> Mover::GiveBackOne(const Name& slot,
+                                                      const std::string& path,
+                                                      bool anywhere) {
+  looker_.Forget();
+  auto at = looker_.Parent(path);
+  auto moves = [&](const Fd& dir, const Name& name) -> Result<bool> {
+    Status moved = fs_.Rename(stage_, slot, dir, name, RenameHow::kNoReplace);
+    if (moved.ok()) return true;
+    if (moved.error().code == Errc::kExists) return false;
+    return std::move(moved).error();
+  };
+  if (at.ok()) {
+    auto back = moves(at->dir, at->name);
+    if (back.ok() && *back) return std::optional(path);
+  }
+  if (!anywhere) return std::optional<std::string>();
+  if (fs_.RemoveDir(stage_, slot).ok()) return std::optional(std::string());
+  const std::string base = path.substr(path.rfind('/') + 1).substr(0, kMaxKeptName);
+  for (const bool beside : {true, false}) {
+    if (beside && !at.ok()) continue;
+    const Fd& dir = beside ? at->dir : root_;
+    for (int number = 1; number < 1000; ++number) {
+      const std::string name =
+          base + ".belay-kept" + (number > 1 ? "-" + std::to_string(number) : "");
+      BELAY_TRY(const Name free, Name::Parse(name));
+      auto moved = moves(dir, free);
+      if (moved.ok() && !*moved) continue;
+      if (moved.ok() && beside && !ParentOf(path).empty())
+        return std::optional(ParentOf(path) + "/" + name);
+      if (moved.ok()) return std::optional(name);
+      if (!beside) return std::move(moved).error();
+      break;
+    }
+  }
+  return Error(Errc::kExists, "no name is free for a directory that was at " + path);
 }
 
 Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
   std::vector<Found> found;
   held_open_.clear();
-  BELAY_OK(OpenStage(false));
+  BELAY_OK(GiveBack(/*anywhere=*/true));
   if (!stage_.is_open()) return found;
   Looker looker(fs_, stage_);
   const int64_t until = store_.clock().SteadyNanos() + kWriterWaitNanos;
@@ -273,7 +345,7 @@ Result<std::vector<Mover::Found>> Mover::Settle(ScanSink& sink) {
 Status Mover::RemoveStage() {
   const Plan::Locked* root_lock = RootLock();
   if (root_lock != nullptr) BELAY_OK(SetModeOf("", RootModeAtTheEnd() | 0700));
-  BELAY_OK(OpenStage(false));
+  BELAY_OK(GiveBack(/*anywhere=*/true));
   if (stage_.is_open() && !BELAY_MUTANT("forget-staged-files")) {
     BELAY_TRY(auto listed, fs_.List(stage_));
     for (const DirEntry& entry : listed) {

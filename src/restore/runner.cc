@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <set>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -179,6 +180,7 @@ Status Runner::TakeBack(Error why, Outcome& out) {
 
 std::vector<std::string> Runner::Theirs() const {
   std::vector<std::string> out = mover_.theirs();
+  out.insert(out.end(), mover_.given_back().begin(), mover_.given_back().end());
   for (const auto& part : external_)
     for (const std::string& name : part->mover->theirs())
       out.push_back(part->move->dir + "/" + name);
@@ -448,19 +450,28 @@ Status Runner::TidyGit() {
 Status Runner::Record(Outcome& out) {
   BELAY_TRY(auto writer, store_.Begin());
   BatchSink sink(*writer);
-  BELAY_TRY(auto found, mover_.Settle(sink));
+  BELAY_TRY(auto settled, mover_.Settle(sink));
+  for (const std::string& path : mover_.given_back()) {
+    out.changed_by_others.push_back(path);
+    out.verified = false;
+  }
   BELAY_OK(SettleGit(sink, out));
-  BELAY_TRY(auto outside, SettleExternal(sink, out));
+  BELAY_TRY(auto settled_outside, SettleExternal(sink, out));
+  const std::vector<FoundTree> found = FitTogether(settled, settled_outside);
   std::vector<PathChange> external = ChangesIn(journal_.external);
-  for (const FoundOutside& one : outside)
-    for (PathChange& change : external)
-      if (change.path == one.path && !one.half_written) change.before = one.state;
+  std::vector<PathChange> changes = journal_.changes;
+  if (!found.empty()) {
+    for (const FoundOutside& one : found[0].outside)
+      for (PathChange& change : external)
+        if (change.path == one.path && !one.half_written) change.before = one.state;
+    for (const Mover::Found& one : found[0].inside)
+      if (!one.half_written) changes[one.index].before = one.state;
+    // A file where the others know a directory: it is in the checkpoint alone.
+    if (!CheckFits(changes).ok()) changes = journal_.changes;
+  }
   std::erase_if(external, [](const PathChange& change) {
     return SameState(change.before, change.after);
   });
-  std::vector<PathChange> changes = journal_.changes;
-  for (const Mover::Found& one : found)
-    if (!one.half_written) changes[one.index].before = one.state;
   const auto& left = mover_.left();
   for (const std::string& path : left) out.plan.kept.push_back({path, "not_empty"});
   auto stayed = [&](const PathChange& change) {
@@ -486,37 +497,87 @@ Status Runner::Record(Outcome& out) {
         operation.external,
         writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges(external))));
   }
-  std::optional<Checkpoint> raced;
-  if (!found.empty() || !outside.empty()) {
-    BELAY_TRY(raced, AddRaced(*writer, sink, found, outside));
-  }
+  BELAY_OK(AddRaced(*writer, sink, found, out));
   writer->Add(ToRecord(operation));
   BELAY_TRY(auto beside, RecordsBeside(store_, operation));
   for (LogRecord& record : beside) writer->Add(std::move(record));
   BELAY_TRY(auto published, writer->Commit());
-  if (raced) raced->seq = published.first_seq;
-  operation.seq = published.first_seq + (raced ? 1 : 0);
+  if (out.raced) out.raced->seq = published.first_seq;
+  operation.seq = published.first_seq + found.size();
   out.operation = std::move(operation);
-  out.raced = std::move(raced);
   return Ok();
 }
 
 Status Runner::StoreFound(Outcome& out) {
   BELAY_TRY(auto writer, store_.Begin());
   BatchSink sink(*writer);
-  BELAY_TRY(auto found, mover_.Settle(sink));
+  BELAY_TRY(auto settled, mover_.Settle(sink));
   BELAY_TRY(auto outside, SettleExternal(sink, out));
-  if (found.empty() && outside.empty()) return Ok();
-  BELAY_TRY(Checkpoint raced, AddRaced(*writer, sink, found, outside));
+  const std::vector<FoundTree> found = FitTogether(settled, outside);
+  if (found.empty()) return Ok();
+  BELAY_OK(AddRaced(*writer, sink, found, out));
   BELAY_TRY(auto published, writer->Commit());
-  raced.seq = published.first_seq;
-  out.raced = std::move(raced);
+  out.raced->seq = published.first_seq;
   return Ok();
 }
 
-Result<Checkpoint> Runner::AddRaced(BatchWriter& writer, ScanSink& sink,
-                                    const std::vector<Mover::Found>& found,
-                                    const std::vector<FoundOutside>& outside) {
+namespace {
+
+// The first of `trees` in which `path` is free, and nothing above or beneath it is
+// taken; takes it.
+size_t FirstFree(std::vector<std::set<std::string>>& trees, const std::string& path) {
+  auto fits = [&](const std::set<std::string>& taken) {
+    for (std::string above = path; !above.empty(); above = ParentOf(above))
+      if (taken.contains(above)) return false;
+    auto below = taken.lower_bound(path + "/");
+    return below == taken.end() || !IsBelow(*below, path);
+  };
+  auto tree = std::ranges::find_if(trees, fits);
+  if (tree == trees.end()) tree = trees.emplace(trees.end());
+  tree->insert(path);
+  return static_cast<size_t>(tree - trees.begin());
+}
+
+}  // namespace
+
+std::vector<Runner::FoundTree> Runner::FitTogether(
+    const std::vector<Mover::Found>& inside,
+    const std::vector<FoundOutside>& outside) const {
+  std::vector<FoundTree> out;
+  std::vector<std::set<std::string>> taken, taken_outside;
+  auto tree = [&](size_t number) -> FoundTree& {
+    if (number >= out.size()) out.resize(number + 1);
+    return out[BELAY_MUTANT("one-edit-of-a-path") ? 0 : number];
+  };
+  // The newest was displaced last.
+  for (auto one = inside.rbegin(); one != inside.rend(); ++one)
+    tree(FirstFree(taken, journal_.changes[one->index].path)).inside.push_back(*one);
+  for (auto one = outside.rbegin(); one != outside.rend(); ++one)
+    tree(FirstFree(taken_outside, one->path)).outside.push_back(*one);
+  for (FoundTree& each : out) {
+    std::ranges::reverse(each.inside);
+    std::ranges::reverse(each.outside);
+  }
+  return out;
+}
+
+Status Runner::AddRaced(BatchWriter& writer, ScanSink& sink,
+                        const std::vector<FoundTree>& found, Outcome& out) {
+  out.raced.reset();
+  for (const FoundTree& tree : found) {
+    BELAY_TRY(Checkpoint raced, AddRacedOne(writer, sink, tree));
+    if (out.raced)
+      out.warnings.push_back("what others wrote before that is kept in " +
+                             raced.id.text().substr(0, 7));
+    else
+      out.raced = std::move(raced);
+  }
+  return Ok();
+}
+
+Result<Checkpoint> Runner::AddRacedOne(BatchWriter& writer, ScanSink& sink,
+                                       const FoundTree& tree) {
+  const auto& [found, outside] = tree;
   Checkpoint raced;
   State state;
   if (journal_.operation.safety) {
@@ -543,9 +604,9 @@ Result<Checkpoint> Runner::AddRaced(BatchWriter& writer, ScanSink& sink,
     return unknown;
   };
   auto read = [&](const ObjectId& id) -> Result<Tree> {
-    auto tree = store_.GetTree(id);
-    if (!tree.ok() && tree.error().code == Errc::kNotFound) return Tree();
-    return tree;
+    auto got = store_.GetTree(id);
+    if (!got.ok() && got.error().code == Errc::kNotFound) return Tree();
+    return got;
   };
   BELAY_TRY(state.tree, OverlayTree(state.tree, paths, read, dir, sink));
   BELAY_TRY(raced.state, writer.PutObject(ObjectType::kState, EncodeState(state)));

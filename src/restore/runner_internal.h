@@ -65,16 +65,25 @@ class Runner {
   // What raced us goes into the log together with the operation.
   Status Record(Outcome& out);
   Status StoreFound(Outcome& out);
-  // A checkpoint of what was edited while we were at it: as the safety checkpoint, with
-  // those paths as they were found.
   struct FoundOutside {
     std::string path;
     PathState state;
     bool half_written = false;
   };
-  Result<Checkpoint> AddRaced(BatchWriter& writer, ScanSink& sink,
-                              const std::vector<Mover::Found>& found,
-                              const std::vector<FoundOutside>& outside);
+  // What was found and fits into one tree. Of a path that was found several times, or
+  // beneath another, the newest is in the first of them.
+  struct FoundTree {
+    std::vector<Mover::Found> inside;
+    std::vector<FoundOutside> outside;
+  };
+  std::vector<FoundTree> FitTogether(const std::vector<Mover::Found>& inside,
+                                     const std::vector<FoundOutside>& outside) const;
+  // For each a checkpoint of what was edited while we were at it: as the safety
+  // checkpoint, with those paths as they were found. The first becomes `out.raced`.
+  Status AddRaced(BatchWriter& writer, ScanSink& sink,
+                  const std::vector<FoundTree>& found, Outcome& out);
+  Result<Checkpoint> AddRacedOne(BatchWriter& writer, ScanSink& sink,
+                                 const FoundTree& tree);
 
   // One repository that moves along.
   struct GitPart {

@@ -110,6 +110,51 @@ TEST(JournalCodec, ComesBackAsItWas) {
   EXPECT_EQ(back.times_ns, journal.times_ns);
 }
 
+// As a plan may be that was made while somebody moved things.
+class JournalWriteTest : public RestoreTest {
+ protected:
+  void ExpectRefused(std::vector<PathChange> changes) {
+    auto opened = Must(world.Open());
+    Journal journal;
+    journal.operation.id = RecordId(opened.store->random().NewId());
+    journal.operation.root = opened.root.id;
+    journal.stage = StageName(journal.operation.id);
+    journal.changes = std::move(changes);
+    auto written = JournalFile::Write(*opened.store, journal);
+    ASSERT_FALSE(written.ok());
+    EXPECT_EQ(written.error().code, Errc::kConflict);
+    EXPECT_FALSE(Must(JournalFile::Exists(*opened.store, opened.root.id)));
+    std::cout << written.error().what << "\n";
+  }
+};
+
+TEST_F(JournalWriteTest, WhatWouldBeRefusedLaterIsNotWritten) {
+  ExpectRefused({{"a", File("1"), File("2")}, {"a", File("2"), File("3")}});
+  ExpectRefused({{"b", File("1"), File("2")}, {"a", File("2"), File("3")}});
+  ExpectRefused({{"../a", File("1"), File("2")}});
+}
+
+TEST_F(JournalWriteTest, WhatLeadsToNoTreeIsNotWritten) {
+  ExpectRefused({{"d", Symlink("x"), Directory()}, {"d/a", File("1"), File("2")}});
+  ExpectRefused({{"d", Directory(), std::nullopt}, {"d/a", File("1"), File("2")}});
+  ExpectRefused({{"d", Directory(), File("1")},
+                 {"d-between", File("1"), std::nullopt},
+                 {"d/e/a", std::nullopt, File("2")}});
+}
+
+TEST(Changes, FitTogether) {
+  auto changes = SomeChanges();
+  std::sort(changes.begin(), changes.end(),
+            [](const PathChange& a, const PathChange& b) { return a.path < b.path; });
+  EXPECT_TRUE(CheckFits(changes).ok());
+  EXPECT_TRUE(CheckFits({{"d", Directory(), File("1")},
+                         {"d/a", File("1"), std::nullopt},
+                         {"e", File("1"), Directory()},
+                         {"e/s", std::nullopt, Directory()},
+                         {"e/s/z", std::nullopt, File("2")}})
+                  .ok());
+}
+
 TEST(JournalCodec, RandomBytesAreRefused) {
   SeededRandom random(TestSeed(1));
   for (int i = 0; i < 2000; ++i) {

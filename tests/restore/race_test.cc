@@ -269,5 +269,133 @@ TEST_F(RollbackTest, AWriterRacingManyFilesLosesNothing) {
   EXPECT_GT(edits, 20);
 }
 
+// Somebody who moves things about while a rollback moves them: files, links and
+// directories come, change places, go elsewhere and are edited, at any call, and now
+// and then all ends in the middle. It never removes anything, so that every text it
+// wrote is in the tree or in a checkpoint afterwards; and no recovery is stuck on what
+// it did.
+class Meddler {
+ public:
+  struct Counts {
+    uint64_t acts = 0, done = 0, refused = 0, ended = 0, kept = 0, texts = 0;
+  };
+
+  Meddler(MemFs& disk, uint64_t seed, Counts& counts)
+      : disk_(disk), project_(disk, kRaceTop, 1000), random_(seed), counts_(counts) {}
+
+  void Run() {
+    for (int round = 0; round < 3 && !::testing::Test::HasFailure(); ++round) Round();
+    Must(project_.world.Recover());
+    for (const DirEntry& entry : Must(disk_.List(project_.root))) {
+      EXPECT_FALSE(IsStageName(entry.name));
+      if (entry.name.find(".belay-kept") != std::string::npos) ++counts_.kept;
+    }
+    Must(project_.world.Rollback("start"));
+    EXPECT_EQ(project_.Read("d/s/z"), "then");
+    EXPECT_EQ(Must(disk_.List(Must(disk_.OpenDir(kRaceTop.Join(P("outside")))))).size(),
+              0u);
+  }
+
+ private:
+  static constexpr const char* kPaths[] = {"a",     "b",   "d", "d/x", "d/s",
+                                           "d/s/z", "d/y", "e", "e/x", "e/s"};
+
+  std::string AnyPath() { return kPaths[random_.Below(std::size(kPaths))]; }
+  std::string NewText() {
+    ++counts_.texts;
+    return texts_.emplace_back("text " + std::to_string(++number_) + ".");
+  }
+
+  // Through no link; whatever cannot be done is not done.
+  void Act() {
+    const std::string path = AnyPath(), other = AnyPath();
+    auto at = OpenParent(disk_, project_.root, P(path));
+    auto to = OpenParent(disk_, project_.root, P(other));
+    if (!at.ok()) return;
+    auto there = disk_.StatAt(at->dir, at->name);
+    ++counts_.acts;
+    if (there.ok() && there->type == FileType::kRegular && random_.Below(4) == 0) {
+      const std::string was = project_.Read(path), now = NewText();
+      if (WriteInto(disk_, project_.root, path, now).ok())
+        std::erase(texts_, was);
+      else
+        std::erase(texts_, now);
+    } else if (there.ok() && to.ok()) {
+      const RenameHow how =
+          random_.Below(4) == 0 ? RenameHow::kNoReplace : RenameHow::kExchange;
+      (void)disk_.Rename(at->dir, at->name, to->dir, to->name, how);
+    } else if (!there.ok() && random_.Below(3) > 0) {
+      Must(PutFile(disk_, at->dir, RelPath(at->name), NewText()));
+    } else if (!there.ok() && random_.Below(2) == 0) {
+      Must(disk_.MakeDir(at->dir, at->name, 0755));
+    } else if (!there.ok()) {
+      Must(disk_.Symlink(at->dir, at->name, "/m/outside"));
+    }
+  }
+
+  void Round() {
+    for (int i = 0; i < 8; ++i) Act();
+    const std::string how = Race();
+    if (random_.Below(2) == 0) return;  // the next one recovers, and is raced
+    auto recovered = project_.world.Recover();
+    EXPECT_TRUE(recovered.ok()) << recovered.error().what << "; " << how;
+    const std::string tree = project_.world.Tree();
+    std::set<std::string> stored;
+    for (const CatalogEntry& entry : project_.Checkpoints())
+      for (auto& [path, content] : project_.Holds(entry.checkpoint))
+        stored.insert(content);
+    for (const std::string& text : texts_)
+      EXPECT_TRUE(tree.find(text) != tree.npos || stored.contains(text))
+          << text << " is lost; " << how << "\n"
+          << tree;
+  }
+
+  // What came of it.
+  std::string Race() {
+    const uint64_t often = 1 + random_.Below(20);
+    RaceFs raced(disk_, [&] {
+      if (random_.Below(often) == 0) Act();
+    });
+    Fault fault;
+    if (random_.Below(2) == 0) {
+      fault = Fault::PowerCut(1 + random_.Below(12));
+      fault.only = {FsCall::kRename};
+    }
+    FaultFs fs(raced, fault);
+    RestoreWorld other(fs, kRaceTop, 99 + random_.Below(1'000'000), 1000);
+    auto result = random_.Below(3) == 0 ? other.Undo(true) : other.Rollback("start");
+    ++(fs.fired() ? counts_.ended : result.ok() ? counts_.done : counts_.refused);
+    return result.ok() ? "was done" : result.error().what;
+  }
+
+  MemFs& disk_;
+  Project project_;
+  SeededRandom random_;
+  Counts& counts_;
+  std::vector<std::string> texts_;
+  uint64_t number_ = 0;
+};
+
+TEST_F(RollbackTest, WhoMovesThingsAboutLosesNothing) {
+  Put("d/x", "then");
+  Put("d/s/z", "then");
+  Put("a", "then");
+  Link("e", "/m/outside");
+  Must(disk.MakeDir(Must(disk.OpenDir(kRaceTop)), N("outside"), 0755));
+  Must(world.Capture("start"));
+  const uint64_t first = TestSeed(1), last = first + (RunEverything() ? 20'000 : 150);
+  Meddler::Counts counts;
+  for (uint64_t seed = first; seed < last && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto copy = disk.Clone();
+    Meddler(*copy, seed, counts).Run();
+  }
+  std::cout << counts.acts << " acts, " << counts.texts << " texts, " << counts.done
+            << " done, " << counts.refused << " refused, " << counts.ended
+            << " ended in the middle, " << counts.kept << " directories kept beside\n";
+  EXPECT_GT(counts.done, 10u);
+  EXPECT_GT(counts.ended, 10u);
+}
+
 }  // namespace
 }  // namespace belay::test
