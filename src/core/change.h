@@ -54,9 +54,9 @@ bool SameState(const std::optional<PathState>& a, const std::optional<PathState>
 // The node refers to all content, so that whoever refers to it keeps the content too.
 Node EncodeChanges(const std::vector<PathChange>& sorted);
 Result<std::vector<PathChange>> DecodeChanges(const Node& node);
-// kConflict when a path comes twice or out of order, or on one side something is beneath
-// a file, a link or nothing. A list that was made while others moved things may be so,
-// and leads to no tree.
+// kConflict when a path comes twice or out of order, or on one side something is
+// beneath a file, a link or nothing. A list that was made while others moved things may
+// be so, and leads to no tree.
 Status CheckFits(const std::vector<PathChange>& sorted);
 // Of a git directory that comes or goes as a whole: `.git`, and what is below it.
 Result<std::vector<PathChange>> DecodeGitDirChanges(const Node& node);
