@@ -120,7 +120,9 @@ function(belay_script_test name)
   endif()
   add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${PROJECT_BINARY_DIR} ${only})
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT}
-                       LABELS "${arg_LABEL}" ENVIRONMENT "${test_environment}")
+                       LABELS "${arg_LABEL}" ENVIRONMENT "${test_environment}"
+                       # Debian's own programs first: a shim of python3 takes 170 ms each time.
+                       ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:/bin;PATH=path_list_prepend:/usr/bin")
 endfunction()
 
 if(TARGET belay)

@@ -621,12 +621,18 @@ Result<Captured> CaptureWithRoom(Store& store, const CaptureRequest& request) {
   const int64_t patience_ms = std::max(request.lock_wait_ms, kPatienceForRoomMs);
   const int64_t deadline = store.clock().SteadyNanos() + patience_ms * 1'000'000;
   uint64_t gone = 0;
+  int refused = 0;
   // Others may take the room that was made here: then once more.
   while (!made.ok() && made.error().code == Errc::kNoSpace) {
     auto room = MakeRoom(store, settings, std::max(needed, kRoomToBegin), patience_ms);
     if (!room.ok()) break;  // damaged, busy: the first reason stands
     gone += room->checkpoints;
     if (!room->enough && room->checkpoints == 0) break;
+    // Room there is, and the system refuses all the same (a quota, a limit for files):
+    // letting go does not help. Once more, because others may have let go.
+    if (room->checkpoints == 0 && made.error().sys != 0 && refused++ > 0 &&
+        !BELAY_MUTANT("spin-at-a-quota"))
+      break;
     const bool late = store.clock().SteadyNanos() >= deadline;
     made = CaptureOnce(store, request, needed);
     if (late) break;

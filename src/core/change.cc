@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -195,27 +196,29 @@ Result<std::vector<PathChange>> DecodeChanges(const Node& node) {
 }
 
 Status CheckFits(const std::vector<PathChange>& sorted) {
-  auto above = [](std::string_view path) {
-    const size_t slash = path.rfind('/');
-    return slash == path.npos ? std::string_view() : path.substr(0, slash);
-  };
   for (size_t i = 1; i < sorted.size(); ++i)
     if (!(sorted[i - 1].path < sorted[i].path))
       return Error(Errc::kConflict, "two of " + EscapeForDisplay(sorted[i].path));
   if (BELAY_MUTANT("changes-need-not-fit")) return Ok();
+  std::unordered_map<std::string_view, const PathChange*> by_path(sorted.size());
+  for (const PathChange& change : sorted) by_path.emplace(change.path, &change);
+  auto above = [](std::string_view path) {
+    const size_t slash = path.rfind('/');
+    return slash == path.npos ? std::string_view() : path.substr(0, slash);
+  };
   for (auto side : {&PathChange::before, &PathChange::after}) {
     std::string_view checked;  // neighbours mostly share their directory
     for (const PathChange& change : sorted) {
       if (!(change.*side) || above(change.path) == checked) continue;
       checked = above(change.path);
+      // The nearest is enough: what is above that is checked for itself.
       for (std::string_view dir = checked; !dir.empty(); dir = above(dir)) {
-        auto found = std::ranges::lower_bound(sorted, dir, {}, &PathChange::path);
-        if (found == sorted.end() || found->path != dir) continue;
-        const std::optional<PathState>& state = (*found).*side;
-        if (!state || state->kind != EntryKind::kDirectory)
-          return Error(Errc::kConflict, "something is beneath " +
-                                            EscapeForDisplay(dir) +
-                                            ", which is no directory");
+        auto found = by_path.find(dir);
+        if (found == by_path.end()) continue;
+        const std::optional<PathState>& state = found->second->*side;
+        if (state && state->kind == EntryKind::kDirectory) break;
+        return Error(Errc::kConflict, "something is beneath " + EscapeForDisplay(dir) +
+                                          ", which is no directory");
       }
     }
   }

@@ -257,10 +257,8 @@ Status JournalFile::Write(Store& store, const Journal& journal) {
   // Where things change places while they are looked at, the changes may not fit
   // together: such a journal would lead to neither tree, or be refused when it is
   // needed.
-  Status fits = CheckFits(journal.changes);
-  for (const PathChange& change : journal.changes)
-    if (fits.ok() && !change.path.empty()) fits = CheckPath(change.path);
-  if (!fits.ok() && !BELAY_MUTANT("journal-that-nobody-reads"))
+  if (Status fits = CheckFits(journal.changes);
+      !fits.ok() && !BELAY_MUTANT("journal-that-nobody-reads"))
     return Error(Errc::kConflict, "the files change while they are looked at (" +
                                       fits.error().what + ")");
   if (bytes.size() > kMaxJournal)

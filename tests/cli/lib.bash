@@ -6,7 +6,8 @@ set -u
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/belay-cli.XXXXXX")
 # A script that forgot to `finish` fails too, when a check did.
 failures=0
-trap 'status=$?; cd /; rm -rf "$scratch"; [ "$failures" = 0 ] || [ "$status" != 0 ] || exit 1' EXIT
+trap 'status=$?; cd /; [ -z "$judge" ] || kill "$judge"; rm -rf "$scratch"; [ "$failures" = 0 ] || [ "$status" != 0 ] || exit 1' EXIT
+judge=
 unset BELAY_HOME BELAY_CONFIG XDG_DATA_HOME XDG_CONFIG_HOME NO_COLOR COLUMNS
 export HOME=$scratch/home LC_ALL=C TERM=dumb
 mkdir -p "$HOME" "$scratch/work"
@@ -22,7 +23,15 @@ fail() {
 # the same twice). git_is_ours=1 ends it where
 # a test asks for refs of ours.
 git_is_ours=
+has_git() {  # No program is started where there is none, which is nearly everywhere.
+  local at dots
+  dots=$(shopt -p dotglob); shopt -s dotglob
+  for at in "$scratch"/{,*/,*/*/,*/*/*/}.git; do [ -e "$at" ] && break; done
+  $dots
+  [ -e "$at" ]
+}
 git_print() {
+  has_git || return 0
   find "$scratch" -maxdepth 4 -name .git -prune -print | sort | while read -r git_dir; do
     find "$git_dir" -printf '%p %y %m %s %T@ %l\n' 2>&1 | sort
     find "$git_dir" -type f -exec sha256sum {} + 2>&1 | sort
@@ -46,13 +55,18 @@ leaves_git_alone() {  # WORDS...: is it one that may not touch git, with nothing
 # run WORDS...: the program, its output in $out and $err, its exit code in $rc.
 run() {
   local git_before='' watched=''
-  leaves_git_alone "$@" && watched=1 && git_before=$(git_print)
+  leaves_git_alone "$@" && has_git && watched=1 && git_before=$(git_print)
   "$BELAY_BIN" "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
   rc=$?
   [ -z "$watched" ] || [ "$git_before" = "$(git_print)" ] ||
     fail "git is not as it was before: belay $*$(diff <(echo "$git_before") <(git_print) | head -5)"
-  out=$(cat "$scratch/out"; echo x); out=${out%x}
-  err=$(cat "$scratch/err")
+  content "$scratch/out" out
+  content "$scratch/err" err
+  while [[ $err == *$'\n' ]]; do err=${err%$'\n'}; done
+}
+# content FILE NAME: into the variable, without its zeros; by no other program where there are none.
+content() {
+  if IFS= read -rd '' "$2" <"$1"; then printf -v "$2" %s "$(tr -d '\0' <"$1"; echo x)"; printf -v "$2" %s "${!2%x}"; fi
 }
 
 expect_rc() { [ "$rc" = "$1" ] || fail "exit $rc, not $1: out='$out' err='$err'"; }
@@ -63,11 +77,41 @@ expect_silent_err() { [ -z "$err" ] || fail "err is '$err', not empty"; }
 expect_json() {
   (cd / && python3 -m json.tool <"$scratch/out" >/dev/null) || fail "not JSON: '$out'"
 }
-# expect_py EXPRESSION: true of the JSON document d.
+# expect_py EXPRESSION: true of the JSON document d. One Python answers all of a script.
 expect_py() {
-  (cd / && python3 -c 'import json,sys
-d=json.load(open(sys.argv[1]))
-sys.exit(0 if eval(sys.argv[2]) else 1)' "$scratch/out" "$1") || fail "not so: $1 of '$out'"
+  local answer=
+  [ -n "$judge" ] || begin_judging
+  printf '%s\0' "$scratch/out" "$1" >&"$asks"
+  IFS= read -r answer <&"$answers"
+  [ "$answer" = yes ] || fail "not so: $1 of '$(cat "$scratch/out")' $answer"
+}
+begin_judging() {
+  mkfifo "$scratch/asks" "$scratch/answers" || exit 1
+  exec {asks}<>"$scratch/asks" {answers}<>"$scratch/answers"
+  # Nobody's child, so that `wait` does not wait for it.
+  (cd / && exec python3 -c 'import json, os, sys
+asks, answers = open(sys.argv[1], "rb"), open(sys.argv[2], "w")
+def words():
+    word = b""
+    while byte := asks.read(1):
+        if byte == b"\0":
+            yield os.fsdecode(word)
+            word = b""
+        else:
+            word += byte
+def say(text):
+    print(text, file=answers, flush=True)
+say(os.getpid())
+asked = words()
+for path in asked:
+    expression = next(asked)
+    try:
+        with open(path) as file:
+            d = json.load(file)
+        say("yes" if eval(expression, {"d": d, "json": json, "sys": sys}) else "no")
+    except Exception as error:
+        say(repr(error).replace("\n", " "))' "$scratch/asks" "$scratch/answers" </dev/null >/dev/null &)
+  IFS= read -r judge <&"$answers"
 }
 
 # Waits until no belay on this store is left that a command started behind itself.

@@ -220,7 +220,7 @@ void SweepOperations(What what, uint64_t stride, std::optional<AgentKind> agent 
 }
 
 TEST(GitKillSweep, FilesAndGitMoveTogetherOrNotAtAll) {
-  SweepOperations(What::kCommits, 37);
+  SweepOperations(What::kCommits, 73);
 }
 TEST(GitKillSweep, AGitDirectoryComesAndGoesWithTheFilesOrNotAtAll) {
   SweepOperations(What::kGit, 97);

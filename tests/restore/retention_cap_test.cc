@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
+#include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "core/annotate.h"
 #include "core/operations.h"
@@ -12,6 +15,7 @@
 #include "store/gc.h"
 #include "store/usage.h"
 #include "store/verify.h"
+#include "support/race_fs.h"
 #include "support/restore_world.h"
 
 namespace belay::test {
@@ -192,6 +196,32 @@ TEST_F(RetentionCapTest, WhenEverythingMustStayTheNextOneIsRefusedAndSaysSo) {
   ASSERT_TRUE(world_.Rollback("m0").ok());
   ASSERT_TRUE(world_.Undo().ok());
   EXPECT_EQ(world_.Tree(), now);
+  ExpectWhole();
+}
+
+// There is room, and the system takes nothing: a quota, or a limit for files.
+TEST_F(RetentionCapTest, WhereTheSystemRefusesItIsSaidAtOnce) {
+  Write("noise", "x");
+  ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok());
+  Write("noise", Noise(1, 100 * kKiB));
+  for (const int sys : {EDQUOT, EFBIG, ENOSPC}) {
+    Fault fault = Fault::Errno(1, sys, /*sticky=*/true);
+    fault.only = {FsCall::kWrite};
+    FaultFs refusing(disk_, fault);
+    RestoreWorld* other = nullptr;
+    // Time goes by, so that who tries again and again is late some time.
+    RaceFs fs(refusing, [&] {
+      if (other != nullptr) other->world.clock.SleepNanos(10'000'000);
+    });
+    RestoreWorld world(fs, AbsPath::Literal("/w"), 7);
+    other = &world;
+    auto made = world.Capture("refused");
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().code, Errc::kNoSpace);
+    EXPECT_TRUE(refusing.fired());
+    EXPECT_LT(refusing.calls(FsCall::kWrite), 10u) << sys;
+  }
+  ASSERT_TRUE(Capture(CheckpointKind::kAuto).ok());
   ExpectWhole();
 }
 

@@ -48,6 +48,8 @@ TEST(Damage, AFlippedBitAnywhereInAPackIsFoundAndCostsOnlyWhatItHits) {
                     place.kind == Place::Kind::kBatchHeader;
       for (unsigned bit = 0; bit < 8; ++bit) {
         if (!header && bit != at % 8) continue;
+        // Of what headers do not say every third byte.
+        if (!header && at % 3 != 0 && !RunEverything()) continue;
         DamagedDisk disk;
         disk.Flip("packs/" + pack.file, at, bit);
         out.Case(At(pack.file, at, bit));
@@ -149,7 +151,8 @@ TEST(Damage, AFlippedBitInARebuildableFileChangesNoAnswer) {
 TEST(Damage, APackCutShortAtAnyLengthIsFoundAndKeepsWhatIsLeft) {
   Findings out("packs cut short");
   for (const PackLayout& pack : TheSample().packs())
-    for (uint64_t length = 0; length < pack.length; length += Stride(1)) {
+    for (uint64_t length = 0; length < pack.length;
+         length += RunEverything() ? 1 : Stride(3)) {
       DamagedDisk disk;
       disk.Truncate("packs/" + pack.file, length);
       out.Case(pack.file + " cut to " + std::to_string(length));

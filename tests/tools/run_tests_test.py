@@ -54,14 +54,25 @@ class RunStages(unittest.TestCase):
 
     def test_without_time_to_build_them_slices_are_skipped(self):
         late = run_tests.END - run_tests.TAKES["slice build"] - 29  # and no slice after it
-        self.assertEqual(self.total(("release tests", dict(seconds=late, passed=5)),
+        self.assertEqual(self.total(("release build", dict(seconds=late)),
+                                    ("release tests", dict(seconds=1, passed=5)),
                                     ("slice build", broken), ("asan slice", broken)), (5, 0, 2))
 
     def test_a_slice_in_time_is_run(self):
         in_time = run_tests.END - run_tests.TAKES["mutant slice"]
-        self.assertEqual(self.total(("release tests", dict(seconds=in_time, passed=5)),
+        self.assertEqual(self.total(("release build", dict(seconds=in_time - 1)),
+                                    ("release tests", dict(seconds=1, passed=5)),
                                     ("asan slice", broken),
                                     ("mutant slice", dict(seconds=99, passed=1))), (6, 0, 1))
+
+    def test_where_tests_are_slow_slices_are_thought_to_be_slow(self):
+        takes = run_tests.TAKES["mutant slice"]
+        slow = 2 * run_tests.TESTS_TAKE
+        for left, count in (2 * takes, (6, 0, 0)), (2 * takes - 1, (5, 0, 1)):
+            before = run_tests.END - slow - left
+            self.assertEqual(self.total(("release build", dict(seconds=before)),
+                                        ("release tests", dict(seconds=slow, passed=5)),
+                                        ("mutant slice", dict(seconds=9, passed=1))), count)
 
     def test_each_slice_is_the_first_in_turn(self):
         orders = [[name for name, _ in run_tests.stages(False, number)][4:]
