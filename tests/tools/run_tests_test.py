@@ -20,9 +20,9 @@ class Clock:
 
 
 def stage(clock, seconds, **count):
-    def run():
+    def run(late=False):
         clock.now += seconds
-        return run_tests.Count(**count)
+        return run_tests.Count(**count, notes=["in a hurry"] if late else [])
     return run
 
 
@@ -64,6 +64,12 @@ class RunStages(unittest.TestCase):
                                     ("release tests", dict(seconds=1, passed=5)),
                                     ("asan slice", broken),
                                     ("mutant slice", dict(seconds=99, passed=1))), (6, 0, 1))
+
+    def test_after_a_long_build_the_longest_tests_are_left_out(self):
+        for seconds, hurry in (run_tests.BUILD_TAKES, False), (run_tests.BUILD_TAKES + 1, True):
+            self.total(("release build", dict(seconds=seconds)),
+                       ("release tests", dict(seconds=1, passed=5)))
+            self.assertEqual("in a hurry" in self.said.getvalue(), hurry)
 
     def test_where_tests_are_slow_slices_are_thought_to_be_slow(self):
         takes = run_tests.TAKES["mutant slice"]
