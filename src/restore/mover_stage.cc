@@ -41,8 +41,8 @@ Status Mover::OpenStage(bool create) {
   staged_ = true;
   stage_ = std::move(*opened);
   BELAY_TRY(auto listed, fs_.List(stage_));
-  std::multimap<uint64_t, std::pair<size_t, Name>>
-      found;  // in the order they were made
+  // In the order in which they were made.
+  std::multimap<uint64_t, std::pair<size_t, Name>> found;
   for (const DirEntry& entry : listed) {
     const size_t dot = entry.name.find('.');
     size_t index = 0;

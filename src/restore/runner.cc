@@ -133,6 +133,7 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
 
 Status Runner::TakeBack(Error why, Outcome& out) {
   out.operation.reset();
+  out.raced.reset();
   out.verified = false;
   // What is beneath a mount cannot be taken back now; half of it would be neither
   // tree.
