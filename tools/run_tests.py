@@ -36,7 +36,7 @@ BUILD_TAKES = 420
 LONG = {r"^crash\.": "build/release/bin/crash_test, tests/crash/*.sh",
         r"^store\.Damage": "build/release/bin/store_test --gtest_filter='Damage*'",
         r"^cli\.(git_matrix|bench_)": "ctest --preset release -R 'cli.(git_matrix|bench_)'"}
-TAKES = {"slice build": 240, "asan slice": 125, "fuzz slice": 30, "mutant slice": 65}
+TAKES = {"slice build": 240, "asan slice": 190, "fuzz slice": 30, "mutant slice": 110}
 
 
 @dataclasses.dataclass
