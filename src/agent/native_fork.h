@@ -21,6 +21,10 @@
 namespace belay {
 
 inline constexpr std::string_view kForkVariable = "BELAY_FORKING";
+// How long the agent's program is waited for: opencode without a network takes more
+// than a minute to start; and where a copy of a file does as well.
+inline constexpr int64_t kNativeForkMs = 120'000;
+inline constexpr int64_t kNativeForkElseCopyMs = 30'000;
 
 struct NativeFork {
   std::string session;  // the new one
@@ -33,7 +37,7 @@ struct NativeForkRequest {
   std::vector<std::string> environment;  // "NAME=value"
   AbsPath directory;                     // where the agent worked
   std::string session;
-  int64_t timeout_ms = 120'000;
+  int64_t timeout_ms = kNativeForkMs;
 };
 
 // With all messages before `message` (`msg_...`; empty: with all), which must be the

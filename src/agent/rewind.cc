@@ -429,10 +429,12 @@ Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
     const auto program = FindProgram(name, programs.exec_path);
     if (!program) return Error(Errc::kNotFound, name + " is not in PATH");
     BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));
-    const NativeForkRequest request{.program = *program,
-                                    .environment = programs.environment,
-                                    .directory = cwd,
-                                    .session = plan.native->session};
+    const NativeForkRequest request{
+        .program = *program,
+        .environment = programs.environment,
+        .directory = cwd,
+        .session = plan.native->session,
+        .timeout_ms = plan.chat.files.empty() ? kNativeForkMs : kNativeForkElseCopyMs};
     return plan.agent == AgentKind::kOpencode
                ? ForkByOpencode(request, plan.native->message)
                : ForkByCodex(request, plan.native->last_turn);

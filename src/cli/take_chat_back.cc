@@ -115,6 +115,7 @@ Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan) {
                 .session = plan.chat.record.session,
                 .pid = getpid()};
   BELAY_OK(NoteFork(root.store(), root.root.id, note));
+  ctx.term.Note(StrCat("waiting for ", note.agent, ", which makes the copy"));
   auto said = MakeNativeFork(ProgramsOf(ctx.env), plan);
   note.forked = plan.chat.files.empty() ? plan.chat.record.forked : "";
   if (!said.ok() || note.forked.empty())

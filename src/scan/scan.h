@@ -196,6 +196,7 @@ class Scan {
   Status BuildNode(Node& node);
   void Report(ScanProgress::Step step);
   bool IsLate(const FileStat& stat);
+  bool IsKnownLate(const FileStat& stat);
   bool IsReleased();
   bool IsMoved(const Node& node);
   void SetGone(Node& node);

@@ -69,7 +69,8 @@ Status Scan::VisitKnown(Worker& worker, Node& node, const Fd& dir) {
       continue;
     }
     Status failed = Ok();
-    if (TakesOver(e, Fingerprint(*stat, key_), node, failed)) continue;
+    if (!IsKnownLate(*stat) && TakesOver(e, Fingerprint(*stat, key_), node, failed))
+      continue;
     if (!failed.ok()) return failed;
     if (e.kind == CacheKind::kNone && e.print == Fingerprint(*stat, key_) &&
         !e.has(CacheEntry::kRacy))
@@ -143,7 +144,7 @@ Status Scan::AddFile(Worker& worker, Node& node, std::string_view name,
     return Ok();
   }
   Status failed = Ok();
-  if (known != nullptr && known->kind == e.kind &&
+  if (known != nullptr && known->kind == e.kind && !IsKnownLate(stat) &&
       TakesOver(*known, e.print, node, failed)) {
     e.id = known->id;
     e.why = known->why;

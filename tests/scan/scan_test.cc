@@ -85,6 +85,42 @@ TEST_F(ScanTest, WhatChangesAfterTheReleaseIsLeftOut) {
   EXPECT_EQ(next.tree, world_.Fresh().tree);
 }
 
+// One that was let go waits for its turn, and whoever comes after the program gets it
+// first: the cache has what the program made.
+TEST_F(ScanTest, WhatAnotherScanSawAfterTheReleaseIsLeftOut) {
+  world_.Dir("dir");
+  world_.Put("dir/edited", "old");
+  world_.Put("listed", "old");
+  world_.Put("before", "1");
+  world_.Scanned();
+  world_.Pass(kLater);
+  std::atomic<int64_t> released{world_.clock.WallMillis() * 1'000'000};
+  world_.Pass(kLater);
+  world_.Put("dir/edited", "by the program");
+  world_.Put("listed", "by the program");
+  world_.Pass(kLater);
+  const ScanSummary after = world_.Scanned();
+  EXPECT_FALSE(after.late);
+  world_.request.released_ns = &released;
+  const std::vector<SkippedPath> wanted = {{"dir/edited", Skip::kChangedLate},
+                                           {"listed", Skip::kChangedLate}};
+  ScanSummary late = world_.Scanned();
+  EXPECT_TRUE(late.late);
+  EXPECT_EQ(late.skipped, wanted);
+  // Where the directory is listed again, too.
+  world_.request.released_ns = nullptr;
+  EXPECT_EQ(world_.Scanned().tree, after.tree);
+  world_.Pass(kLater);
+  world_.Put("new", "by somebody");
+  world_.request.released_ns = &released;
+  late = world_.Scanned();
+  EXPECT_EQ(late.skipped.size(), 3u);
+  EXPECT_EQ(late.files, 1u);
+  world_.request.released_ns = nullptr;
+  const ScanSummary next = world_.Scanned();
+  EXPECT_EQ(next.tree, world_.Fresh().tree);
+}
+
 // The program is let go before each call of a scan in turn, and at once does what
 // `meddle` does: what was found is the state before, or is called partial. With and
 // without a cache, which knows the tree as `make` made it, before `edit`.
