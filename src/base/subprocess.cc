@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -51,22 +52,55 @@ void Feed(Handle& in, std::string_view& input) {
   in.Reset();
 }
 
+// A file that has no name and is gone with its last descriptor. 0, or an error number.
+int OpenMemory(Handle& file) {
+  const int fd = memfd_create("output", MFD_CLOEXEC);
+  if (fd < 0) return errno;
+  file.Reset(fd);
+  return MoveUp(file);
+}
+
+uint64_t SizeOf(const Handle& file) {
+  struct stat is {};
+  return fstat(file.get(), &is) == 0 ? static_cast<uint64_t>(is.st_size) : 0;
+}
+
+Status TakeFile(const Handle& file, size_t cap, std::string& text) {
+  text.resize(std::min<uint64_t>(SizeOf(file), cap));
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t got = pread(file.get(), text.data() + done, text.size() - done,
+                              static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SysError(errno, "read");
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  text.resize(done);
+  return Ok();
+}
+
 using End = ProcessResult::End;
 
-// Moves bytes until the child exits, the deadline passes or the cap is reached.
+// Moves bytes until the child exits, the deadline passes or the cap is reached. `file`:
+// where its output goes, if that is one.
 Result<End> Converse(const Child& child, Handle& in, Handle& out, Handle& err,
-                     const ProcessOptions& options, ProcessResult& result) {
+                     const Handle& file, const ProcessOptions& options,
+                     ProcessResult& result) {
+  constexpr int64_t kLookAgain = 50'000'000;
   RealClock clock;
   const int64_t deadline = clock.SteadyNanos() + options.timeout_ms * 1'000'000;
   std::string_view input = options.input;
   auto drain = [&] {
     return Drain(out, result.output, options.output_cap) &&
-           Drain(err, result.errors, options.output_cap);
+           Drain(err, result.errors, options.output_cap) &&
+           !(file.is_open() && SizeOf(file) > options.output_cap);
   };
   Feed(in, input);
   for (;;) {
     int64_t left = deadline - clock.SteadyNanos();
     if (left <= 0) return End::kTimedOut;
+    if (file.is_open()) left = std::min(left, kLookAgain);
     // A closed descriptor is -1, which poll skips.
     pollfd polls[] = {{child.pidfd(), POLLIN, 0},
                       {out.get(), POLLIN, 0},
@@ -77,7 +111,11 @@ Result<End> Converse(const Child& child, Handle& in, Handle& out, Handle& err,
     wait.tv_nsec = static_cast<long>(left % 1'000'000'000);
     int ready = ppoll(polls, std::size(polls), &wait, nullptr);
     if (ready < 0 && errno != EINTR) return SysError(errno, "poll");
-    if (ready <= 0) continue;
+    if (ready <= 0 && !file.is_open()) continue;
+    if (ready <= 0) {
+      if (!drain()) return End::kTooMuchOutput;
+      continue;
+    }
     if (polls[3].revents != 0) Feed(in, input);
     if (!drain()) return End::kTooMuchOutput;
     if (polls[0].revents == 0) continue;
@@ -101,9 +139,13 @@ Result<ProcessResult> RunProcess(const ProcessOptions& options) {
   Pipe err;
   for (Pipe* pipe : {&in, &out, &err})
     if (int sys = OpenPipe(*pipe)) return SysError(sys, what);
+  Handle file;
+  if (options.output_is_file)
+    if (int sys = OpenMemory(file)) return SysError(sys, what);
   Child child;
-  if (int sys = child.Start(options, sigpipe.before(), in.read.get(), out.write.get(),
-                            err.write.get()))
+  if (int sys =
+          child.Start(options, sigpipe.before(), in.read.get(),
+                      file.is_open() ? file.get() : out.write.get(), err.write.get()))
     return SysError(sys, what);
   in.read.Reset();
   out.write.Reset();
@@ -111,8 +153,11 @@ Result<ProcessResult> RunProcess(const ProcessOptions& options) {
   for (const Handle* ours : {&in.write, &out.read, &err.read}) SetNonblocking(*ours);
 
   ProcessResult result;
-  BELAY_TRY(result.end, Converse(child, in.write, out.read, err.read, options, result));
+  BELAY_TRY(result.end,
+            Converse(child, in.write, out.read, err.read, file, options, result));
   siginfo_t info = child.Reap();
+  if (file.is_open() && result.end != End::kTooMuchOutput)
+    BELAY_OK(TakeFile(file, options.output_cap, result.output));
   if (result.end == End::kExited) {
     if (info.si_code != CLD_EXITED) result.end = End::kSignalled;
     result.code = info.si_status;

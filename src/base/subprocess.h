@@ -34,6 +34,9 @@ struct ProcessOptions {
   std::string input = {};                           // its stdin, then end of file
   int64_t timeout_ms = 10'000;
   size_t output_cap = 16u << 20;  // of stdout and stderr each
+  // Its stdout is a file in memory instead of a pipe: for programs that end before a
+  // pipe has taken all that they said. Its size is looked at twenty times a second.
+  bool output_is_file = false;
 };
 
 struct ProcessResult {

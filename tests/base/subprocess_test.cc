@@ -173,6 +173,27 @@ TEST(Subprocess, OutputOfExactlyTheCapIsNotAFlood) {
   EXPECT_EQ(result.output, "12345");
 }
 
+TEST(Subprocess, AFileTakesWhatIsSaidAtOnceAndIsBoundedToo) {
+  ProcessOptions options = Script("[ -f /dev/stdout ] && head -c 3000000 /dev/zero");
+  options.output_is_file = true;
+  ProcessResult result = Start(options);
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(result.output.size(), 3'000'000u);
+  options.output_cap = 2'999'999;
+  EXPECT_EQ(Start(options).end, End::kTooMuchOutput);
+  options = Script("while :; do echo flood; done");
+  options.output_is_file = true;
+  options.timeout_ms = 60'000;
+  options.output_cap = 100'000;
+  EXPECT_EQ(Start(options).end, End::kTooMuchOutput);
+  options = Script("echo said; exec sleep 60");
+  options.output_is_file = true;
+  options.timeout_ms = 200;
+  result = Start(options);
+  EXPECT_EQ(result.end, End::kTimedOut);
+  EXPECT_EQ(result.output, "said\n");
+}
+
 // Mutant: children-outlive-us.
 TEST(Subprocess, WhatEndsUsEndsItsGroup) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
