@@ -586,6 +586,20 @@ bool IsNameChar(char c) {
          c == '_' || c == '-' || static_cast<unsigned char>(c) >= 0x80;
 }
 
+// What stands there is a line feed, a tab, ...: no part of a name. However often it was
+// quoted: calls have JSON in JSON.
+bool EndsWithEscape(std::string_view text) {
+  constexpr std::string_view kLetters = "nrtbf";
+  if (text.size() >= 2 && text[text.size() - 2] == '\\' &&
+      kLetters.find(text.back()) != std::string_view::npos)
+    return !BELAY_MUTANT("paths-begin-no-lines");
+  constexpr size_t kUnicode = 6;  // \u001b
+  if (text.size() < kUnicode) return false;
+  const std::string_view last = text.substr(text.size() - kUnicode);
+  return last.starts_with("\\u") &&
+         last.find_first_not_of("0123456789abcdefABCDEF", 2) == std::string_view::npos;
+}
+
 // Writes to a sink what comes in, with the swaps made. Keeps so much back that what
 // stands before and behind a place can be looked at.
 class Swapper {
@@ -638,8 +652,8 @@ class Swapper {
         before_.substr(std::min(at, before_.size())) +
         held_.substr(at - std::min(at, kLookBack), std::min(at, kLookBack));
     // A URL, and the sides of a diff, go on with a path right behind them.
-    const bool within =
-        IsNameChar(before.back()) || before.back() == '/' || before.back() == '.';
+    const bool within = (IsNameChar(before.back()) && !EndsWithEscape(before)) ||
+                        before.back() == '/' || before.back() == '.';
     if (within && !before.ends_with("file://") && !before.ends_with(" a") &&
         !before.ends_with(" b"))
       return false;
@@ -715,6 +729,13 @@ Status CopyCut(Fs& fs, const Fd& file, const TranscriptCut& cut,
     }
     if (last != '\n') BELAY_OK(swapper.Take("\n"));
   }
+  return swapper.Finish();
+}
+
+Status SwapInto(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink,
+                const std::function<Status(const TranscriptSink&)>& text) {
+  Swapper swapper(swaps, sink);
+  BELAY_OK(text([&swapper](ByteSpan bytes) { return swapper.Take(AsText(bytes)); }));
   return swapper.Finish();
 }
 

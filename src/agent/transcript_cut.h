@@ -75,4 +75,8 @@ using TranscriptSink = std::function<Status(ByteSpan)>;
 Status CopyCut(Fs& fs, const Fd& file, const TranscriptCut& cut,
                const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink);
 
+// The same of what `text` says to the sink that it is given.
+Status SwapInto(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink,
+                const std::function<Status(const TranscriptSink&)>& text);
+
 }  // namespace belay

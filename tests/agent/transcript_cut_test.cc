@@ -222,7 +222,7 @@ std::string User(const std::string& id, const std::string& parent,
                  const std::string& text) {
   return Line("user", id, parent, text, R"(,"promptId":"p-)" + id + "\"");
 }
-std::string Result(const std::string& id, const std::string& parent) {
+std::string ToolResult(const std::string& id, const std::string& parent) {
   return Line("user", id, parent, "result of " + parent, R"(,"toolUseResult":{})");
 }
 std::string Assistant(const std::string& id, const std::string& parent) {
@@ -232,8 +232,8 @@ std::string Assistant(const std::string& id, const std::string& parent) {
 // The answers of parallel calls are not all on the way from the end to the beginning.
 TEST(TreeCut, AnswersOfParallelCallsStay) {
   const std::string before = User("a", "", "one") + Assistant("b", "a") +
-                             Assistant("c", "b") + Result("d", "b") + Result("e", "c") +
-                             Assistant("f", "e");
+                             Assistant("c", "b") + ToolResult("d", "b") +
+                             ToolResult("e", "c") + Assistant("f", "e");
   Cutting cutting(AgentKind::kClaude, before + User("g", "f", "two"));
   EXPECT_EQ(cutting.CutPrompt(1), before);
 }
@@ -447,6 +447,7 @@ TEST(CopyOfACut, SwapsWholeStringsOnly) {
       "{\"a\":\"new\",\"b\":\"old one\",\"c\":\"\\\"old\\\"\",\"new\":1}\n");
 }
 
+// Mutant: paths-begin-no-lines.
 TEST(CopyOfACut, SwapsPathsWhereverTheyStand) {
   const std::vector<TranscriptSwap> swaps = {
       {.kind = TranscriptSwap::Kind::kPath, .from = "/home/u/p", .to = "/x"}};
@@ -467,6 +468,10 @@ TEST(CopyOfACut, SwapsPathsWhereverTheyStand) {
             "file:///x/a, http:///home/u/p");
   EXPECT_EQ(swapped("diff --git a/home/u/p/f b/home/u/p/f\\n--- a/home/u/p/f"),
             "diff --git a/x/f b/x/f\\n--- a/x/f");
+  // At the beginning of a line, of JSON in JSON, too.
+  EXPECT_EQ(swapped("a\\n/home/u/p/b\\t/home/u/p\\\\n/home/u/p\\u001b/home/u/p"),
+            "a\\n/x/b\\t/x\\\\n/x\\u001b/x");
+  EXPECT_EQ(swapped("in/home/u/p u001b/home/u/p"), "in/home/u/p u001b/home/u/p");
   EXPECT_EQ(
       Swapped(
           "{\"a\":\"file:///home/my%20p/a /home/my p/b\"}\n",
