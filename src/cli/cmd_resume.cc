@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "agent/rewind.h"
 #include "base/escape.h"
 #include "base/subprocess.h"
@@ -86,6 +88,8 @@ ExitCode CmdResume(CommandContext& ctx) {
                                      EscapeForDisplay(plan->cwd)))
             .WithHint(StrCat("from elsewhere: ", ResumeText(shown, ctx.env.cwd))));
   }
+  // As a shell's cd does: opencode believes it rather than where it is.
+  if (!plan->cwd.empty()) setenv("PWD", plan->cwd.c_str(), 1);
   auto code = RunAttached(words, false);
   if (!code.ok()) {
     Error error = std::move(code).error();
