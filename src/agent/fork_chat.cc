@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "agent/opencode_copy.h"
 #include "agent/rewind_internal.h"
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "restore/fork_note.h"
+#include "store/batch_writer.h"
 
 namespace belay {
 
@@ -76,13 +79,7 @@ class ForkPlanner {
     }
     if (!AgentNamed(about.agent) || about.kind == AgentKind::kGeneric)
       return Error(Errc::kUnsupported, "the host keeps the conversation itself");
-    // Its fork of a session stays in the directory of that, whatever it is asked for:
-    // resumed elsewhere it would work on the files of the source.
-    if (about.kind == AgentKind::kOpencode)
-      return Error(Errc::kUnsupported,
-                   "opencode ties a conversation to its directory, and a copy of it "
-                   "would go on working in " +
-                       EscapeForDisplay(request_.from.bytes()));
+    if (about.kind == AgentKind::kOpencode) return OfOpencode();
     if (!CheckConversation(about.kind).ok())
       return Error(Errc::kUnsupported, "the conversation of " +
                                            EscapeText(about.agent) +
@@ -91,6 +88,23 @@ class ForkPlanner {
   }
 
  private:
+  Result<std::optional<ForkChat>> OfOpencode() {
+    out_.native = ForkChat::Native{
+        .session = request_.session, .from = request_.from, .to = request_.to};
+    if (!request_.turn) return std::optional(std::move(out_));
+    if (turns_.empty() || turns_[0].turn.turn == *request_.turn)
+      return std::optional<ForkChat>();
+    const TurnOf* turn = FindTurn(turns_, *request_.turn);
+    if (!turn->turn.anchor)
+      return Error(Errc::kNotFound, "which message began turn " +
+                                        std::to_string(*request_.turn) +
+                                        " was not recorded");
+    out_.native->message = *turn->turn.anchor;
+    if (!BELAY_MUTANT("export-of-the-wrong-session"))
+      out_.native->session = turn->turn.session;
+    return std::optional(std::move(out_));
+  }
+
   Result<std::optional<ForkChat>> OfFile(const std::string& cwd) {
     BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
     ChatRecord& record = out_.chat.record;
@@ -217,6 +231,43 @@ class ForkPlanner {
 };
 
 }  // namespace
+
+Result<bool> MakeForkChat(const ForkMaker& maker, ForkChat& along) {
+  const ForkChat::Native& native = *along.native;
+  ChatRecord& record = along.chat.record;
+  Store& store = maker.store;
+  const auto recorded = [&]() -> Status {
+    BELAY_TRY(auto writer, store.Begin());
+    writer->Add(ToRecord(SessionRecord{.session = record.forked,
+                                       .agent = record.agent,
+                                       .parent = record.session,
+                                       .inherited_turns = record.inherited,
+                                       .cwd = record.cwd},
+                         RecordId(store.random().NewId()), maker.root,
+                         store.clock().WallMillis()));
+    BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+    return Ok();
+  };
+  const auto made = [&]() -> Result<bool> {
+    BELAY_TRY(const MovedCopy copy, MakeOpencodeCopy(maker,
+                                                     {.session = native.session,
+                                                      .message = native.message,
+                                                      .from = native.from,
+                                                      .to = native.to,
+                                                      .cwd = record.cwd},
+                                                     record.session));
+    if (copy.session.empty()) return false;
+    record.forked = copy.session;
+    record.kept = copy.kept;
+    record.taken = copy.taken;
+    if (Status done = recorded(); !done.ok())
+      return NamingCopy(std::move(done).error(), copy.session);
+    return true;
+  };
+  auto out = made();
+  ForgetFork(store, maker.root);
+  return out;
+}
 
 std::string CwdInFork(const std::string& cwd, const AbsPath& from, const AbsPath& to) {
   auto path = AbsPath::Parse(cwd);

@@ -1,5 +1,6 @@
 #include "agent/native_fork.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "agent/dialect_internal.h"
@@ -14,18 +15,26 @@
 namespace belay {
 namespace {
 
+// opencode believes PWD rather than where it is.
+std::vector<std::string> ForkEnvironment(const NativeForkRequest& request) {
+  std::vector<std::string> out;
+  for (const std::string& one : request.environment)
+    if (!one.starts_with("PWD=")) out.push_back(one);
+  out.push_back("PWD=" + request.directory.bytes());
+  if (!BELAY_MUTANT("forks-are-told-by-hooks"))
+    out.push_back(std::string(kForkVariable) + "=1");
+  return out;
+}
+
 // Lines that a program says, until one is what is waited for.
 class Talk {
  public:
   static Result<Talk> Start(const NativeForkRequest& request,
                             std::vector<std::string> arguments) {
-    std::vector<std::string> environment = request.environment;
-    if (!BELAY_MUTANT("forks-are-told-by-hooks"))
-      environment.push_back(std::string(kForkVariable) + "=1");
     BELAY_TRY(std::unique_ptr<RunningProcess> process,
               RunningProcess::Start({.program = request.program,
                                      .arguments = std::move(arguments),
-                                     .environment = std::move(environment),
+                                     .environment = ForkEnvironment(request),
                                      .directory = request.directory,
                                      .timeout_ms = request.timeout_ms}));
     return Talk(std::move(process), request.timeout_ms);
@@ -154,7 +163,90 @@ Result<NativeFork> AskCodex(const NativeForkRequest& request,
                     .path = DirectoryOf(json.Get("result", "thread", "path"))};
 }
 
+// The last line that says something, without the colours of a terminal.
+std::string LastWords(std::string_view said) {
+  constexpr size_t kShown = 200;
+  std::string plain, last;
+  for (size_t i = 0; i < said.size(); ++i) {
+    if (said[i] == '\x1b' && i + 1 < said.size() && said[i + 1] == '[') {
+      i = std::min(said.find_first_not_of("0123456789;", i + 2), said.size() - 1);
+      continue;
+    }
+    plain += said[i];
+  }
+  for (size_t begin = 0; begin < plain.size();) {
+    const size_t end = std::min(plain.find('\n', begin), plain.size());
+    const std::string line = plain.substr(begin, end - begin);
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+    begin = end + 1;
+  }
+  return EscapeText(CutText(last, kShown));
+}
+
+// Runs it to its end; what it said.
+Result<std::string> RunOpencode(const NativeForkRequest& request,
+                                std::vector<std::string> arguments, size_t longest) {
+  BELAY_TRY(ProcessResult done,
+            RunProcess({.program = request.program,
+                        .arguments = std::move(arguments),
+                        .environment = ForkEnvironment(request),
+                        .directory = request.directory,
+                        .timeout_ms = request.timeout_ms,
+                        .output_cap = longest,
+                        // 1.18.33 ends before a pipe has more than 128 KiB of it.
+                        .output_is_file = !BELAY_MUTANT("exports-go-through-pipes")}));
+  using End = ProcessResult::End;
+  if (done.end == End::kTimedOut) return Error(Errc::kBusy, "no answer in time");
+  if (done.end == End::kTooMuchOutput)
+    return Error(Errc::kInvalid,
+                 "it said more than " + std::to_string(longest >> 20) + " MiB");
+  if (done.end == End::kSignalled)
+    return Error(Errc::kIo, "it was ended by signal " + std::to_string(done.code));
+  if (done.code != 0) {
+    const std::string why = LastWords(done.errors + "\n");
+    return Error(Errc::kInvalid, "it ended with exit code " +
+                                     std::to_string(done.code) +
+                                     (why.empty() ? "" : ": " + why));
+  }
+  return std::move(done.output);
+}
+
+Status CheckImport(const NativeForkRequest& request, const std::string& said) {
+  constexpr std::string_view kSays = "Imported session: ";
+  for (size_t begin = 0; begin < said.size();) {
+    const size_t end = std::min(said.find('\n', begin), said.size());
+    std::string_view line = std::string_view(said).substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with(kSays) && line.substr(kSays.size()) == request.session)
+      return Ok();
+    begin = end + 1;
+  }
+  const std::string words = LastWords(said);
+  return Error(Errc::kInvalid,
+               "it did not say that it has it" + (words.empty() ? "" : ": " + words));
+}
+
 }  // namespace
+
+Result<std::string> ExportByOpencode(const NativeForkRequest& request, size_t longest) {
+  auto said = RunOpencode(request, {"export", request.session}, longest);
+  if (!said.ok()) {
+    Error error = std::move(said).error();
+    error.what = "opencode could not export the conversation: " + error.what;
+    return error;
+  }
+  return said;
+}
+
+Status ImportByOpencode(const NativeForkRequest& request, const AbsPath& file) {
+  constexpr size_t kLongestWords = 1 << 20;
+  auto said = RunOpencode(request, {"import", file.bytes()}, kLongestWords);
+  Status taken = said.ok() ? CheckImport(request, *said) : Status(said.error());
+  if (taken.ok() || BELAY_MUTANT("imports-are-believed")) return Ok();
+  Error error = std::move(taken).error();
+  error.what = "opencode could not import the copy: " + error.what;
+  return error;
+}
 
 Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
                                   const std::string& message) {

@@ -4,7 +4,8 @@
 // database, and Codex has a call for it.
 //
 // Guarantees
-//   * Only the call that forks is made: never opencode's `revert`, which writes files.
+//   * Only the call that forks is made (of opencode also `export` and `import`): never
+//     its `revert`, which writes files.
 //   * The conversation itself stays as it is; the fork has a new id, and all before the
 //     turn that is taken back.
 //   * What its hooks tell of the fork is nothing that an agent does: kForkVariable is
@@ -35,7 +36,7 @@ struct NativeFork {
 struct NativeForkRequest {
   AbsPath program;                       // of the agent
   std::vector<std::string> environment;  // "NAME=value"
-  AbsPath directory;                     // where the agent worked
+  AbsPath directory;                     // where it works
   std::string session;
   int64_t timeout_ms = kNativeForkMs;
 };
@@ -48,5 +49,15 @@ Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
 // that, but says whose file does.
 Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
                                const std::string& last_turn);
+
+// opencode's own fork stays in the directory of the session. For another one there are
+// these two, each run in `directory` of the request.
+inline constexpr size_t kLongestExport = 128u << 20;
+// What `opencode export` says of the session; kInvalid when that is too much.
+Result<std::string> ExportByOpencode(const NativeForkRequest& request,
+                                     size_t longest = kLongestExport);
+// Has opencode take the export in `file`, and say that it is now the session of the
+// request.
+Status ImportByOpencode(const NativeForkRequest& request, const AbsPath& file);
 
 }  // namespace belay

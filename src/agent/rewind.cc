@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "agent/dialect_internal.h"
+#include "agent/native_fork.h"
+#include "agent/opencode_copy.h"
 #include "agent/rewind_internal.h"
 #include "agent/told.h"
 #include "base/escape.h"
@@ -67,6 +69,22 @@ Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord&
                                     EscapeText(session))
       .WithHint("it is in the original: belay rewind " + ShellWord(by->session) +
                 " --to turn:" + number);
+}
+
+Result<std::optional<AbsPath>> SaidIn(Catalog& catalog, const TurnRecord& turn) {
+  std::optional<AbsPath> out;
+  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kTurn}));
+  BELAY_TRY(auto roots, catalog.Roots());
+  for (const LogRecord& record : records) {
+    auto one = ToTurn(record);
+    if (!one.ok() || one->session != turn.session || one->turn != turn.turn) continue;
+    for (const RootEntry& entry : roots)
+      if (entry.root.id == record.root)
+        if (auto path = AbsPath::Parse(entry.root.path); path.ok())
+          out = std::move(*path);
+    break;
+  }
+  return out;
 }
 
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
@@ -292,7 +310,21 @@ class RewindPlanner {
     out_.native = RewindPlan::Native{.session = request_.session};
     if (turn != nullptr && !BELAY_MUTANT("fork-asked-of-the-wrong-session"))
       out_.native->session = turn->turn.session;
+    if (turn != nullptr && turn->turn.session != request_.session)
+      BELAY_OK(OfForkedDirectory(turn->turn));
     out_.native->message = turn != nullptr ? *turn->turn.anchor : *request_.message;
+    return Ok();
+  }
+
+  // The turn was inherited: the directory may have been forked since.
+  Status OfForkedDirectory(const TurnRecord& turn) {
+    BELAY_TRY(const AboutSession there, LookUp(catalog_, turn.session));
+    BELAY_TRY(const auto from, SaidIn(catalog_, turn));
+    if (!from || *from == request_.root || there.cwd == out_.chat.record.cwd ||
+        BELAY_MUTANT("a-fork-is-rewound-to-its-source"))
+      return Ok();
+    out_.native->from = from;
+    out_.native->to = request_.root;
     return Ok();
   }
 
@@ -357,7 +389,8 @@ class RewindPlanner {
   RewindPlan out_;
 };
 
-// As a shell would find it.
+}  // namespace
+
 std::optional<AbsPath> FindProgram(const std::string& name, const std::string& path) {
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.size(), path.find(':', begin));
@@ -368,8 +401,6 @@ std::optional<AbsPath> FindProgram(const std::string& name, const std::string& p
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Result<RewindPlan> PlanRewind(Store& store, Catalog& catalog,
                               const RewindRequest& request) {
@@ -419,13 +450,26 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
   return std::optional<uint64_t>();
 }
 
-Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
+Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,
                                                   RewindPlan& plan) {
   std::optional<std::string> said;
   if (!plan.native) return said;
   ChatRecord& record = plan.chat.record;
   const std::string name(AgentName(plan.agent));
+  const AgentPrograms& programs = maker.programs;
   auto forked = [&]() -> Result<NativeFork> {
+    if (plan.native->from) {
+      BELAY_TRY(const MovedCopy copy, MakeOpencodeCopy(maker,
+                                                       {.session = plan.native->session,
+                                                        .message = plan.native->message,
+                                                        .from = *plan.native->from,
+                                                        .to = *plan.native->to,
+                                                        .cwd = record.cwd},
+                                                       record.session));
+      if (copy.session.empty())
+        return Error(Errc::kNotFound, "nothing is left of the conversation");
+      return NativeFork{.session = copy.session};
+    }
     const auto program = FindProgram(name, programs.exec_path);
     if (!program) return Error(Errc::kNotFound, name + " is not in PATH");
     BELAY_TRY(const AbsPath cwd, AbsPath::Parse(record.cwd));

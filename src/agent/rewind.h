@@ -31,6 +31,16 @@ struct AgentPrograms {
   std::vector<std::string> environment;  // "NAME=value"
 };
 
+// Who has such a program make a copy, and what is needed for that.
+struct ForkMaker {
+  Store& store;
+  RootId root;        // that it is for
+  AbsPath store_dir;  // where the store is
+  AgentPrograms programs;
+  int64_t pid = 0;               // of who is at work
+  int64_t timeout_ms = 120'000;  // each time that a program is run
+};
+
 struct RewindRequest {
   std::string session;
   std::optional<uint64_t> turn = {};        // before this prompt ...
@@ -53,6 +63,9 @@ struct RewindPlan {
   struct Native {
     std::string session;
     std::string message = {}, last_turn = {};
+    // opencode: the turn was said in this other directory, which was forked since. Its
+    // fork would stay there (agent/opencode_copy.h).
+    std::optional<AbsPath> from = {}, to = {};
   };
   std::optional<Native> native = {};
   std::optional<ConversationPlace> place = {};  // holds what is read of it
@@ -75,7 +88,7 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
 
 // Makes the fork where the agent's own program does. What that says, when Codex could
 // not and its files are used instead.
-Result<std::optional<std::string>> MakeNativeFork(const AgentPrograms& programs,
+Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,
                                                   RewindPlan& plan);
 
 // How `session` is gone on with: program and arguments, and where.

@@ -24,6 +24,12 @@ const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number);
 // of `session`: it is not there to be taken back.
 Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn);
 
+// The directory that the turn was said in; nothing when that is not recorded.
+Result<std::optional<AbsPath>> SaidIn(Catalog& catalog, const TurnRecord& turn);
+
+// A program of an agent's, as a shell would find it.
+std::optional<AbsPath> FindProgram(const std::string& name, const std::string& path);
+
 // The files of a fork, as restore/ takes them.
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat);
 

@@ -39,6 +39,23 @@ Status CheckForkPlace(CommandContext& ctx, const AbsPath& dir) {
                     home.ok() ? std::optional(*home) : std::nullopt, false);
 }
 
+// The copy that the agent's own program makes, once the directory is there. What cannot
+// be had is said.
+void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, DirFork& fork,
+                    std::optional<ForkChat>& along) {
+  auto made = MakeForkChat({.store = root.store(),
+                            .root = fork.root.id,
+                            .store_dir = root.opened->dir,
+                            .programs = ProgramsOf(ctx.env),
+                            .pid = getpid()},
+                           *along);
+  if (made.ok() && *made) return;
+  if (!made.ok())
+    fork.warnings.push_back(
+        StrCat("the conversation does not go along: ", made.error().what));
+  along.reset();
+}
+
 void WriteFork(const DirFork& fork, const Checkpoint& target, const Root& source,
                const std::optional<ForkChat>& along, JsonWriter& json) {
   json.BeginObject();
@@ -90,11 +107,14 @@ ExitCode CmdFork(CommandContext& ctx) {
   std::vector<std::string> warnings;
   if (!ctx.args.has("--no-chat"))
     along = PlanChatAlong(ctx, *root, request.target, *dir, warnings);
-  if (along) request.chat = &along->chat;
-  StopOnSignal signals;
-  auto fork = ForkDirectory(store, *root->catalog, request);
+  if (along && !along->native) request.chat = &along->chat;
+  auto fork = [&] {
+    StopOnSignal signals;
+    return ForkDirectory(store, *root->catalog, request);
+  }();
   if (!fork.ok()) return FailOnStore(ctx, fork.error());
   fork->warnings.insert(fork->warnings.begin(), warnings.begin(), warnings.end());
+  if (along && along->native) MakeNativeChat(ctx, *root, *fork, along);
   ctx.term.WorkIsDone();
   for (const std::string& warning : fork->warnings) ctx.term.Warn(warning);
   if (ctx.term.json()) {

@@ -116,7 +116,12 @@ Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan) {
                 .pid = getpid()};
   BELAY_OK(NoteFork(root.store(), root.root.id, note));
   ctx.term.Note(StrCat("waiting for ", note.agent, ", which makes the copy"));
-  auto said = MakeNativeFork(ProgramsOf(ctx.env), plan);
+  auto said = MakeNativeFork({.store = root.store(),
+                              .root = root.root.id,
+                              .store_dir = root.opened->dir,
+                              .programs = ProgramsOf(ctx.env),
+                              .pid = getpid()},
+                             plan);
   note.forked = plan.chat.files.empty() ? plan.chat.record.forked : "";
   if (!said.ok() || note.forked.empty())
     ForgetFork(root.store(), root.root.id);

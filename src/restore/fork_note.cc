@@ -17,6 +17,7 @@ constexpr size_t kNoteLimit = 64 << 10;
 
 Name NoteDir() { return Name::Literal("journal"); }
 Name NoteName(const RootId& root) { return Name::Literal(root.text() + ".fork"); }
+Name FileName(const RootId& root) { return Name::Literal(root.text() + ".fork.json"); }
 
 bool IsAtWork(Fs& fs, int64_t pid) {
   return pid > 0 && fs.OpenDir(AbsPath::Literal("/proc/" + std::to_string(pid))).ok();
@@ -43,7 +44,33 @@ Status NoteFork(Store& store, const RootId& root, const ForkNote& note) {
 
 void ForgetFork(Store& store, const RootId& root) {
   auto dir = store.fs().Open(store.dir(), NoteDir(), OpenMode::Directory());
-  if (dir.ok()) (void)store.fs().Unlink(*dir, NoteName(root));
+  if (!dir.ok()) return;
+  if (!BELAY_MUTANT("what-was-to-be-imported-stays")) RemoveForkFile(store, root);
+  (void)store.fs().Unlink(*dir, NoteName(root));
+}
+
+void RemoveForkFile(Store& store, const RootId& root) {
+  auto dir = store.fs().Open(store.dir(), NoteDir(), OpenMode::Directory());
+  if (dir.ok()) (void)store.fs().Unlink(*dir, FileName(root));
+}
+
+Result<RelPath> WriteForkFile(Store& store, const RootId& root,
+                              const std::function<Status(const ForkFileSink&)>& text) {
+  Fs& fs = store.fs();
+  BELAY_TRY(Fd dir, fs.Open(store.dir(), NoteDir(), OpenMode::Directory()));
+  if (Status gone = fs.Unlink(dir, FileName(root));
+      !gone.ok() && gone.error().code != Errc::kNotFound)
+    return std::move(gone).error();
+  BELAY_TRY(Fd file, fs.Open(dir, FileName(root), OpenMode::CreateNew(0600)));
+  uint64_t size = 0;
+  const ForkFileSink put = [&](ByteSpan bytes) {
+    const uint64_t at = size;
+    size += bytes.size();
+    return WriteFull(fs, file, at, bytes);
+  };
+  BELAY_OK(text(put));
+  BELAY_OK(file.Close());
+  return RelPath(NoteDir()).Join(RelPath(FileName(root)));
 }
 
 std::optional<ForkNote> LoadForkNote(Store& store, const RootId& root) {
@@ -67,10 +94,12 @@ std::optional<std::string> SettleForkNote(Store& store, const RootId& root) {
   if (!catalog.ok()) return std::nullopt;
   auto operations = ListOperations(**catalog, root);
   if (!operations.ok()) return std::nullopt;
+  auto known = LatestSession(**catalog, note->forked);
   const bool used = !note->forked.empty() &&
-                    std::ranges::any_of(*operations, [&](const Operation& o) {
-                      return o.chat && o.chat->forked == note->forked;
-                    });
+                    ((known.ok() && *known) ||
+                     std::ranges::any_of(*operations, [&](const Operation& o) {
+                       return o.chat && o.chat->forked == note->forked;
+                     }));
   ForgetFork(store, root);
   if (used || BELAY_MUTANT("orphans-are-forgotten")) return std::nullopt;
   const std::string session =
@@ -79,7 +108,7 @@ std::optional<std::string> SettleForkNote(Store& store, const RootId& root) {
     return EscapeText(note->agent) + " was about to copy " + session +
            " when belay was interrupted; a copy that nothing uses may be among its "
            "sessions, and the session itself goes on as it was";
-  return EscapeText(note->agent) + " made a copy of " + session + ", " +
+  return EscapeText(note->agent) + " was asked for a copy of " + session + ", " +
          EscapeText(note->forked) +
          ", before belay was interrupted; nothing uses it, and the session itself goes "
          "on as it was";

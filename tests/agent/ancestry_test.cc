@@ -659,5 +659,26 @@ TEST_F(NativeForksTest, OpencodeIsAskedForTheSessionWhoseMessageItIs) {
   EXPECT_EQ(plan.native->message, "msg_9");
 }
 
+// Its own fork of what was said elsewhere would stay there.
+// Mutant: a-fork-is-rewound-to-its-source.
+TEST_F(NativeForksTest, WhatAForkOfADirectoryInheritedIsCopiedToIt) {
+  agent_ = AgentKind::kOpencode;
+  Start("one");
+  Prompt("one", "msg_1", "first wish");
+  Prompt("one", "msg_2", "second wish");
+  Forked("fork", "one", 2);
+  EXPECT_FALSE(Plan("fork", 2).native->from);
+  auto opened = Must(world_.Open());
+  const AbsPath other = AbsPath::Literal("/top/other");
+  const RewindPlan plan = Must(PlanRewind(
+      *opened.store, *opened.catalog,
+      {.session = "fork", .turn = 2, .settings = &world_.settings, .root = other}));
+  ASSERT_TRUE(plan.native);
+  EXPECT_EQ(plan.native->session, "one");
+  EXPECT_EQ(plan.native->message, "msg_2");
+  EXPECT_EQ(plan.native->from, world_.project);
+  EXPECT_EQ(plan.native->to, other);
+}
+
 }  // namespace
 }  // namespace belay::test

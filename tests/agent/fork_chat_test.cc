@@ -6,6 +6,7 @@
 
 #include "agent/transcript.h"
 #include "base/sha256.h"
+#include "store/batch_writer.h"
 #include "support/agent_world.h"
 
 namespace belay::test {
@@ -190,6 +191,42 @@ TEST_F(ForkChatTest, AProjectDirectoryOfAnotherNameIsSaid) {
   EXPECT_EQ((*plan)->warnings.size(), 1u);
   EXPECT_EQ((*plan)->chat.record.path,
             "/h/projects/whatever/" + (*plan)->chat.record.forked + ".jsonl");
+}
+
+// Mutant: export-of-the-wrong-session.
+TEST_F(ForkChatTest, OpencodeExportsTheSessionThatTheMessageWasSaidIn) {
+  for (int i = 1; i <= 2; ++i) {
+    HookEvent event = world.Event(EventKind::kPrompt, "ses_1");
+    event.agent = AgentKind::kOpencode;
+    event.prompt = "wish " + std::to_string(i);
+    event.anchor = "msg_" + std::to_string(i);
+    world.Tell(event);
+  }
+  auto writer = Must(opened.store->Begin());
+  writer->Add(ToRecord(SessionRecord{.session = "ses_2",
+                                     .agent = "opencode",
+                                     .parent = "ses_1",
+                                     .inherited_turns = 2},
+                       RecordId(opened.store->random().NewId()), opened.root.id, 5));
+  Must(writer->Commit());
+  session = "ses_2";
+  auto plan = Plan(2);
+  ASSERT_TRUE(plan.ok() && *plan && (*plan)->native);
+  EXPECT_EQ((*plan)->native->session, "ses_1");
+  EXPECT_EQ((*plan)->native->message, "msg_2");
+  EXPECT_EQ((*plan)->native->from, world.world.project);
+  EXPECT_EQ((*plan)->native->to, kTo);
+  EXPECT_EQ((*plan)->chat.record.session, "ses_2");
+  EXPECT_EQ((*plan)->chat.record.cwd, kTo.bytes());
+  EXPECT_EQ((*plan)->chat.record.inherited, 1u);
+  EXPECT_TRUE((*plan)->chat.files.empty());
+  plan = Plan(std::nullopt);
+  ASSERT_TRUE(plan.ok() && *plan && (*plan)->native);
+  EXPECT_EQ((*plan)->native->session, "ses_2");
+  EXPECT_EQ((*plan)->native->message, "");
+  plan = Plan(1);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(*plan);
 }
 
 TEST_F(ForkChatTest, WhereTheAgentWorksInTheFork) {

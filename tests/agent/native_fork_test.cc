@@ -151,6 +151,64 @@ TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {
   EXPECT_FALSE(ForkByCodex(none, "t").ok());
 }
 
+// As opencode 1.18.33 does it: without waiting for a pipe.
+// Mutant: exports-go-through-pipes.
+TEST_F(NativeFork, AnExportIsWholeThoughTheProgramDoesNotWait) {
+  NativeForkRequest request = Program(R"(
+print(sys.argv[1:], os.environ['PWD'], os.getcwd(), file=note, flush=True)
+os.set_blocking(1, False)
+try: os.write(1, b'x' * 3000000)
+except BlockingIOError: pass
+os._exit(0)
+)");
+  request.environment.push_back("PWD=/elsewhere");
+  const auto said = ExportByOpencode(request);
+  ASSERT_TRUE(said.ok()) << said.error().what;
+  EXPECT_EQ(said->size(), 3'000'000u);
+  EXPECT_THAT(Said(), HasSubstr("forking: 1"));
+  EXPECT_THAT(Said(), HasSubstr("['export', 'old-1'] " + temp.path().bytes() + " " +
+                                temp.path().bytes()));
+  EXPECT_THAT(ExportByOpencode(request, 1 << 20).error().what,
+              HasSubstr("it said more than 1 MiB"));
+}
+
+// Mutant: imports-are-believed.
+TEST_F(NativeFork, AnImportIsDoneWhenItSaysSo) {
+  const AbsPath file = AbsPath::Literal("/some/file");
+  ASSERT_TRUE(ImportByOpencode(Program(R"(
+print(sys.argv[1:], file=note, flush=True)
+print('a plugin says something\nImported session: old-1')
+)"),
+                               file)
+                  .ok());
+  EXPECT_THAT(Said(), HasSubstr("['import', '/some/file']"));
+  for (const char* text : {"", "print('Imported session: another')\n",
+                           "print('Imported session: old-12')\n",
+                           "print('Imported session: old-1')\nsys.exit(1)\n"}) {
+    const Status taken = ImportByOpencode(Program(text), file);
+    ASSERT_FALSE(taken.ok()) << text;
+    EXPECT_THAT(taken.error().what,
+                HasSubstr("opencode could not import the copy: it "));
+  }
+}
+
+TEST_F(NativeFork, WhyThereIsNoExportIsSaid) {
+  auto said = ExportByOpencode(
+      Program("print('\\x1b[91m\\x1b[1mError: \\x1b[0mSession not found: x\\n', "
+              "file=sys.stderr)\nsys.exit(1)\n"));
+  ASSERT_FALSE(said.ok());
+  EXPECT_EQ(said.error().what,
+            "opencode could not export the conversation: it ended with exit code 1: "
+            "Error: Session not found: x");
+  said = ExportByOpencode(Program("os.kill(os.getpid(), 9)\n"));
+  ASSERT_FALSE(said.ok());
+  EXPECT_THAT(said.error().what, HasSubstr("signal 9"));
+  NativeForkRequest silent = Program("time.sleep(60)\n");
+  silent.timeout_ms = 50;
+  EXPECT_EQ(ExportByOpencode(silent).error().code, Errc::kBusy);
+  EXPECT_EQ(ImportByOpencode(silent, AbsPath::Literal("/f")).error().code, Errc::kBusy);
+}
+
 TEST(HttpAnswer, IsReadInBothForms) {
   EXPECT_EQ(ParseHttpAnswer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabcd")->body,
             "ab");

@@ -140,11 +140,136 @@ grep -q "\"cwd\":\"$scratch/p1\"" "$copy/events.jsonl" || fail "copilot: $(cat "
 printf '%s' "{\"hookName\":\"agent_start\",\"taskId\":\"t1\",\"workspaceRoots\":[\"$root\"],\"prompt\":\"do it\"}" | "$BELAY_BIN" hook cline >/dev/null 2>&1
 run checkpoint --session t1; expect_rc 0
 run fork 1 "$scratch/l1" --session t1 --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "does not go along"
-# opencode's copy would go on working on the files of the source.
-opencode() { printf '%s' "{\"sessionID\":\"ses_1\",\"directory\":\"$root\"${2:+,$2}}" | "$BELAY_BIN" hook opencode "$1" >/dev/null 2>&1; }
-opencode chat.message '"message":{"id":"msg_1"},"parts":[{"type":"text","text":"hello"}]'; opencode session.idle
+
+# --- opencode: its own program exports the conversation, and imports the copy in the new directory
+cat >"$scratch/opencode" <<'PY'
+#!/usr/bin/env python3
+# export and import of opencode, on files instead of a database.
+import json, os, sys
+db, fails = os.environ["FAKE_DB"], os.environ.get("FAKE_FAILS", "")
+what, word = sys.argv[1:]
+with open(os.path.join(db, "asked"), "a") as asked:
+    print(what, word if what == "export" else "FILE", os.getcwd(), os.environ["PWD"], os.environ["BELAY_FORKING"], file=asked)
+if fails == what:
+    sys.exit("\033[91mError: \033[0mno such thing")
+if what == "export":
+    if fails == "rubbish":
+        print("{ rubbish }")
+        sys.exit()
+    with open(os.path.join(db, word)) as file:
+        said = json.dumps(json.load(file), indent=2).encode() + b"\n"
+    print("Exporting session:", word, file=sys.stderr)
+    os.set_blocking(1, False)  # as opencode does: what a pipe does not take is lost
+    try:
+        os.write(1, said)
+    except BlockingIOError:
+        pass
+    os._exit(0)
+assert what == "import" and os.stat(word).st_mode & 0o777 == 0o600, word
+if fails == "interrupted":
+    os.kill(os.getppid(), 9)
+    sys.exit(1)
+with open(word) as file:
+    new = json.load(file)
+used = set()
+for name in os.listdir(db):
+    if name.startswith("ses_"):
+        with open(os.path.join(db, name)) as file:
+            used.add(name)
+            for m in json.load(file)["messages"]:
+                used |= {m["info"]["id"], *(p["id"] for p in m["parts"])}
+mine = [new["info"]["id"], *(i for m in new["messages"] for i in (m["info"]["id"], *(p["id"] for p in m["parts"])))]
+assert len(set(mine)) == len(mine) and not used & set(mine), mine
+new["info"]["directory"] = os.getcwd()
+with open(os.path.join(db, mine[0]), "w") as file:
+    json.dump(new, file)
+print("Imported session: " + ("ses_other" if fails == "name" else mine[0]))
+PY
+chmod +x "$scratch/opencode"
+db=$scratch/db; mkdir "$db"
+opencode() { printf '%s' "{\"sessionID\":\"${3:-ses_1}\",\"directory\":\"$root\"${2:+,$2}}" | "$BELAY_BIN" hook opencode "$1" >/dev/null 2>&1; }
+for i in 1 2 3; do
+  opencode chat.message '"message":{"id":"msg_'$i'"},"parts":[{"type":"text","text":"wish '$i'"}]'; echo "oc $i" >>a; opencode session.idle
+done
+python3 - "$db/ses_1" "$root" <<'PY'
+import json, sys
+root, messages = sys.argv[2], []
+for i in (1, 2, 3):
+    # The first is more than a pipe holds.
+    for role, name, text in (("user", f"msg_{i}", f"wish {i} in {root}/sub, not in {root}-2" + "x" * (300000 if i == 1 else 0)), ("assistant", f"msg_{i}a", f"{root}/a\n{root}/b")):
+        part = {"type": "text", "text": text, "id": name.replace("msg", "prt"), "sessionID": "ses_1", "messageID": name}
+        info = {"role": role, "id": name, "sessionID": "ses_1", **({"parentID": f"msg_{i}"} if role == "assistant" else {})}
+        messages.append({"info": info, "parts": [part]})
+info = {"id": "ses_1", "directory": root, "title": "t", "time": {"created": 1, "updated": 2}}
+json.dump({"info": info, "messages": messages}, open(sys.argv[1], "w"))
+PY
+cp "$db/ses_1" "$scratch/ses_1"
 run checkpoint --session ses_1; expect_rc 0
-run fork 1 "$scratch/o0" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None and any('working in $root' in w for w in d['warnings'])"
+export FAKE_DB=$db
+run fork 1 "$scratch/o0" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "does not go along: opencode is not in PATH"
+cp "$scratch/opencode" "$scratch/bin/opencode"; export PATH=$scratch/bin:$PATH
+copied() { # SESSION DIR TURNS: what the copy has
+  python3 - "$db/$1" "$1" "$scratch/$2" "$3" "$root" <<'PY' || fail "the copy $1: $(cut -c1-2000 "$db/$1")"
+import json, re, sys
+new, (session, here, turns, root) = json.load(open(sys.argv[1])), sys.argv[2:]
+assert new["info"]["id"] == session and new["info"]["directory"] == here and re.fullmatch("ses_[0-9a-f]{12}[0-9A-Za-z]{14}", session)
+messages = new["messages"]
+assert len(messages) == 2 * int(turns), len(messages)
+ids = [m["info"]["id"] for m in messages]
+parts = [m["parts"][0]["id"] for m in messages]
+assert ids == sorted(ids) and parts == sorted(parts)
+for at, m in enumerate(messages):
+    part, i = m["parts"][0], at // 2 + 1
+    assert part["messageID"] == m["info"]["id"] and part["sessionID"] == m["info"]["sessionID"] == session
+    assert m["info"].get("parentID") == (ids[at - 1] if at % 2 else None)
+    assert part["text"].rstrip("x") == (f"{here}/a\n{here}/b" if at % 2 else f"wish {i} in {here}/sub, not in {root}-2"), part["text"][:100]
+PY
+}
+# All of it, where nothing was said since, and cut.
+run fork 1 "$scratch/o1" --session ses_1 --json; expect_rc 0
+new=$(field "d['chat']['forked']")
+expect_py "d['chat']['resume'] == 'opencode -s $new' and d['chat']['cwd'] == '$scratch/o1' and d['chat']['messages_kept'] == 6 and d['chat']['messages_taken_back'] == 0 and d['warnings'] == []"
+copied "$new" o1 3
+run sessions --root "$scratch/o1" --json; expect_py "[(s['id'], s['parent'], s['inherited_turns']) for s in d['sessions']] == [('$new', 'ses_1', 3)]"
+run fork turn:3 "$scratch/o2" --session ses_1; expect_rc 0
+expect_in_out "from before turn 3 on"; expect_in_out "cd $scratch/o2 && opencode -s ses_"
+run sessions --root "$scratch/o2" --json; new2=$(field "d['sessions'][0]['id']"); expect_py "[(s['parent'], s['inherited_turns']) for s in d['sessions']] == [('ses_1', 2)]"
+copied "$new2" o2 2
+[ "$(cat "$scratch/o2/a")" = "$(sed '/oc 3/d' a)" ] || fail "opencode: files: $(cat "$scratch/o2/a")"
+[ "$(cat "$db/asked")" = "$(for n in 1 2; do printf 'export ses_1 %s %s 1\nimport FILE %s %s 1\n' "$scratch/o$n" "$scratch/o$n" "$scratch/o$n" "$scratch/o$n"; done)" ] || fail "opencode was asked: $(cat "$db/asked")"
+cmp -s "$db/ses_1" "$scratch/ses_1" || fail "opencode: the original"
+ls "$BELAY_HOME/journal" | grep -q fork && fail "left in the store: $(ls "$BELAY_HOME/journal")"
+# It is resumed there, from anywhere: opencode believes PWD.
+printf '#!/bin/sh\necho "$PWD" "$@"\nexec env | grep ^PWD=\n' >"$scratch/bin/opencode"
+got=$(cd / && "$BELAY_BIN" resume "$new2" 2>"$scratch/err")
+[ "$got" = "$(printf '%s -s %s\nPWD=%s' "$scratch/o2" "$new2" "$scratch/o2")" ] || fail "resume ran: $got $(cat "$scratch/err")"
+cp "$scratch/opencode" "$scratch/bin/opencode"
+# A turn that it inherited is exported of the session in which it was said.
+(cd "$scratch/o2" && "$BELAY_BIN" fork 1 "$scratch/o3" --json >"$scratch/out" 2>"$scratch/err") || fail "a fork of a fork: $(cat "$scratch/err")"
+copied "$(field "d['chat']['forked']")" o3 2; expect_py "d['chat']['session'] == '$new2' and d['chat']['messages_kept'] == 4"
+run fork turn:2 "$scratch/o4" --session "$new2" --json; expect_rc 0
+copied "$(field "d['chat']['forked']")" o4 1; expect_py "d['chat']['session'] == '$new2'"
+grep -q "^export ses_1 $scratch/o4 " "$db/asked" || fail "opencode was asked: $(cat "$db/asked")"
+# Taken back in the fork, too, since opencode's own fork would stay in the first directory.
+run rewind "$new2" --to turn:2 --root "$scratch/o2" --json; expect_rc 0
+copied "$(field "d['chat']['forked']")" o2 1; expect_py "d['chat']['cwd'] == '$scratch/o2'"
+run fork turn:1 "$scratch/o5" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None and d['warnings'] == []"
+# Whatever fails, the files are forked, that is said, and nothing is left.
+n=5
+for row in "export|could not export the conversation: it ended with exit code 1: Error: no such thing" "rubbish|does not go along: " "import|could not import the copy: it ended with exit code 1" "name|did not say that it has it: Imported session: ses_other"; do
+  n=$((n + 1))
+  FAKE_FAILS=${row%%|*} run fork 1 "$scratch/o$n" --session ses_1 --json; expect_rc 0
+  expect_py "d['chat'] is None and len(d['warnings']) == 1"; expect_in_err "the conversation does not go along: "; expect_in_err "${row#*|}"
+  cmp -s a "$scratch/o$n/a" || fail "${row%%|*}: the files"
+  run sessions --root "$scratch/o$n" --json; expect_py "d['sessions'] == []"
+  ls "$BELAY_HOME/journal" | grep -q fork && fail "left in the store: $(ls "$BELAY_HOME/journal")"
+done
+# Killed while it imports: the next command there names the copy, and nothing is left.
+{ FAKE_FAILS=interrupted "$BELAY_BIN" fork 1 "$scratch/o11" --session ses_1 >"$scratch/out"; } 2>/dev/null && fail "not killed"
+[ -e "$scratch/o11/a" ] && ls "$BELAY_HOME/journal" | grep -q 'fork.json$' || fail "no note: $(ls "$BELAY_HOME/journal")"
+run checkpoint --root "$scratch/o11"; expect_in_err "opencode was asked for a copy of the conversation of session ses_1, ses_"
+ls "$BELAY_HOME/journal" | grep -q fork && fail "left in the store: $(ls "$BELAY_HOME/journal")"
+run checkpoint --root "$scratch/o11"; grep -q "asked for a copy" "$scratch/err" && fail "said twice"
 
 # --- killed anywhere: directory and conversation, or neither
 ref=$("$BELAY_BIN" list --all --json | python3 -c 'import json,sys; print([c["id"] for c in json.load(sys.stdin)["checkpoints"] if c["name"] == "present"][0])')

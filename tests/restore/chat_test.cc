@@ -5,6 +5,7 @@
 #include "base/fault_fs.h"
 #include "restore/fork_note.h"
 #include "restore/publication.h"
+#include "store/batch_writer.h"
 #include "support/chat_plan.h"
 #include "support/restore_fixture.h"
 
@@ -328,14 +329,42 @@ TEST_F(ForkNoteTest, OneThatNobodyUsesIsNamedOnce) {
   Note("ses_9");
   auto said = Settle();
   ASSERT_TRUE(said);
-  EXPECT_THAT(*said, HasSubstr("opencode made a copy of the conversation of session "
-                               "old, ses_9"));
+  EXPECT_THAT(*said, HasSubstr("opencode was asked for a copy of the conversation of "
+                               "session old, ses_9"));
   EXPECT_FALSE(IsNoted());
   EXPECT_FALSE(Settle());
   Note("");
   said = Settle();
   ASSERT_TRUE(said);
   EXPECT_THAT(*said, HasSubstr("was about to copy"));
+}
+
+// Mutant: what-was-to-be-imported-stays.
+TEST_F(ForkNoteTest, WhatTheProgramIsToReadGoesWithIt) {
+  Note("ses_9");
+  for (const std::string text : {"longer", "one"}) {
+    const RelPath at = Must(WriteForkFile(
+        *opened.store, opened.root.id,
+        [&text](const ForkFileSink& sink) { return sink(AsBytes(text)); }));
+    Fd file = Must(disk.OpenBeneath(opened.store->dir(), at, OpenMode::Read()));
+    const FileStat stat = Must(disk.Stat(file));
+    EXPECT_EQ(stat.mode, 0600u);
+    EXPECT_EQ(stat.size, text.size());
+  }
+  EXPECT_TRUE(Settle());
+  Fd dir = Must(
+      disk.Open(opened.store->dir(), Name::Literal("journal"), OpenMode::Directory()));
+  EXPECT_EQ(Must(disk.List(dir)).size(), 0u);
+}
+
+TEST_F(ForkNoteTest, ASessionThatIsKnownIsUsed) {
+  auto writer = Must(opened.store->Begin());
+  writer->Add(ToRecord(SessionRecord{.session = "ses_9", .agent = "opencode"},
+                       RecordId(opened.store->random().NewId()), opened.root.id, 1));
+  Must(writer->Commit());
+  Note("ses_9");
+  EXPECT_FALSE(Settle());
+  EXPECT_FALSE(IsNoted());
 }
 
 TEST_F(ForkNoteTest, WhoeverIsStillAtItIsLeftAlone) {
