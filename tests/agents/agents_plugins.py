@@ -12,7 +12,7 @@ class Opencode(Agent):
     slash = "command"
     without_screen = '[ "$1" != -s ] || set -- run "$@"\n'
     starts = False
-    forks, summarizes, moves_paths = True, False, False
+    forks, summarizes = True, False
     cannot = ("wait", "finish")
     kinds = {"session.created": START, "chat.message": PROMPT, "tool.execute.before": PRE,
              "tool.execute.after": POST, "session.idle": STOP, "session.deleted": END}

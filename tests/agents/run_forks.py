@@ -63,12 +63,6 @@ def tell_directories(chat, belay):
         directory = chat.project.parent / name
         status, made = belay.json("fork", "turn:3", str(directory), "--session", agent.session)
         session = ((made or {}).get("chat") or {}).get("forked")
-        if not agent.moves_paths:
-            said = json.dumps((made or {}).get("warnings"))
-            chat.check(f"fork {name}: that no conversation goes along is said", "" if
-                       status == 0 and not session and "does not go along" in said else
-                       f"exit {status}: {made}")
-            continue
         if not chat.check(f"fork {name}: the conversation goes along",
                           "" if status == 0 and session else f"exit {status}: {made}"):
             return
