@@ -78,6 +78,7 @@ class Agent:
     compacts = None  # the prompt that has it shorten the conversation
     forks = False  # it forks a session itself: `own_fork`
     summarizes = True  # a part of a conversation can be replaced by a summary
+    copies_inherited = False  # ids of what a fork inherited are others in its copy
     adds = ()  # patterns of what it says to the model in the user's name
     varies = ()  # patterns of what differs between two requests that say the same
     answers_twice = False  # a resumed session tells each result again

@@ -12,7 +12,7 @@ class Opencode(Agent):
     slash = "command"
     without_screen = '[ "$1" != -s ] || set -- run "$@"\n'
     starts = False
-    forks, summarizes = True, False
+    forks, summarizes, copies_inherited = True, False, True
     cannot = ("wait", "finish")
     kinds = {"session.created": START, "chat.message": PROMPT, "tool.execute.before": PRE,
              "tool.execute.after": POST, "session.idle": STOP, "session.deleted": END}

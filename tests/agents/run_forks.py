@@ -57,8 +57,7 @@ def working_in(agent, directory):
 
 def tell_directories(chat, belay):
     """Two forks side by side of the directory as it was before turn 3."""
-    agent, old = chat.agent, str(chat.project)
-    before = chat.kept()
+    agent, before = chat.agent, chat.kept()
     for name in ("left", "right"):
         directory = chat.project.parent / name
         status, made = belay.json("fork", "turn:3", str(directory), "--session", agent.session)
@@ -75,14 +74,34 @@ def tell_directories(chat, belay):
         with working_in(agent, directory):
             chat.check_told(f"fork {name}", sent, turn, [run_chat.FIRST, run_chat.SECOND],
                             verbatim=False)
-        everything = json.dumps([e["body"].get("messages") or e["body"].get("input")
-                                 or e["body"].get("contents") for e in sent])
-        chat.check(f"fork {name}: no path of the source",
-                   "" if old + "/" not in everything else
-                   everything[max(0, everything.index(old + "/") - 300):][:500])
+        check_paths(chat, f"fork {name}", sent)
+    if agent.copies_inherited:
+        tell_inherited(chat, belay, session, directory)
     now = chat.kept()
     chat.check("forks: the original is byte for byte what it was",
                [name for name, seen in before.items() if now.get(name) != seen])
+
+
+def tell_inherited(chat, belay, session, directory):
+    """A turn that was said in the source is taken back in the fork."""
+    status, made = belay.json("rewind", session, "--to", "turn:2", "--root", str(directory))
+    chat.check("fork: an inherited turn is taken back", "" if status == 0 else
+               f"exit {status}: {made}")
+    turn = next(chat.talk)
+    sent, done = chat.say(turn, [str(chat.agent.world.bin / "belay"), "resume", session, "--",
+                                 *chat.agent.saying(turn["prompt"])], directory)
+    if done:
+        with working_in(chat.agent, directory):
+            chat.check_told("fork: without it", sent, turn, [run_chat.FIRST], verbatim=False)
+        check_paths(chat, "fork: without it", sent)
+
+
+def check_paths(chat, what, sent):
+    old = str(chat.project) + "/"
+    everything = json.dumps([e["body"].get("messages") or e["body"].get("input")
+                             or e["body"].get("contents") for e in sent])
+    chat.check(f"{what}: no path of the source", "" if old not in everything else
+               everything[max(0, everything.index(old) - 300):][:500])
 
 
 def tell_summaries(chat, belay, said):
