@@ -58,6 +58,9 @@ Result<bool> EndSession(Store& store, const Root& root, const HookEvent& event) 
       last = std::max(last, record.seq);
   if (!known || (ended > last && !BELAY_MUTANT("sessions-end-twice"))) return false;
   known->ended = true;
+  // What an operation told with it was told.
+  if (!BELAY_MUTANT("an-end-tells-the-rewind-again"))
+    known->by = SessionRecord::By::kNone;
   BELAY_TRY(auto writer, store.Begin());
   writer->Add(ToRecord(*known, RecordId(store.random().NewId()), root.id,
                        store.clock().WallMillis()));

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "agent/recorder.h"
+#include "base/mutant.h"
 #include "base/sha256.h"
 #include "core/roots.h"
 #include "scan/stat_cache.h"
@@ -116,6 +117,17 @@ std::vector<Root> RootsOf(Store& store, std::span<const RootEntry> roots,
     for (const std::string& path : event.tool->paths)
       if (auto absolute = AbsPath::Resolve(*cwd, path); absolute.ok())
         add(FindRootFor(roots, *absolute));
+  // What may write anything may write in protected directories below.
+  if (call && event.tool && event.tool->reach == ToolReach::kWrites &&
+      !BELAY_MUTANT("nested-roots-are-not-looked-at")) {
+    const std::vector<Root> above = out;
+    for (const Root& root : above)
+      for (const RootEntry& entry : roots)
+        if (entry.root.path.size() > root.path.size() &&
+            entry.root.path.starts_with(root.path) &&
+            (root.path == "/" || entry.root.path[root.path.size()] == '/'))
+          add(entry);
+  }
   return out;
 }
 

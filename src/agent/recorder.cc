@@ -378,6 +378,10 @@ class EventStep final : public LiveStep {
         std::string(when) + (tool.name.empty() ? "a call" : tool.name);
     if (settings_.transcripts == Transcripts::kOff || tool.what.empty()) return;
     const bool one = !call_.anything && call_.paths.size() == 1;
+    // A path is the checkpoint's, a command the conversation's.
+    if (!one && settings_.transcripts != Transcripts::kKeep &&
+        !BELAY_MUTANT("anchors-keep-commands"))
+      return;
     request.description += call_.anything ? ": " : " ";
     request.description += FirstLine(one ? call_.paths[0] : tool.what);
   }
@@ -400,7 +404,8 @@ class EventStep final : public LiveStep {
   // One at a time: what has begun before is over.
   void EndCallsBefore(Live& live) {
     live.EndAll(session_,
-                event_.subagent ? event_.subagent : std::optional<std::string>(""));
+                event_.subagent ? event_.subagent : std::optional<std::string>(""),
+                /*presumed=*/!BELAY_MUTANT("serial-agents-never-overlap"));
   }
 
   void KeepTasks(Live& live) {
@@ -460,7 +465,6 @@ bool IsRecorded(const HookEvent& event, const Settings& settings) {
       event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd;
   if (!tool) return true;
   return event.tool && event.tool->reach != ToolReach::kReads &&
-         settings.ToolEnabled(event.tool->name) &&
          settings.granularity == Granularity::kTool;
 }
 
@@ -479,8 +483,13 @@ Result<std::optional<Captured>> RecordEvent(Store& store, const RecordRequest& r
   // Before anybody is kept waiting by it.
   EventStep step(store, request, event,
                  SearchAncestor(store, request.root.id, *request.settings, event));
-  if (request.settings->granularity == Granularity::kSession &&
-      event.kind != EventKind::kSessionStart && event.kind != EventKind::kSessionEnd) {
+  // Whose doing what is found later may be has to be known all the same.
+  const bool unwatched =
+      event.tool && !request.settings->ToolEnabled(event.tool->name) &&
+      (event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd);
+  if (unwatched || (request.settings->granularity == Granularity::kSession &&
+                    event.kind != EventKind::kSessionStart &&
+                    event.kind != EventKind::kSessionEnd)) {
     BELAY_OK(TakeStep(store, request.root, request.lock_wait_ms, step));
     return none;
   }

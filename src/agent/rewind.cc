@@ -430,6 +430,21 @@ Result<bool> IsEndOfTurn(Store& store, Catalog& catalog, const Checkpoint& targe
   return !heard || !heard->in_turn || heard->turn != *target.turn;
 }
 
+// One that somebody made while the turn was at work: it did something since, or does
+// yet. Its conversation has no place that fits but before the turn.
+Result<bool> IsWithinTurn(Store& store, Catalog& catalog, const Checkpoint& target) {
+  if (BELAY_MUTANT("by-hand-is-after-the-turn")) return false;
+  const auto heard = ActivityOf(store, target.root, *target.session);
+  if (heard && heard->in_turn && heard->turn == *target.turn) return true;
+  BELAY_TRY(auto of_turn, catalog.ListCheckpoints({.root = target.root,
+                                                   .session = *target.session,
+                                                   .turn = *target.turn}));
+  return std::ranges::any_of(of_turn, [&](const CatalogEntry& entry) {
+    return entry.checkpoint.seq > target.seq && entry.checkpoint.tool_name &&
+           entry.checkpoint.kind == CheckpointKind::kAuto;
+  });
+}
+
 }  // namespace
 
 Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
@@ -442,6 +457,10 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
       BELAY_TRY(const bool end, IsEndOfTurn(store, catalog, target));
       if (!end) return target.turn;
     }
+  }
+  if (target.turn && target.session && target.kind == CheckpointKind::kManual) {
+    BELAY_TRY(const bool within, IsWithinTurn(store, catalog, target));
+    if (within) return target.turn;
   }
   BELAY_TRY(const auto turns, TurnsOf(catalog, session));
   for (const TurnOf& one : turns)

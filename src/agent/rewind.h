@@ -80,8 +80,9 @@ Status CheckRewind(Catalog& catalog, const std::string& session);
 
 // The turn whose prompt, and all after it, a rollback to `target` takes back; nothing
 // when nothing was said since. Of a checkpoint that a prompt or one of its calls made:
-// that prompt; of any other, and of one by the last call of a turn that is over, after
-// which nothing changed: the first one after it.
+// that prompt, and so of one by hand while the turn was at work; of any other, and of
+// one by the last call of a turn that is over, after which nothing changed: the first
+// one after it.
 Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
                                                const std::string& session,
                                                const Checkpoint& target);

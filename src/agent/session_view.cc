@@ -164,7 +164,7 @@ Status AddCheckpoints(Catalog& catalog, const Root& root, const Lineage& lineage
   // By what the turn ended with: its first checkpoint is the state before it.
   for (SessionTurn& turn : view.turns)
     if (!turn.checkpoints.empty())
-      turn.taken_back_by = turn.checkpoints.back().taken_back_by;
+      turn.files_taken_back_by = turn.checkpoints.back().taken_back_by;
   return Ok();
 }
 
@@ -254,7 +254,7 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
   if (!on.anew) view.goes_on = on.session;
   if (BELAY_MUTANT("rewound-turns-are-not-marked")) return view;
   for (SessionTurn& turn : view.turns)
-    if (turn.turn && !turn.taken_back_by)
+    if (turn.turn)
       if (const Operation* by = chats.TakenBackBy(session, *turn.turn, turn.seq))
         turn.taken_back_by = by->id;
   // Within a turn: a fork is cut from the whole of it, a host is told one after the

@@ -37,9 +37,9 @@ struct SessionTurn {
   std::optional<int64_t> made_ms = {};
   uint64_t seq = 0;   // of its record
   bool left = false;  // on a branch that the agent's own rewind left
-  // What the turn made of the files, or what was said in it, was taken back by this
+  // What was said in it, or what it made of the files, was taken back by this
   // operation.
-  std::optional<RecordId> taken_back_by = {};
+  std::optional<RecordId> taken_back_by = {}, files_taken_back_by = {};
   // Only its end was taken back, from this message on.
   struct Cut {
     RecordId by;

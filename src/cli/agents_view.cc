@@ -89,8 +89,11 @@ void WriteHooks(JsonWriter& json, const HooksAt& hooks) {
     json.Null();
 }
 
-void Judge(std::string_view name, const HooksAt& hooks, AgentFindings& out) {
-  const std::string again = StrCat("belay install ", name);
+void Judge(std::string_view agent, bool project, const HooksAt& hooks,
+           AgentFindings& out) {
+  const std::string name = StrCat(agent, project ? " (this project)" : "");
+  const std::string again =
+      StrCat("belay install ", agent, project ? " --project" : "");
   if (hooks.trouble) {
     out.notes.push_back(StrCat(name, ": ", hooks.trouble->what));
     return;
@@ -217,9 +220,8 @@ void WriteAgentJson(JsonWriter& json, const SeenAgent& agent) {
 
 AgentFindings JudgeAgent(const AgentStatus& status) {
   AgentFindings out;
-  Judge(AgentName(status.agent), status.user, out);
-  if (status.project)
-    Judge(StrCat(AgentName(status.agent), " (this project)"), *status.project, out);
+  Judge(AgentName(status.agent), false, status.user, out);
+  if (status.project) Judge(AgentName(status.agent), true, *status.project, out);
   return out;
 }
 

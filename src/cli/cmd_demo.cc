@@ -92,6 +92,19 @@ class Demo {
     Say("modes and links, and adds a line to .gitignore.");
     BELAY_OK(Shell(kAgent));
     BELAY_TRY(std::string mess, Tree());
+    capture.name = "after the agent";
+    BELAY_TRY([[maybe_unused]] Captured last,
+              CaptureCheckpoint(*opened.store, capture));
+
+    Command("belay list");
+    BELAY_TRY(const auto timeline, opened.catalog->ListCheckpoints({.root = root_.id}));
+    for (size_t i = 0; i < timeline.size(); ++i) {
+      const Checkpoint& c = timeline[i].checkpoint;
+      Say(StrCat("  ", std::to_string(i + 1), ". ", CheckpointLine(timeline[i], 50),
+                 "  (",
+                 CountText(c.added + c.modified + c.deleted - c.changed_dirs, "file"),
+                 " changed)"));
+    }
 
     Command("belay rollback 'before the agent' --dry-run");
     BELAY_TRY(Outcome preview,

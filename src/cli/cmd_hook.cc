@@ -350,8 +350,17 @@ ExitCode CmdHook(CommandContext& ctx) {
   });
   if (!ended.ok()) return NotUnderstood(ctx, ended.error());
   if (*ended && (*ended)->code == kFailedStrictly) {
-    std::fprintf(stderr, "belay: no checkpoint could be made: %s\n",
-                 EscapeForDisplay((*ended)->text).c_str());
+    const std::string why = StrCat("belay: no checkpoint could be made: ",
+                                   EscapeForDisplay((*ended)->text));
+    // Cline does not look at exit codes.
+    if (*agent == AgentKind::kCline) {
+      JsonWriter json;
+      json.BeginObject().Key("cancel").Bool(true).Key("errorMessage").String(why);
+      json.EndObject();
+      ctx.term.Out(json.Take() + "\n");
+      return ExitCode::kOk;
+    }
+    std::fprintf(stderr, "%s\n", why.c_str());
     return static_cast<ExitCode>(2);
   }
   if (*ended && (*ended)->code == kDone && !(*ended)->text.empty())

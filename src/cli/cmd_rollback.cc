@@ -236,13 +236,17 @@ ExitCode CmdRollback(CommandContext& ctx) {
     return ctx.term.FailUsage("`now` is where you are already",
                               "see the checkpoints with: belay list");
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return FailOnStore(ctx, root.error());
+  if (Status there = CheckRootIsThere(ctx, root->path, /*may_be_gone=*/true);
+      !there.ok())
+    return ctx.term.Fail(there.error());
   auto target = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
   if (!target.ok()) return ctx.term.Fail(target.error());
   const Checkpoint& checkpoint = target->entry.checkpoint;
   // A file of settings that makes no sense does not stand between a user and a rescue;
   // but then nothing is deleted, which such a line may have excluded.
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  if (!settings.guard.ok()) return ctx.term.Fail(settings.guard.error());
   auto selected = SelectedPaths(ctx, root->path);
   if (!selected.ok())
     return ctx.term.FailUsage(selected.error().what, selected.error().hint);

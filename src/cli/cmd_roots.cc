@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
+#include "core/annotate.h"
 #include "core/roots.h"
 
 namespace belay {
@@ -17,6 +18,7 @@ struct RootRow {
   ObjectId tree;
   std::vector<SkippedPath> skipped;
   GitRecord git;
+  std::optional<RecordId> taken_back_by = {};
 };
 
 std::string_view StateName(RootPlace place) {
@@ -67,6 +69,8 @@ Result<std::vector<RootRow>> Collect(CommandContext& ctx, Store& store, bool all
       row.tree = state.tree;
       row.skipped.assign(state.skipped.begin(), state.skipped.end());
       if (state.git != nullptr) row.git = *state.git;
+      BELAY_TRY(row.taken_back_by,
+                TakenBackBy(*catalog, entry.root.id, row.last->checkpoint.seq));
     }
     rows.push_back(std::move(row));
   }
@@ -87,7 +91,7 @@ void WriteJson(const std::vector<RootRow>& rows, JsonWriter& json) {
     json.Key("last");
     if (row.last)
       WriteCheckpoint(*row.last, 1, row.root.path, {row.tree, row.skipped, &row.git},
-                      json);
+                      json, {}, row.taken_back_by);
     else
       json.Null();
     json.EndObject();

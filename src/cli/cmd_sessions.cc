@@ -84,7 +84,7 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
 ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& session) {
   auto plan = PlanSessionDeletion(*root.catalog, session);
   if (!plan.ok()) return FailOnStore(ctx, plan.error());
-  if (plan->shared_by.empty() && !ctx.args.has("--yes") &&
+  if ((plan->shared.empty() || plan->checkpoints > 0) && !ctx.args.has("--yes") &&
       !BELAY_MUTANT("delete-session-without-asking")) {
     const std::string what = StrCat("session ", EscapeText(session), " with ",
                                     CountText(plan->checkpoints, "checkpoint"));
@@ -112,6 +112,10 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
     json.Key("pinned").BeginArray();
     for (const CatalogEntry& entry : plan->pinned)
       json.String(entry.checkpoint.id.text());
+    json.EndArray();
+    json.Key("shared").BeginArray();
+    for (const CatalogEntry& entry : plan->shared)
+      json.String(entry.checkpoint.id.text());
     json.EndArray().EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
@@ -120,6 +124,10 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
                       CountText(*gone, "checkpoint"), "\n"));
   for (const CatalogEntry& entry : plan->pinned)
     ctx.term.Out(StrCat("pinned, and kept: ", CheckpointLine(entry, 60), "\n"));
+  if (!plan->shared.empty())
+    ctx.term.Out(StrCat("kept, in the history of session ",
+                        EscapeText(plan->shared_by[0]), ": ",
+                        CountText(plan->shared.size(), "checkpoint"), "\n"));
   ctx.term.Say(
       "The space comes back by itself. So that what was said and stored is in no file "
       "any more: belay gc --everything");

@@ -295,7 +295,7 @@ class ShowPage {
     for (size_t i = 0; i < shown; ++i) term_.Out(StrCat("  ", lines[i], "\n"));
     if (shown < lines.size())
       term_.Out(StrCat("  ... and ", std::to_string(lines.size() - shown),
-                       " more: belay show -v\n"));
+                       " more; all of them with -v\n"));
   }
 
  private:

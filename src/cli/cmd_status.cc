@@ -92,6 +92,9 @@ class Obstacles {
       case RootPlace::kThere:
         return;
       case RootPlace::kGone:
+        if (Status why = CheckRootIsThere(ctx_, status_.root, /*may_be_gone=*/true);
+            !why.ok())
+          return Add(why.error());
         return Add("the directory is gone: no checkpoint can be made");
       case RootPlace::kUnreadable:
         return Add("the directory may not be read: no checkpoint can be made");

@@ -88,9 +88,8 @@ void Say(CommandContext& ctx, const ChatRecord& chat, const std::string& summary
   term.Say(StrCat("  it goes on as session ", EscapeText(chat.forked)));
   term.Say(StrCat("  go on with: ", ResumeText(resumption, ctx.env.cwd)));
   term.Say(StrCat("         or: ", BelayResume(chat.session)));
-  term.Say(
-      "  a session that is open in a terminal does not read its file again:\n"
-      "  leave it first");
+  term.Say("  a session that is open in a terminal does not read its file again:");
+  term.Say("  leave it first");
   term.Say("  the summary:");
   term.Out(ShownText(summary));
 }

@@ -114,8 +114,12 @@ ExitCode Tell(CommandContext& ctx, OpenedRoot& root, Result<Outcome> done,
 
 ExitCode CmdUndo(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return FailOnStore(ctx, root.error());
+  if (Status there = CheckRootIsThere(ctx, root->path, /*may_be_gone=*/true);
+      !there.ok())
+    return ctx.term.Fail(there.error());
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  if (!settings.guard.ok()) return ctx.term.Fail(settings.guard.error());
   std::optional<RecordId> which;
   if (!ctx.args.positional().empty()) {
     auto found = FindOperation(*root->catalog, root->root.id, ctx.args.positional()[0]);
@@ -136,8 +140,12 @@ ExitCode CmdUndo(CommandContext& ctx) {
 
 ExitCode CmdRedo(CommandContext& ctx) {
   auto root = OpenRoot(ctx, NeedsRoot::kRecorded);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return FailOnStore(ctx, root.error());
+  if (Status there = CheckRootIsThere(ctx, root->path, /*may_be_gone=*/true);
+      !there.ok())
+    return ctx.term.Fail(there.error());
   const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  if (!settings.guard.ok()) return ctx.term.Fail(settings.guard.error());
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
   RollbackHooks hooks(ctx, *root, settings.settings, "redo");

@@ -53,13 +53,17 @@ Result<RootStatus> FindRoot(CommandContext& ctx);
 // The user's settings with the project's over them; warnings are shown.
 Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root);
 // Why no checkpoint of it can be made: it is gone, or something else is in its place.
-Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root);
+// `may_be_gone`: then it can be brought back.
+Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root,
+                        bool may_be_gone = false);
 
 // The same for commands that must work although a settings file makes no sense: that is
 // said, the lines that do are obeyed, and of the others the defaults. Never fails.
 struct RescueSettings {
   Settings settings;
   bool complete = true;  // false: what else the files say is not known
+  // Of a rollback, undo or redo: somebody wanted to be asked, and cannot be.
+  Status guard = Ok();
 };
 RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root);
 

@@ -90,6 +90,7 @@ std::string ReasonText(std::string_view why) {
       {"ignored_now", "ignored by today's rules"},
       {"ignored_then", "ignored by the rules of that time"},
       {"in_the_way", "in the way: something not covered is there"},
+      {"lost", "lost by damage, and given up by belay repair"},
       {"nested_repository", "a repository now, and none at that checkpoint"},
       {"not_covered", "not covered"},
       {"not_empty", "not empty: something in it stays"},

@@ -5,6 +5,7 @@
 #include "cli/context.h"
 #include "cli/open_root.h"
 #include "cli/text.h"
+#include "core/annotate.h"
 #include "core/failures.h"
 #include "core/last_failure.h"
 #include "core/roots.h"
@@ -121,7 +122,9 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     StateFacts facts(now);
     const StateParts state = facts.Of(last->checkpoint.state);
     JsonWriter json;
-    WriteCheckpoint(*last, 1, root->root.path, state, json);
+    BELAY_TRY(const auto taken_back,
+              TakenBackBy(*catalog, root->root.id, last->checkpoint.seq));
+    WriteCheckpoint(*last, 1, root->root.path, state, json, {}, taken_back);
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last, ctx.term.columns() - 17);
     if (auto view = LoadState(now, last->checkpoint.state); view.ok() && view->rules)
@@ -153,12 +156,15 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
   auto real = ctx.fs.RealPath(dir);
   if (real.ok()) {
     dir = *real;
-    // A root is a directory; a file here would only fail later, with less to say.
-    BELAY_TRY([[maybe_unused]] Fd opened, ctx.fs.OpenDir(dir));
   } else if (real.error().code != Errc::kNotFound) {
     return std::move(real).error();
   }
   BELAY_TRY(std::optional<RootStatus> found, LookUpRoot(ctx, dir));
+  // A root is a directory; what is in the place of one is told of as its trouble.
+  if (auto opened = ctx.fs.OpenDir(dir);
+      !opened.ok() && opened.error().sys == ENOTDIR &&
+      (!found || !found->is_protected || found->root != dir))
+    return std::move(opened).error();
   if (found) return std::move(*found);
   if (!real.ok()) {
     return Error(Errc::kNotFound, StrCat(named ? "no such directory: "
@@ -168,7 +174,7 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
   return RootStatus{.root = std::move(dir)};
 }
 
-Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root) {
+Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root, bool may_be_gone) {
   // As nearly always, one call.
   if (ctx.fs.OpenDir(root).ok()) return Ok();
   const std::string shown = EscapeForDisplay(root.bytes());
@@ -184,7 +190,7 @@ Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root) {
     return Error(Errc::kRefused, StrCat(FileTypeName(stat->type),
                                         " is in the place of the directory: ", shown))
         .WithHint(StrCat("move that away; then ", back));
-  if (!stat.ok() && stat.error().code == Errc::kNotFound)
+  if (!stat.ok() && stat.error().code == Errc::kNotFound && !may_be_gone)
     return Error(Errc::kNotFound, StrCat("the directory is gone: ", shown))
         .WithHint(back);
   return Ok();  // what is wrong is said where it is met
@@ -221,8 +227,10 @@ Error SwitchedOff(const Settings& settings) {
 
 RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
   RescueSettings out;
+  bool guarded = false;  // by a line that makes no sense, or a file that makes none
   auto doubt = [&](std::string_view what) {
     out.complete = false;
+    guarded = guarded || what.find("before_rollback") != std::string_view::npos;
     ctx.term.Warn(StrCat(what, "; this does not count until it is mended"));
   };
   // What of a file can be read, as far as it makes sense.
@@ -234,6 +242,7 @@ RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
     }
     auto mended = RepairSettings(*text, name, of_project);
     if (!mended.ok()) {
+      guarded = guarded || text->find("before_rollback") != std::string::npos;
       doubt(mended.error().what);
       return {};
     }
@@ -247,6 +256,7 @@ RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
   } else {
     doubt(file.error().what);
   }
+  const bool guards = guarded;  // a project's would not count anyway
   const std::string project_name =
       EscapeForDisplay(root.Join(ProjectSettingsName()).bytes());
   const std::string project_text =
@@ -257,6 +267,12 @@ RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
     settings = ParseSettings(user_text, user_name, "", "");
   }
   if (settings.ok()) out.settings = std::move(*settings);
+  if (guards)
+    out.guard =
+        Error(Errc::kRefused, StrCat("hooks.before_rollback in ", user_name,
+                                     " makes no sense: who is "
+                                     "to be asked before a rollback cannot be asked"))
+            .WithHint("nothing was changed; mend the line, or take it out");
   for (const std::string& warning : out.settings.warnings) ctx.term.Warn(warning);
   return out;
 }

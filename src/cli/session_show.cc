@@ -60,6 +60,11 @@ void WriteTurn(const SessionTurn& turn, JsonWriter& json) {
     json.String(turn.taken_back_by->text());
   else
     json.Null();
+  json.Key("files_taken_back_by");
+  if (turn.files_taken_back_by)
+    json.String(turn.files_taken_back_by->text());
+  else
+    json.Null();
   WriteTextOrNull(json, "taken_back_from",
                   turn.cut ? std::optional(turn.cut->message) : std::nullopt);
   WritePoints(turn.checkpoints, json);
@@ -178,10 +183,11 @@ class SessionPage {
     std::string line = turn.turn ? StrCat("turn ", std::to_string(*turn.turn))
                                  : std::string("not recorded");
     if (turn.made_ms) line += StrCat("  ", LocalMinute(*turn.made_ms));
-    const std::string_view mark = turn.taken_back_by ? "  taken back"
-                                  : turn.cut         ? "  taken back in part"
-                                  : turn.left        ? "  left by the agent"
-                                                     : "";
+    const std::string_view mark = turn.taken_back_by         ? "  taken back"
+                                  : turn.cut                 ? "  taken back in part"
+                                  : turn.left                ? "  left by the agent"
+                                  : turn.files_taken_back_by ? "  files taken back"
+                                                             : "";
     const size_t room = term_.columns() - line.size() - mark.size() - 2;
     line += StrCat("  ", Fit(OneLine(turn.prompt), room), mark);
     term_.Out(StrCat(

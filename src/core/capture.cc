@@ -259,8 +259,16 @@ struct InStep {
   InStep(Store& s, const RootId& r, LiveStep* given)
       : store(s), root(r), step(given), live(Live::Load(s, r)) {}
   ~InStep() {
-    if (step == nullptr) return;
+    if (step == nullptr) {
+      if (looked && live.EndUnseen()) (void)live.Save(store, root);
+      return;
+    }
+    const std::vector<LiveCall> before = live.calls();
     step->Done(live, published);
+    if (looked)
+      live.EndUnseen();
+    else if (!BELAY_MUTANT("unseen-calls-did-nothing"))
+      live.KeepUnseen(before);
     (void)live.Save(store, root);
   }
   InStep(const InStep&) = delete;
@@ -270,6 +278,7 @@ struct InStep {
   LiveStep* step;
   Live live;
   bool published = false;
+  bool looked = false;  // at the directory: what was at work is known
 };
 
 // Alone on the root, in the step that was begun. `needed`: what it takes at least,
@@ -447,6 +456,7 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   c.stored_bytes = writer->bytes_so_far();
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   captured.same_state = last && last->state == state_id;
+  in_step.looked = true;
   std::optional<std::vector<LogRecord>> more;
   if (request.step != nullptr) {
     if (first) c.by = {{{Author()}, {}}};  // it was all there before anybody looked

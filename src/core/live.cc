@@ -45,7 +45,7 @@ void Put(ByteWriter& out, const LiveCall& call) {
   Put(out, call.author.turn);
   out.Sized(call.fingerprint);
   out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0) |
-                              (call.outlives_turn ? 4 : 0)));
+                              (call.outlives_turn ? 4 : 0) | (call.unseen ? 8 : 0)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
@@ -64,6 +64,7 @@ LiveCall TakeCall(ByteReader& in) {
   call.anything = (flags & 1) != 0;
   call.background = (flags & 2) != 0;
   call.outlives_turn = (flags & 4) != 0;
+  call.unseen = (flags & 8) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
@@ -252,6 +253,10 @@ std::string Live::KeyOf(const LiveCall& call) {
   return key;
 }
 
+std::string Live::PresumedKey(const LiveCall& call) {
+  return call.author.session.value_or("") + '\0' + '?' + KeyOf(call);
+}
+
 void Live::Remember(std::string key) {
   if (ended_.size() >= kMaxEnded) ended_.erase(ended_.begin());
   ended_.push_back(std::move(key));
@@ -262,13 +267,16 @@ bool Live::Knows(const LiveCall& call, bool late) const {
   for (const LiveCall& at_work : calls_)
     if (!at_work.background && KeyOf(at_work) == key) return true;
   // The same command may be run again; of a late hook the same id is the same call.
-  return (late || BELAY_MUTANT("an-id-is-used-once")) && call.author.tool_use_id &&
-         std::find(ended_.begin(), ended_.end(), key) != ended_.end();
+  if ((!late && !BELAY_MUTANT("an-id-is-used-once")) || !call.author.tool_use_id)
+    return false;
+  return std::ranges::find(ended_, key) != ended_.end() ||
+         std::ranges::find(ended_, PresumedKey(call)) != ended_.end();
 }
 
 bool Live::Begin(LiveCall call) {
   if (Knows(call, false)) return false;
   std::erase(ended_, KeyOf(call));
+  std::erase(ended_, PresumedKey(call));
   if (call.paths.size() > kMaxPathsOfCall) {
     call.paths.clear();
     call.anything = true;
@@ -298,14 +306,14 @@ Live::Ending Live::End(const LiveCall& call, bool background) {
   return Ending::kEnded;
 }
 
-void Live::EndAll(std::string_view session,
-                  const std::optional<std::string>& subagent) {
+void Live::EndAll(std::string_view session, const std::optional<std::string>& subagent,
+                  bool presumed) {
   auto is_one = [&](const LiveCall& call) {
     return !call.background && call.author.session == session &&
            (!subagent || call.author.subagent.value_or("") == *subagent);
   };
   for (const LiveCall& call : calls_)
-    if (is_one(call)) Remember(KeyOf(call));
+    if (is_one(call)) Remember(presumed ? PresumedKey(call) : KeyOf(call));
   std::erase_if(calls_, is_one);
 }
 
@@ -333,6 +341,22 @@ void Live::BeginTurn(std::string_view session, int64_t now_ms) {
       going_on.push_back(call);
   EndAll(session, std::nullopt);
   for (LiveCall& call : going_on) (void)Begin(std::move(call));
+}
+
+void Live::KeepUnseen(const std::vector<LiveCall>& before) {
+  for (LiveCall call : before) {
+    const std::string key = KeyOf(call);
+    if (std::ranges::any_of(calls_, [&](const LiveCall& c) { return KeyOf(c) == key; }))
+      continue;
+    call.unseen = call.background = true;
+    call.task.clear();
+    if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
+    calls_.push_back(std::move(call));
+  }
+}
+
+bool Live::EndUnseen() {
+  return std::erase_if(calls_, [](const LiveCall& call) { return call.unseen; }) > 0;
 }
 
 void Live::EndTask(std::string_view session, std::string_view task) {

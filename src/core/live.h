@@ -36,6 +36,9 @@ struct LiveCall {
   std::string task = {};  // what later messages call one in the background
   // A subagent's, and the turn of the agent that started it is over.
   bool outlives_turn = false;
+  // It is over, and nobody has looked at the directory since: what the next one finds
+  // may be its doing. In the background, too.
+  bool unseen = false;
   int64_t begun_ms = 0;
   bool operator==(const LiveCall&) const = default;
 };
@@ -93,8 +96,10 @@ class Live {
   // With `background` it stays, as one whose end is not known.
   Ending End(const LiveCall& call, bool background);
   // All calls of a session, or of one subagent of it, or with "" of the agent itself;
-  // not those in the background.
-  void EndAll(std::string_view session, const std::optional<std::string>& subagent);
+  // not those in the background. `presumed`: their end may be told yet, and then they
+  // were at work until there.
+  void EndAll(std::string_view session, const std::optional<std::string>& subagent,
+              bool presumed = false);
   // The agent waits for its user, and so its own calls are over. Subagents may be at
   // work still: those that are `running`, where the agent says.
   void EndTurn(std::string_view session,
@@ -104,6 +109,10 @@ class Live {
   // Those in the background: one by its task, or all of the session but some.
   void EndTask(std::string_view session, std::string_view task);
   void KeepTasks(std::string_view session, const std::vector<std::string>& running);
+  // Those of `before` that are over by now, and that nobody looked after.
+  void KeepUnseen(const std::vector<LiveCall>& before);
+  bool EndUnseen();  // somebody did; false: there were none
+
   // A call whose end comes before its beginning was recorded: it is at work as far as
   // the present change is concerned.
   void AddUnheard(LiveCall call) { unheard_.push_back(std::move(call)); }
@@ -113,6 +122,7 @@ class Live {
  private:
   friend class WhoWrote;
   static std::string KeyOf(const LiveCall& call);
+  static std::string PresumedKey(const LiveCall& call);
   void Remember(std::string key);
 
   std::vector<LiveSession> sessions_;

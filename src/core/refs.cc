@@ -114,6 +114,14 @@ Result<CatalogEntry> FindTool(Catalog& catalog, const RefContext& context,
   const std::string id(ref.substr(5));
   BELAY_TRY(std::string session, SessionOf(catalog, context, ref));
   BELAY_TRY(auto found, FindToolOf(catalog, context.root, session, id));
+  // What it left is not what was there before it.
+  if (found && found->checkpoint.kind == CheckpointKind::kAuto &&
+      found->checkpoint.description.starts_with("after ") &&
+      !BELAY_MUTANT("after-is-as-good-as-before"))
+    return Error(Errc::kNotFound, "what was there before the tool call " +
+                                      EscapeForDisplay(id) + " was not recorded")
+        .WithHint("what it left is " + found->checkpoint.id.text().substr(0, 7) +
+                  "; what was recorded before that: belay list --tools");
   if (found) return std::move(*found);
   Error none = NoSuch("session " + EscapeText(session) +
                       " has no checkpoint of the tool call " + EscapeForDisplay(id));

@@ -24,16 +24,23 @@ constexpr size_t kNewest = 10;
 // A checkpoint of another root takes this long at most, as a rule.
 constexpr int64_t kPatienceMs = 1000;
 
-// The newest operations, and those they undid or redid.
+// The newest operations, and those they undid or redid; and as many of what can still
+// be undone, and redone: going back step by step takes nothing from the steps before.
 std::unordered_set<RecordId> Horizon(std::span<const Operation> oldest_first,
                                      int64_t undo) {
   std::unordered_set<RecordId> inside;
-  const size_t count =
-      std::min(oldest_first.size(), static_cast<size_t>(std::max<int64_t>(undo, 0)));
-  for (const Operation& operation : oldest_first.last(count)) {
-    inside.insert(operation.id);
-    if (operation.of) inside.insert(*operation.of);
-  }
+  auto take_newest = [&](std::span<const Operation> from) {
+    const size_t count =
+        std::min(from.size(), static_cast<size_t>(std::max<int64_t>(undo, 0)));
+    for (const Operation& operation : from.last(count)) {
+      inside.insert(operation.id);
+      if (operation.of) inside.insert(*operation.of);
+    }
+  };
+  take_newest(oldest_first);
+  const UndoStacks stacks = StacksOf({oldest_first.begin(), oldest_first.end()});
+  if (!BELAY_MUTANT("undo-eats-the-horizon")) take_newest(stacks.undo);
+  take_newest(stacks.redo);
   // What an undo took back may itself be an undo out of order.
   for (auto at = oldest_first.rbegin(); at != oldest_first.rend(); ++at)
     if (inside.contains(at->id) && at->of) inside.insert(*at->of);

@@ -155,6 +155,11 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
   std::ranges::sort(plan.shared_by);
   plan.shared_by.erase(std::unique(plan.shared_by.begin(), plan.shared_by.end()),
                        plan.shared_by.end());
+  std::vector<Lineage> heirs;
+  for (const std::string& heir : plan.shared_by) {
+    BELAY_TRY(Lineage lineage, Lineage::Of(catalog, heir));
+    heirs.push_back(std::move(lineage));
+  }
   BELAY_TRY(auto roots, catalog.Roots());
   bool known = !plan.records.empty();
   for (const RootEntry& root : roots) {
@@ -166,6 +171,14 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
         known = true;
         if (entry.pinned) {
           plan.pinned.push_back(std::move(entry));
+          continue;
+        }
+        const Checkpoint& c = entry.checkpoint;
+        if (!BELAY_MUTANT("delete-shared-session") &&
+            std::ranges::any_of(heirs, [&](const Lineage& heir) {
+              return heir.Has(c.session, c.turn, c.seq);
+            })) {
+          plan.shared.push_back(std::move(entry));
           continue;
         }
         here.checkpoints.push_back(entry.checkpoint.id);
@@ -182,7 +195,7 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
 
 Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                const SessionDeletion& plan) {
-  if (!plan.shared_by.empty() && !BELAY_MUTANT("delete-shared-session"))
+  if (!plan.shared.empty() && plan.roots.empty())
     return Error(Errc::kRefused, "session " + EscapeText(plan.shared_by[0]) +
                                      " grew out of it and has its checkpoints in its "
                                      "history")
@@ -198,7 +211,8 @@ Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
   }
   // Last: while it is told of, whoever was interrupted can ask again. What is pinned
   // still belongs to it.
-  if (plan.records.empty() || !plan.pinned.empty()) return gone;
+  if (plan.records.empty() || !plan.pinned.empty() || !plan.shared_by.empty())
+    return gone;
   BELAY_TRY(auto writer, store.Begin());
   writer->Add(MakeDrop(RecordId(store.random().NewId()), store.clock().WallMillis(),
                        plan.records));

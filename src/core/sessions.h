@@ -67,13 +67,14 @@ struct SessionDeletion {
   std::vector<OfRoot> roots;           // those with anything to delete
   std::vector<RecordId> records;       // of the session itself, and its turns
   std::vector<CatalogEntry> pinned;    // that stay
-  std::vector<std::string> shared_by;  // sessions that grew out of it: all stays
-  uint64_t checkpoints = 0;            // that go, or would if nobody shared them
+  std::vector<std::string> shared_by;  // sessions that grew out of it
+  std::vector<CatalogEntry> shared;    // that stay: they are in the history of those
+  uint64_t checkpoints = 0;            // that go
 };
 // kNotFound when nobody knows the session.
 Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
                                             const std::string& session);
-// The number of checkpoints that went. kRefused when they are shared.
+// The number of checkpoints that went. kRefused when all that there is is shared.
 Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                const SessionDeletion& plan);
 

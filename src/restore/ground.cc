@@ -94,9 +94,10 @@ Status CheckContent(Store& store, const PlanOptions& options, Plan& plan) {
     if (xattrs_of(change)) fine = readable(change.after->xattrs, true) && fine;
     if (fine) return false;
     damaged.push_back(change.path);
+    // What was purged is left out of a plan: this was lost, and somebody took note.
     if (skip_damaged)
       plan.kept.push_back(
-          {change.path, first.code == Errc::kPurged ? "purged" : "damaged"});
+          {change.path, first.code == Errc::kPurged ? "lost" : "damaged", true});
     return skip_damaged;
   });
   if (damaged.empty() || skip_damaged) return Ok();
@@ -120,7 +121,9 @@ void AddNeedsOf(const PathChange& change, bool shared, Plan& plan) {
       !change.before || !SameContent(*change.before, *change.after);
   if (!new_content && !shared) return;
   ++plan.inodes_needed;
-  plan.bytes_needed += kBlock;
+  // Names and inodes take room, too; of what is there already they have it.
+  const bool there = change.before && change.before->kind == EntryKind::kFile;
+  if (!there || change.after->kind != EntryKind::kFile) plan.bytes_needed += kBlock;
   if (change.after->kind != EntryKind::kFile) return;
   uint64_t size = change.after->size;
   if (plan.contents && !BELAY_MUTANT("holes-need-room"))
@@ -356,9 +359,13 @@ Status CheckRoom(Fs& fs, const Fd& dir, const Plan& plan) {
   const uint64_t inodes = plan.inodes_needed + 2;
   const bool counts_inodes = info.free_inodes != 0 || info.total_bytes == 0;
   if (info.free_bytes < bytes || (counts_inodes && info.free_inodes < inodes))
-    return Error(Errc::kNoSpace, "the rollback needs " + std::to_string(bytes / 1024) +
-                                     " KiB and " + std::to_string(inodes) +
-                                     " files of room, and there is less")
+    return Error(Errc::kNoSpace,
+                 "the rollback needs " + std::to_string(bytes / 1024) + " KiB and " +
+                     std::to_string(inodes) + " files of room, and there is less: " +
+                     std::to_string(info.free_bytes / 1024) + " KiB" +
+                     (counts_inodes
+                          ? " and " + std::to_string(info.free_inodes) + " files"
+                          : std::string()))
         .WithHint("nothing was changed; free some space on the disk of the directory");
   return Ok();
 }

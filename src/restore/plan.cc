@@ -69,8 +69,8 @@ Result<Plan> Planner::Run() {
   std::sort(plan_.uncovered.begin(), plan_.uncovered.end(), ByPath);
   BELAY_OK(CheckContent(in_.store, options_, plan_));
   for (KeptPath& kept : plan_.kept)
-    if (kept.why == "damaged" && !BELAY_MUTANT("damage-is-not-missed"))
-      kept.wanted = true;
+    if (kept.why == "damaged" || kept.why == "lost")
+      kept.wanted = !BELAY_MUTANT("damage-is-not-missed");
   std::sort(plan_.kept.begin(), plan_.kept.end(),
             [](const KeptPath& a, const KeptPath& b) { return a.path < b.path; });
   SayWhatIsMissing();

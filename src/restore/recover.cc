@@ -160,9 +160,9 @@ Result<std::optional<Recovered>> RecoverOrRefuse(Store& store,
   if (!request.force)
     return Error(Errc::kRefused, recovered->text)
         .WithHint(
-            recovered->mounted
-                ? "to end it without what is beneath: belay rollback latest --force"
-                : "to give it up and roll back here: belay rollback latest --force");
+            (recovered->mounted ? "to end it without what is beneath: "
+                                : "to give it up and roll back here: ") +
+            ("belay rollback latest --force --root " + ShellWord(request.root.path)));
   if (recovered->mounted) return RecoverLocked(store, request, /*around_mounts=*/true);
   BELAY_TRY(std::string aside, JournalFile::PutAside(store, request.root.id));
   recovered->how = Recovered::How::kDropped;

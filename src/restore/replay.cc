@@ -228,8 +228,9 @@ Result<Plan> PlanReplay(Store& store, const Fd& root, Draft& draft,
   }
   BELAY_OK(CheckContent(store, options, plan));
   for (KeptPath& kept : plan.kept) {
-    if (kept.why != "damaged" || BELAY_MUTANT("undo-skips-in-silence")) continue;
-    kept.wanted = true;
+    if (kept.why != "damaged" && kept.why != "lost") continue;
+    kept.wanted = !BELAY_MUTANT("undo-skips-in-silence");
+    if (!kept.wanted) continue;
     Looker looker(store.fs(), root);
     auto there = looker.Stat(kept.path);
     kept.missing = there.ok() && !*there;

@@ -48,7 +48,12 @@ Result<RootLock> RootLock::Take(Store& store, const RollbackRequest& request,
     lock = store.locks().AcquireRoot(request.root.id, request.lock_wait_ms - first);
   }
   if (!lock.ok()) {
-    if (lock.error().code != Errc::kBusy) return std::move(lock).error();
+    if (lock.error().code != Errc::kBusy)
+      return Error(lock.error())
+          .WithHint(
+              "nothing was changed: what a rollback replaces is stored first, and the "
+              "store "
+              "cannot be written");
     return Error(Errc::kBusy, somebody() + " is at work on this directory")
         .WithHint("try again when it is done");
   }

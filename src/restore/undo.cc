@@ -153,7 +153,11 @@ struct Turn {
   Operation about, operation;
 };
 
-Result<Turn> FindUndo(const UndoStacks& stacks, const std::optional<RecordId>& which) {
+Result<Turn> FindUndo(const std::vector<Operation>& operations,
+                      const UndoStacks& stacks, const std::optional<RecordId>& which) {
+  if (stacks.undo.empty() && !InEffect(operations).empty())
+    return Error(Errc::kRefused, "what is left to undo is too far back")
+        .WithHint("what it needs was let go: see retention.undo in belay config");
   if (stacks.undo.empty()) return Nothing("undo");
   size_t at = stacks.undo.size() - 1;
   if (which) {
@@ -204,7 +208,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   BELAY_TRY(auto recovered, RecoverOrRefuse(store, request));
   BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
   const UndoStacks stacks = StacksOf(operations);
-  BELAY_TRY(Turn turn, back ? FindUndo(stacks, which) : FindRedo(stacks));
+  BELAY_TRY(Turn turn, back ? FindUndo(operations, stacks, which) : FindRedo(stacks));
   turn.operation.kind = kind;
   turn.operation.of = turn.about.id;
   turn.operation.label = turn.about.label;

@@ -481,6 +481,60 @@ TEST_F(RecorderTest, BySessionsOnlyItsTwoEndsAreKept) {
                 .size(),
             2u);
   EXPECT_EQ(End(EventKind::kSessionEnd, "s"), "end of the session");
+  // Nobody looked in between: it may be the doing of either turn, and of nobody else.
+  EXPECT_EQ(Authors(), "x=s/-+s/-");
+  Put("y", "22");
+  EXPECT_NE(Start("s", "resume"), "");
+  EXPECT_EQ(Authors(), "x=s/-+s/- y=outside");
+}
+
+// Mutant: unseen-calls-did-nothing.
+TEST_F(RecorderTest, WhatAToolDidThatIsSwitchedOffIsItsDoingAllTheSame) {
+  world_.settings.tools["Bash"] = {.enabled = false};
+  Start("s");
+  Prompt("s", "p1");
+  EXPECT_EQ(Pre("s", "t1"), "");
+  Put("x", "1");
+  EXPECT_EQ(Post("s", "t1"), "");
+  const size_t before = Count();
+  EXPECT_EQ(Pre("s", "t2", {"y"}), "before Write y");
+  EXPECT_EQ(Count(), before + 1);
+  Put("y", "22");
+  Put("z", "333");
+  Post("s", "t2", {"y"});
+  // Somebody looked since: the call has no more to do with it.
+  EXPECT_EQ(Authors(), "x=s/t1 y=s/t2 z=outside");
+  EXPECT_EQ(Pre("s", "t3"), "");
+  Put("v", "1");
+  EXPECT_EQ(Post("s", "t3"), "");
+  Must(world_.Capture("by hand"));
+  Put("w", "22");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "x=s/t1 y=s/t2 z=outside v=s/t3 w=outside");
+}
+
+// An agent whose calls come one after the other, and then they do not.
+// Mutant: serial-agents-never-overlap.
+TEST_F(RecorderTest, ACallWhoseEndIsToldWasAtWorkUntilThere) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Prompt("s", "p1");
+  Pre("s", "t1", {"a"});
+  Pre("s", "t2", {"b"});
+  Put("a", "1");
+  EXPECT_EQ(Post("s", "t1", {"a"}), "after Write a");
+  EXPECT_EQ(Post("s", "t1", {"a"}), "") << "told twice";
+  Put("b", "22");
+  Post("s", "t2", {"b"});
+  EXPECT_EQ(Authors(), "a=s/t1 b=s/t2");
+  // Of two that may write anything nobody can tell.
+  Pre("s", "t3");
+  Pre("s", "t4");
+  Put("c", "333");
+  Post("s", "t3");
+  Put("d", "4444");
+  Post("s", "t4");
+  EXPECT_EQ(Authors(), "a=s/t1 b=s/t2 c=s/t4+s/t3 d=s/t4");
 }
 
 TEST_F(RecorderTest, WhereTranscriptsAreOffNothingIsKeptOfWhatWasSaid) {
@@ -495,15 +549,22 @@ TEST_F(RecorderTest, WhereTranscriptsAreOffNothingIsKeptOfWhatWasSaid) {
     EXPECT_EQ(Must(ToTurn(record)).prompt, "");
 }
 
-TEST_F(RecorderTest, ToolsThatReadAndToolsThatAreSwitchedOffCostNothing) {
+// Mutant: anchors-keep-commands.
+TEST_F(RecorderTest, OfAnchorsAloneNoCommandIsKept) {
+  world_.settings.transcripts = Transcripts::kAnchors;
+  Start("s");
+  EXPECT_EQ(Prompt("s", "p1", "my wish"), "my wish");
+  EXPECT_EQ(Pre("s", "t"), "before Bash");
+  EXPECT_EQ(Pre("s", "u", {"a"}), "before Write a");
+}
+
+TEST_F(RecorderTest, ToolsThatReadCostNothing) {
   Start("s");
   HookEvent read = Call(EventKind::kToolBegin, "s", "r");
   read.tool->reach = ToolReach::kReads;
   EXPECT_FALSE(IsRecorded(read, world_.settings));
   HookEvent write = Call(EventKind::kToolBegin, "s", "w");
   EXPECT_TRUE(IsRecorded(write, world_.settings));
-  world_.settings.tools["Bash"] = {.enabled = false};
-  EXPECT_FALSE(IsRecorded(write, world_.settings));
 }
 
 // Checkpoints were let go, and nothing of them was handed on: the next one does not

@@ -447,6 +447,41 @@ TEST_F(RewindTest, TheEndOfATurnIsBehindItsLastCall) {
   EXPECT_EQ(turn_of(within), 1u);
 }
 
+// Mutant: by-hand-is-after-the-turn.
+TEST_F(RewindTest, ACheckpointByHandWithinATurnIsBeforeItsAnswer) {
+  auto turn_of = [&](const std::string& name) {
+    opened = Must(world.world.Open());
+    return Must(TurnToTakeBack(*opened.store, *opened.catalog, "s",
+                               Must(world.world.Named(opened, name))));
+  };
+  auto by_hand = [&](const std::string& name) {
+    opened = Must(world.world.Open());
+    CaptureRequest request;
+    request.root = opened.root;
+    request.settings = &world.world.settings;
+    request.git.user.no_system = true;
+    request.name = name;
+    request.of_active_session = true;
+    Must(CaptureCheckpoint(*opened.store, request));
+  };
+  world.Start("s");
+  world.Prompt("s", "first");
+  world.Write("s", "t1", "a", "1");
+  by_hand("within");
+  EXPECT_EQ(turn_of("within"), 1u) << "it is running";
+  world.Write("s", "t2", "b", "2");
+  by_hand("last");
+  world.End(EventKind::kTurnEnd, "s");
+  by_hand("after");
+  EXPECT_EQ(turn_of("within"), 1u);
+  EXPECT_EQ(turn_of("last"), std::nullopt) << "nothing was done since";
+  EXPECT_EQ(turn_of("after"), std::nullopt) << "nothing was said since";
+  world.Prompt("s", "second");
+  EXPECT_EQ(turn_of("within"), 1u);
+  EXPECT_EQ(turn_of("last"), 2u);
+  EXPECT_EQ(turn_of("after"), 2u);
+}
+
 // Mutant: host-message-is-lost.
 TEST_F(HostTest, ATurnIsFoundByItsOwnIdAndByThatOfItsMessage) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);

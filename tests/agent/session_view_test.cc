@@ -91,8 +91,9 @@ TEST_F(SessionViewTest, WhatWasTakenBackIsMarkedUntilItIsUndone) {
   const auto done = Must(world.Back(target));
   ASSERT_TRUE(done.operation);
   SessionView view = Look("s");
-  EXPECT_FALSE(view.turns[0].taken_back_by);
-  EXPECT_EQ(view.turns[1].taken_back_by, done.operation->id);
+  EXPECT_FALSE(view.turns[0].files_taken_back_by);
+  EXPECT_EQ(view.turns[1].files_taken_back_by, done.operation->id);
+  EXPECT_FALSE(view.turns[1].taken_back_by) << "nothing that was said";
   EXPECT_FALSE(view.turns[1].checkpoints[0].taken_back_by);
   EXPECT_EQ(view.turns[1].checkpoints[2].taken_back_by, done.operation->id);
   {
@@ -100,7 +101,7 @@ TEST_F(SessionViewTest, WhatWasTakenBackIsMarkedUntilItIsUndone) {
     Must(Undo(*opened.store, *opened.catalog, world.Request(opened), {}, false));
   }
   view = Look("s");
-  EXPECT_FALSE(view.turns[1].taken_back_by);
+  EXPECT_FALSE(view.turns[1].files_taken_back_by);
   EXPECT_FALSE(view.turns[1].checkpoints[2].taken_back_by);
 }
 
@@ -246,6 +247,29 @@ TEST_F(SessionViewTest, ASessionEndsOnceAndIsOpenAgainWhenItGoesOn) {
   world.Tell(end);
   After(end);
   EXPECT_EQ(count(), before + 2);
+}
+
+// Mutant: an-end-tells-the-rewind-again.
+TEST_F(SessionViewTest, AnEndTellsNothingOfARewindThatWasToldBefore) {
+  Prompt("s", "p1", "first");
+  {
+    auto opened = Must(world.world.Open());
+    auto writer = Must(opened.store->Begin());
+    writer->Add(ToRecord(
+        SessionRecord{
+            .session = "s", .agent = "claude", .by = SessionRecord::By::kGoesOn},
+        RecordId(opened.store->random().NewId()), opened.root.id, 1));
+    Must(writer->Commit());
+  }
+  const HookEvent end = With(EventKind::kSessionEnd, "s");
+  world.Tell(end);
+  After(end);
+  auto opened = Must(world.world.Open());
+  const auto records =
+      Must(opened.catalog->ListRecords({.kind = RecordKind::kSession}));
+  const SessionRecord newest = Must(ToSession(records.front()));
+  EXPECT_TRUE(newest.ended);
+  EXPECT_EQ(newest.by, SessionRecord::By::kNone);
 }
 
 TEST_F(SessionViewTest, ASubagentThatEndsIsASubagentStill) {

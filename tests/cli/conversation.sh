@@ -162,4 +162,11 @@ run events --since "$last"
 run rewind chat-7 --to m4; expect_rc 0; expect_in_out "desk keeps the conversation itself"
 run rewind chat-7 --to nobody; expect_rc 1; expect_in_err "nothing is known"
 run resume chat-7; expect_rc 1; expect_in_err "is not known"
+# The end of the session tells nothing of it again: whoever follows would take back what was said since.
+last=$("$BELAY_BIN" events | tail -1 | python3 -c 'import json,sys; print(json.load(sys.stdin)["id"])')
+host turn.begin '"message":{"id":"m9","index":9},"prompt":"third"'; host turn.end
+host session.end
+for try in $(seq 1 200); do run events --since "$last"; [[ $out == *session.ended* ]] && break; done
+expect_in_out session.ended
+[[ $out == *session.rewound* || $out == *session.reset* ]] && fail "told again: $out"
 finish

@@ -66,6 +66,13 @@ for how in blob chunk garbage gone; do
   $lost"
   run show one --json; expect_py "d['lost'] == 1 and d['lost_paths'] == ['$lost'] and d['purged'] == []"
   run log; [[ $out == *annotate* ]] && fail "$out"
+  # What is not there is missed, and said to be lost.
+  mv "$lost" "$scratch/lost"
+  run rollback one --yes; expect_rc 3; expect_in_err "$lost"
+  run rollback one --yes --skip-damaged --json; expect_rc 1
+  expect_py "[(k['path'], k['why'], k['wanted'], k['missing']) for k in d['kept']] == [('$lost', 'lost', True, True)]"
+  run rollback one --dry-run --skip-damaged; expect_rc 1; expect_in_err "lost by damage"
+  mv "$scratch/lost" "$lost"
   # Nobody purged it.
   [ $how = blob ] && { run cat one dir/f2; expect_rc 1; expect_in_err "was lost"; }
   # What was put aside is named, with its size, wherever room is the matter.

@@ -24,6 +24,20 @@ prompt p0 hello
 [ ! -e "$BELAY_HOME" ] || fail "a store was made"
 [ -z "$(find "$root" "$HOME" -mindepth 1)" ] || fail "files appeared: $(find "$root" "$HOME")"
 
+# --- what may write anything is looked at in protected directories below, too
+mkdir inner; echo v1 >inner/i; run on; run on inner; (cd inner && "$BELAY_BIN" checkpoint -q -m v1) >/dev/null
+echo v2 >inner/i
+pre p0 Bash n1 '{"command":"rm inner/i"}'
+rm inner/i
+post p0 Bash n1 '{"command":"rm inner/i"}'
+run log --root inner -- i; expect_in_out "claude"
+run rollback tool:n1 --root inner --yes; expect_rc 0
+[ "$(cat inner/i)" = v2 ] || fail "inner/i is '$(cat inner/i)'"
+# An edit tool says what it writes.
+pre p0 Write n2 "{\"file_path\":\"$root/x\",\"content\":\"1\"}"
+run rollback tool:n2 --root inner --dry-run; expect_rc 1; expect_in_err "no checkpoint of the tool call"
+run off inner --forget --yes; run off --forget --yes; rm -r "$BELAY_HOME" inner
+
 # --- a session
 echo one >a; echo two >b
 run on; expect_rc 0
@@ -125,6 +139,10 @@ run status; expect_in_out "a conversation could not be kept"
 printf 'max_files = 1\nstrict = true\n' >"$BELAY_CONFIG"
 hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t6\",\"tool_input\":{}}"
 [ "$rc" = 2 ] && [[ $err == *"no checkpoint"* ]] || fail "strict: $rc '$err'"
+# Cline looks at what is said, and not at exit codes.
+hook cline "{\"hookName\":\"tool_call\",\"taskId\":\"c1\",\"workspaceRoots\":[\"$root\"],\"tool_call\":{\"id\":\"t\",\"name\":\"run_commands\",\"input\":{\"commands\":[\"x\"]}}}" PreToolUse
+[ "$rc" = 0 ] || fail "strict, cline: $rc '$err'"
+expect_py "d['cancel'] is True and 'no checkpoint' in d['errorMessage']"
 # ... also when it does not get as far as the directory's settings; and only of what waits.
 strictly() { hook claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"$1\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t6\",\"tool_input\":{}}"; }
 printf 'strict = true\nmax_files = "many"\n' >"$BELAY_CONFIG"

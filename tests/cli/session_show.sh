@@ -40,11 +40,11 @@ expect_py "d['transcript'] == {'path': '$talk/$session.jsonl', 'bytes': $(stat -
 # A rollback marks, an undo takes the mark away.
 run rollback turn:2 --yes --exact; expect_rc 0
 run show $session --json
-expect_py "d['turns'][0]['taken_back_by'] is None and d['turns'][1]['taken_back_by'] is not None"
+expect_py "d['turns'][0]['files_taken_back_by'] is None and d['turns'][1]['files_taken_back_by'] is not None and d['turns'][1]['taken_back_by'] is None"
 expect_py "d['turns'][1]['checkpoints'][0]['taken_back_by'] is None"
 run show $session; expect_in_out "taken back"
 run undo; expect_rc 0
-run show $session --json; expect_py "d['turns'][1]['taken_back_by'] is None"
+run show $session --json; expect_py "d['turns'][1]['files_taken_back_by'] is None"
 
 # A checkpoint of that name comes first; the flag means the session.
 run checkpoint -m $session; expect_rc 0

@@ -66,7 +66,11 @@ run show turn:2 --session one --json; expect_py "d['prompt'] == 'second wish'"
 run rollback turn:1 --session fork --dry-run --exact --json; expect_rc 0; expect_py "d['steps'][0]['path'] == 'a'"
 run list --session fork --json --tools; expect_rc 0
 expect_py "[c['prompt'] for c in d['checkpoints'] if c['turn']][-1] == 'first wish' and 'second wish' not in [c['prompt'] for c in d['checkpoints']]"
-run sessions delete one --yes; expect_rc 1; expect_in_err "fork"
+# What it has of the other stays when that is deleted; the rest goes.
+run sessions delete one --yes --json; expect_rc 0; expect_py "d['deleted'] > 0 and d['pinned'] == [] and len(d['shared']) > 0"
+run show turn:1 --session fork --json; expect_rc 0; expect_py "d['session'] == 'one' and d['prompt'] == 'first wish'"
+run list --json --all --tools; expect_py "[c for c in d['checkpoints'] if c['session'] == 'one' and (c['turn'] or 0) > 1] == []"
+run sessions delete one --yes; expect_rc 1; expect_in_err "session fork grew out of it"
 
 # --- a bundle holds no conversation; a purge leaves none
 run export --session one -o "$scratch/bundle"; expect_rc 0

@@ -37,6 +37,14 @@ find . -type f -exec sha256sum {} + | sort | cmp -s - "$scratch/tree" || fail "f
 "$BELAY_BIN" log --json >"$scratch/out"; expect_py "len([o for o in d['operations'] if o['name'] == 'rollback']) == 1"
 run rollback one --dry-run; expect_rc 0
 
+# One that makes no sense is not one that says yes.
+settings 'hooks.before_rollback = "false"'
+run rollback one --yes; expect_rc 1; expect_in_err "hooks.before_rollback in $BELAY_CONFIG makes no sense"
+run undo; expect_rc 1; expect_in_err "cannot be asked"
+find . -type f -exec sha256sum {} + | sort | cmp -s - "$scratch/tree" || fail "files changed"
+settings 'hooks.before_rollback = []' 'max_files = "many"'
+run rollback one --dry-run; expect_rc 0; expect_in_err "does not count until it is mended"
+
 settings "[hooks]" "before_rollback = [\"$scratch/bin/refuse\"]" "timeout_ms = 100"
 run rollback one --yes; expect_rc 1; expect_in_err "hooks.timeout_ms"
 settings "[hooks]" "before_rollback = [\"bin/keep\"]"

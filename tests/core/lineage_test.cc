@@ -263,6 +263,30 @@ TEST_F(LineageTest, ASubagentInheritsNothingAndIsItsParents) {
   EXPECT_EQ(plan.shared_by, std::vector<std::string>{"own"});
 }
 
+// Mutant: delete-shared-session.
+TEST_F(LineageTest, WhatASessionThatGrewOutOfAnotherHasStaysWhenThatIsDeleted) {
+  Session("parent");
+  for (uint64_t i = 1; i <= 3; ++i) Make("p" + std::to_string(i), "parent", i);
+  Session("fork", "parent", 2);
+  Make("f3", "fork", 3);
+  SessionDeletion plan = Must(PlanSessionDeletion(*catalog, "parent"));
+  EXPECT_EQ(plan.checkpoints, 1u);
+  EXPECT_EQ(plan.shared.size(), 2u);
+  EXPECT_EQ(Must(DeleteSession(*store, *catalog, plan)), 1u);
+  EXPECT_EQ(At("turn:1", "fork"), "p1");
+  EXPECT_EQ(At("turn:2", "fork"), "p2");
+  EXPECT_EQ(At("turn:3", "fork"), "f3");
+  EXPECT_EQ(At("turn:3", "parent"), ErrcName(Errc::kNotFound));
+  // Nothing is left that is its own.
+  plan = Must(PlanSessionDeletion(*catalog, "parent"));
+  const auto refused = DeleteSession(*store, *catalog, plan);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  Must(DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "fork"))));
+  Must(DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "parent"))));
+  EXPECT_TRUE(Must(catalog->ListCheckpoints({})).empty());
+}
+
 TEST_F(LineageTest, EachSessionsFirstAndNewestStayWhateverTheyGrewOutOf) {
   Session("parent");
   for (uint64_t i = 1; i <= 9; ++i) Make("p" + std::to_string(i), "parent", i);

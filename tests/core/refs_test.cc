@@ -148,6 +148,19 @@ TEST_F(RefsTest, LastGoodIsTheNewestThatPassed) {
   EXPECT_EQ(Seq("last-good"), 2);
 }
 
+// Mutant: after-is-as-good-as-before.
+TEST_F(RefsTest, WhatACallLeftIsNotWhatWasThereBeforeIt) {
+  const uint64_t after = Add([&](Checkpoint& c) {
+    c.kind = CheckpointKind::kAuto;
+    c.session = "s";
+    c.tool_use_id = "t1";
+    c.description = "after Write a";
+  });
+  ASSERT_FALSE(Find("tool:t1").ok());
+  EXPECT_NE(Find("tool:t1").error().hint.find(IdOf(after).substr(0, 7)),
+            std::string::npos);
+}
+
 TEST_F(RefsTest, TurnsAndToolsAreOfTheActiveSessionAndNameItsBeginning) {
   AddOf("old", 1, "t1");
   AddOf("old", 1, "t2");

@@ -116,6 +116,8 @@ TEST(RetentionTest, WhatTheLastOperationsNeedStaysAndOlderOnesAreReleased) {
   const RecordId old_target = past.Add(CheckpointKind::kAuto, 100).checkpoint.id;
   const RecordId old_operation = past.Rollback(old_target, 100).id;
   const RecordId old_safety = *past.operations[0].safety;
+  const RecordId before_target = past.Add(CheckpointKind::kAuto, 100).checkpoint.id;
+  const RecordId before_safety = *past.Rollback(before_target, 100).safety;
   const RecordId target = past.Add(CheckpointKind::kAuto, 100).checkpoint.id;
   const Operation rollback = past.Rollback(target, 100);
   Operation undo = past.Rollback(target, 100);
@@ -123,12 +125,15 @@ TEST(RetentionTest, WhatTheLastOperationsNeedStaysAndOlderOnesAreReleased) {
   past.operations.back().of = rollback.id;
   past.operations.back().target.reset();
   for (int i = 0; i < 20; ++i) past.Add(CheckpointKind::kAuto, 0);
-  // The undo alone is within the horizon; what it undid comes with it, for redo.
+  // The undo alone is within the horizon; what it undid comes with it, for redo, and
+  // the one that an undo would take next stays.
   const RetentionLimits limits{.autos = 5, .days = 30, .undo = 1};
   for (const auto& gone : {past.Gone(limits), past.GoneForSpace(limits)}) {
     EXPECT_FALSE(gone.contains(target));
     EXPECT_FALSE(gone.contains(*rollback.safety));
     EXPECT_FALSE(gone.contains(*undo.safety));
+    EXPECT_FALSE(gone.contains(before_target));
+    EXPECT_FALSE(gone.contains(before_safety));
     EXPECT_TRUE(gone.contains(old_target));
     EXPECT_TRUE(gone.contains(old_safety));
   }
@@ -138,6 +143,24 @@ TEST(RetentionTest, WhatTheLastOperationsNeedStaysAndOlderOnesAreReleased) {
   past.operations[0].released = true;
   EXPECT_TRUE(
       PlanRetention(past.entries, past.operations, limits, kNow).released.empty());
+}
+
+TEST(RetentionTest, GoingBackStepByStepTakesNothingFromTheStepsBefore) {
+  Past past;
+  const RecordId target = past.Add(CheckpointKind::kManual, 1).checkpoint.id;
+  std::vector<Operation> done;
+  for (int i = 0; i < 8; ++i) done.push_back(past.Rollback(target, 1));
+  const RetentionLimits limits{.autos = 0, .days = 30, .undo = 8};
+  for (; !done.empty(); done.pop_back()) {
+    EXPECT_TRUE(
+        PlanRetention(past.entries, past.operations, limits, kNow).released.empty());
+    EXPECT_FALSE(past.Gone(limits).contains(*done.back().safety));
+    ASSERT_EQ(StacksOf(past.operations).undo.size(), done.size());
+    past.Rollback(target, 1);
+    past.operations.back().kind = OperationKind::kUndo;
+    past.operations.back().of = done.back().id;
+    past.operations.back().target.reset();
+  }
 }
 
 TEST(RetentionTest, ARootsNewestStaysEvenForSpace) {

@@ -433,6 +433,19 @@ TEST_F(PlanTest, APartialCheckpointTakesNoDirectoryForAFile) {
   EXPECT_EQ(Tree(), now);
 }
 
+TEST_F(PlanTest, OfFilesThatAreThereOnlyTheContentNeedsRoom) {
+  for (int i = 0; i < 40; ++i) Put("f" + std::to_string(i), "1");
+  Must(world.Capture("start"));
+  for (int i = 0; i < 40; ++i) Put("f" + std::to_string(i), "2");
+  Outcome shown = Must(world.Preview("start"));
+  EXPECT_EQ(shown.plan.bytes_needed, 40u * 4096);
+  disk.SetCapacity(disk.used_bytes() + 100'000);
+  shown = Must(world.Preview("start"));
+  ASSERT_TRUE(shown.plan.refused);
+  EXPECT_NE(shown.plan.refused->what.find("there is less: 97 KiB"), std::string::npos)
+      << shown.plan.refused->what;
+}
+
 TEST_F(PlanTest, WhatWouldBeRefusedIsShownWithTheReason) {
   Put("big", std::string(900'000, 'b'));
   Put("d/small", "1");
