@@ -345,8 +345,10 @@ void Live::BeginTurn(std::string_view session, int64_t now_ms) {
 
 void Live::KeepUnseen(const std::vector<LiveCall>& before) {
   for (LiveCall call : before) {
-    const std::string key = KeyOf(call);
-    if (std::ranges::any_of(calls_, [&](const LiveCall& c) { return KeyOf(c) == key; }))
+    // Turns have one key; whose they are tells them apart.
+    if (std::ranges::any_of(calls_, [&](const LiveCall& c) {
+          return KeyOf(c) == KeyOf(call) && c.author == call.author;
+        }))
       continue;
     call.unseen = call.background = true;
     call.task.clear();

@@ -50,10 +50,7 @@ Result<RootLock> RootLock::Take(Store& store, const RollbackRequest& request,
   if (!lock.ok()) {
     if (lock.error().code != Errc::kBusy)
       return Error(lock.error())
-          .WithHint(
-              "nothing was changed: what a rollback replaces is stored first, and the "
-              "store "
-              "cannot be written");
+          .WithHint("nothing was changed: the store is needed first");
     return Error(Errc::kBusy, somebody() + " is at work on this directory")
         .WithHint("try again when it is done");
   }

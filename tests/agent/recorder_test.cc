@@ -480,6 +480,7 @@ TEST_F(RecorderTest, BySessionsOnlyItsTwoEndsAreKept) {
   EXPECT_EQ(Must(Must(world_.Open()).catalog->ListRecords({.kind = RecordKind::kTurn}))
                 .size(),
             2u);
+  EXPECT_EQ(End(EventKind::kTurnEnd, "s"), "");
   EXPECT_EQ(End(EventKind::kSessionEnd, "s"), "end of the session");
   // Nobody looked in between: it may be the doing of either turn, and of nobody else.
   EXPECT_EQ(Authors(), "x=s/-+s/-");
