@@ -122,9 +122,10 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     StateFacts facts(now);
     const StateParts state = facts.Of(last->checkpoint.state);
     JsonWriter json;
-    BELAY_TRY(const auto taken_back,
-              TakenBackBy(*catalog, root->root.id, last->checkpoint.seq));
-    WriteCheckpoint(*last, 1, root->root.path, state, json, {}, taken_back);
+    // A log that cannot be read is no reason to say nothing.
+    auto taken_back = TakenBackBy(*catalog, root->root.id, last->checkpoint.seq);
+    WriteCheckpoint(*last, 1, root->root.path, state, json, {},
+                    taken_back.ok() ? *taken_back : std::nullopt);
     status.last_json = json.Take();
     status.last_text = CheckpointLine(*last, ctx.term.columns() - 17);
     if (auto view = LoadState(now, last->checkpoint.state); view.ok() && view->rules)
