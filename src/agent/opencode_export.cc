@@ -73,7 +73,7 @@ class NewIds {
   uint64_t now_, next_;
 };
 
-// Strings that are an id and no more become the new one.
+// Strings that are an id and no more become the new one, however they are written.
 class IdSwaps {
  public:
   bool Add(std::string from, std::string to) {
@@ -91,9 +91,9 @@ class IdSwaps {
       while (end < json.size() && json[end] != '"') end += json[end] == '\\' ? 2 : 1;
       end = std::min(end, json.size());
       const std::string_view text = json.substr(quote + 1, end - quote - 1);
-      const auto found = ids_.find(std::string(text.substr(0, kLongest)));
+      const auto found = text.size() < kLongest ? ids_.find(Plain(text)) : ids_.end();
       out += '"';
-      out += found != ids_.end() && text.size() < kLongest ? found->second : text;
+      out += found != ids_.end() ? found->second : text;
       if (end < json.size()) out += '"';
       at = end + 1;
     }
@@ -101,7 +101,17 @@ class IdSwaps {
   }
 
  private:
-  static constexpr size_t kLongest = 256;
+  // An id needs no escapes, and may have some.
+  static std::string Plain(std::string_view text) {
+    if (text.find('\\') != std::string_view::npos) {
+      const std::string quoted = "\"" + std::string(text) + "\"";
+      if (const auto value = Json::Parse(quoted); value.ok())
+        return value->Text().value_or(std::string());
+    }
+    return std::string(text);
+  }
+
+  static constexpr size_t kLongest = 2048;
   std::unordered_map<std::string, std::string> ids_;
 };
 

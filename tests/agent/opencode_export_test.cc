@@ -162,6 +162,18 @@ TEST_F(OpencodeExport, HasIdsOfItsOwnThatRiseAsBefore) {
     for (const std::string& id : message) EXPECT_FALSE(all.contains(id));
 }
 
+TEST_F(OpencodeExport, AnIdIsFoundHoweverItIsWritten) {
+  const std::string plain = "\"msg_1ec7a5e94001AAAAAAAAAAAAAA\"";
+  std::string text(kExport);
+  for (size_t at = 0; (at = text.find(plain, at)) != std::string::npos;)
+    text.replace(at + 1, 1, "\\u006d");
+  const std::string copy = Copy(text);
+  EXPECT_THAT(copy, Not(HasSubstr("u006d")));
+  const std::string first = Ids(copy)[0][0];
+  EXPECT_THAT(copy, HasSubstr("\"parentID\": \"" + first + "\""));
+  EXPECT_THAT(copy, HasSubstr("\"messageID\": \"" + first + "\""));
+}
+
 TEST_F(OpencodeExport, LeadsToTheOtherDirectory) {
   const std::string copy = Copy(kExport);
   EXPECT_THAT(copy, HasSubstr(R"("directory":"/x/the other")"));
