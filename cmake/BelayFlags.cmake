@@ -54,11 +54,12 @@ endif()
 
 find_program(BELAY_CCACHE ccache)
 if(BELAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache asks for before it caches users of a
-  # precompiled header; base_dir lets several build directories share results.
+  # The sloppiness is what ccache asks for before it caches users of a precompiled
+  # header. With this base_dir several clones share results: with "/" the paths of
+  # system headers would depend on how deep the clone lies.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1 ${BELAY_CCACHE})
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${BELAY_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)
   endif()

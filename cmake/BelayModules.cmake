@@ -54,16 +54,43 @@ endif()
 # give the same name to different things, not even in an anonymous namespace; those whose
 # names are the fields of a record are compiled alone. The debug, clang and fuzz presets
 # compile every source alone, and notice what only stands because of its neighbours.
+# Not CMake's own unity builds: theirs include absolute paths, so that no clone finds
+# in ccache what another has compiled (docs/decisions/0018).
 set(BELAY_ALONE src/core/annotate.cc src/core/git_record.cc src/core/operations.cc
-                src/core/sessions.cc)
+                src/core/sessions.cc tests/agent/json_differential_test.cc)
 list(TRANSFORM BELAY_ALONE PREPEND "${PROJECT_SOURCE_DIR}/")
-set_source_files_properties(${BELAY_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-function(belay_together target)
-  if(BELAY_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON
-                          UNITY_BUILD_BATCH_SIZE ${BELAY_TOGETHER})
+# belay_together(OUT TARGET SOURCE...): what is to be compiled for these sources, which
+# are below src/ or tests/ and found there by -I.
+function(belay_together out target)
+  set(compiled "")
+  set(text "")
+  set(count 0)
+  set(files 0)
+  foreach(source IN LISTS ARGN)
+    if(NOT BELAY_TOGETHER OR source IN_LIST BELAY_ALONE)
+      list(APPEND compiled ${source})
+      continue()
+    endif()
+    string(REGEX REPLACE "^${PROJECT_SOURCE_DIR}/(src|tests)/" "" name ${source})
+    string(APPEND text "#include \"${name}\"\n")
+    math(EXPR count "${count} + 1")
+    if(count EQUAL BELAY_TOGETHER)
+      belay_write_together("${target}_${files}" "${text}")
+      math(EXPR files "${files} + 1")
+      set(text "")
+      set(count 0)
+    endif()
+  endforeach()
+  if(count)
+    belay_write_together("${target}_${files}" "${text}")
   endif()
+  set(${out} ${compiled} PARENT_SCOPE)
 endfunction()
+macro(belay_write_together name text)
+  set(together "${PROJECT_BINARY_DIR}/generated/together/${name}.cc")
+  file(CONFIGURE OUTPUT ${together} CONTENT "${text}" @ONLY)  # only where it differs
+  list(APPEND compiled ${together})
+endmacro()
 
 set(BELAY_LIBRARIES "")  # the modules that exist so far, lowest first
 foreach(module IN LISTS BELAY_MODULES)
@@ -72,8 +99,8 @@ foreach(module IN LISTS BELAY_MODULES)
   if(NOT sources)
     continue()
   endif()
+  belay_together(sources ${module} ${sources})
   add_library(belay_${module} STATIC ${sources})
-  belay_together(belay_${module})
   # Highest first: the order in which a linker wants static archives.
   set(above ${BELAY_LIBRARIES})
   list(REVERSE above)

@@ -21,8 +21,8 @@ set(test_options $<$<CONFIG:Release>:-O1>)
 add_custom_target(slice_tests)  # what ./test builds of the slice preset
 
 function(belay_gtest name library label)
-  add_executable(${name}_test ${ARGN})
-  belay_together(${name}_test)
+  belay_together(sources ${name}_test ${ARGN})
+  add_executable(${name}_test ${sources})
   # The support library first: it may use anything its user links.
   target_link_libraries(${name}_test PRIVATE belay_test_pch belay_test_support ${library})
   target_precompile_headers(${name}_test REUSE_FROM belay_test_pch)
@@ -85,8 +85,7 @@ if(GTest_FOUND)
   mark_as_advanced(BELAY_SIMDJSON)
   if(TARGET agent_test AND BELAY_SIMDJSON)
     set_source_files_properties("${PROJECT_SOURCE_DIR}/tests/agent/json_differential_test.cc"
-      PROPERTIES COMPILE_DEFINITIONS BELAY_HAVE_SIMDJSON=1 SKIP_PRECOMPILE_HEADERS ON
-                 SKIP_UNITY_BUILD_INCLUSION ON)
+      PROPERTIES COMPILE_DEFINITIONS BELAY_HAVE_SIMDJSON=1 SKIP_PRECOMPILE_HEADERS ON)
     target_link_libraries(agent_test PRIVATE ${BELAY_SIMDJSON})
   endif()
   foreach(kind IN ITEMS support crash model hostile)
