@@ -1,5 +1,6 @@
 #include "diff/file_diff.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/mutant.h"
@@ -8,9 +9,20 @@ namespace belay {
 
 namespace {
 
+constexpr size_t kLooked = 8000;
+// What is no longer than this is read at once.
+constexpr uint64_t kReadWhole = uint64_t{1} << 20;
+
 bool LooksBinary(std::string_view text) {
-  constexpr size_t kLooked = 8000;
   return std::memchr(text.data(), 0, std::min(text.size(), kLooked)) != nullptr;
+}
+
+// A long file whose beginning tells; what cannot be read is told by who reads it all.
+bool BeginsBinary(const DiffSide& side, const std::string& path,
+                  const std::optional<TreeEntry>& entry) {
+  if (!entry || entry->size <= kReadWhole || !side.beginning) return false;
+  const auto first = side.beginning(path, *entry, kLooked);
+  return first.ok() && LooksBinary(AsText(*first));
 }
 
 Status Read(const DiffSide& side, const std::string& path, TreeEntry& entry,
@@ -54,6 +66,15 @@ FileDiff LoadFileDiff(const DiffSide& from, const DiffSide& to, PathDiff& diff,
     }
   }
   const std::string& old_path = diff.old_path.empty() ? diff.path : diff.old_path;
+  const bool files = (!diff.before || diff.before->kind == EntryKind::kFile) &&
+                     (!diff.after || diff.after->kind == EntryKind::kFile);
+  const bool may_be_binary =
+      files && !options.as_text && !BELAY_MUTANT("diff-binary-as-text");
+  if (may_be_binary && (BeginsBinary(from, old_path, diff.before) ||
+                        BeginsBinary(to, diff.path, diff.after))) {
+    out.shape = FileDiff::Shape::kBinary;
+    return out;
+  }
   if (diff.before) {
     Status read = Read(from, old_path, *diff.before, out.old_bytes);
     if (!read.ok()) out.trouble = std::move(read).error();
@@ -63,10 +84,7 @@ FileDiff LoadFileDiff(const DiffSide& from, const DiffSide& to, PathDiff& diff,
     if (!read.ok()) out.trouble = std::move(read).error();
   }
   if (out.trouble) return out;
-  const bool files = (!diff.before || diff.before->kind == EntryKind::kFile) &&
-                     (!diff.after || diff.after->kind == EntryKind::kFile);
-  if (files && !options.as_text && !BELAY_MUTANT("diff-binary-as-text") &&
-      (LooksBinary(out.old_text()) || LooksBinary(out.new_text()))) {
+  if (may_be_binary && (LooksBinary(out.old_text()) || LooksBinary(out.new_text()))) {
     out.shape = FileDiff::Shape::kBinary;
     return out;
   }

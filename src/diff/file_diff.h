@@ -19,7 +19,8 @@ struct FileDiff {
     kHidden,    // a secret, a directory, or not known: there is nothing to show
   };
   Shape shape = Shape::kText;
-  Bytes old_bytes, new_bytes;  // of a symlink its target; empty when there is none
+  // Of a symlink its target; empty when there is none, and for long binary files.
+  Bytes old_bytes, new_bytes;
   std::vector<LineEdit> edits;
   // A side that cannot be read: nothing is known about the lines.
   std::optional<Error> trouble = {};
@@ -35,7 +36,8 @@ struct FileDiffOptions {
   bool as_text = false;  // also what looks binary
 };
 
-// Content that is the same is not read. The directory as it is may have changed since
+// Content that is the same is not read, nor more than the beginning of a long file that
+// looks binary by it. The directory as it is may have changed since
 // `diff` was made: then `diff` is corrected.
 FileDiff LoadFileDiff(const DiffSide& from, const DiffSide& to, PathDiff& diff,
                       const FileDiffOptions& options);

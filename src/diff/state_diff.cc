@@ -283,6 +283,19 @@ DiffSide SideOfState(Store& store, const StateView& view, bool partial,
   side.content = [&store](const std::string&, const TreeEntry& entry, uint64_t limit) {
     return store.ReadContentBytes(entry.id, limit);
   };
+  side.beginning = [&store](const std::string&, const TreeEntry& entry,
+                            size_t most) -> Result<Bytes> {
+    Bytes out;
+    const Error enough(Errc::kConflict, "enough was read");
+    const Status read = store.ReadContent(entry.id, [&](ByteSpan bytes) -> Status {
+      if (out.size() == most) return enough;
+      bytes = bytes.first(std::min(bytes.size(), most - out.size()));
+      out.insert(out.end(), bytes.begin(), bytes.end());
+      return out.size() == most ? Status(enough) : Ok();
+    });
+    if (!read.ok() && out.size() < most) return read.error();
+    return out;
+  };
   side.is_secret = SecretsBy(lists, view.rules ? &view.rules->lists : nullptr);
   auto rules =
       std::make_shared<StateRules>(view, TreesOf(store), [&store](const ObjectId& id) {
@@ -312,8 +325,8 @@ DiffSide SideOfNow(Store& store, const TreeNow& now, const Fd& root,
   side.is_now = true;
   side.is_secret = SecretsBy(lists, nullptr);
   Fs& fs = store.fs();
-  side.content = [&fs, &root](const std::string& path, const TreeEntry&,
-                              uint64_t limit) -> Result<Bytes> {
+  auto read = [&fs, &root](const std::string& path, uint64_t limit,
+                           uint64_t most) -> Result<Bytes> {
     BELAY_TRY(RelPath at, RelPath::Parse(path));
     BELAY_TRY(Fd file, fs.OpenBeneath(root, at, OpenMode::Read()));
     BELAY_TRY(FileStat stat, fs.Stat(file));
@@ -322,10 +335,16 @@ DiffSide SideOfNow(Store& store, const TreeNow& now, const Fd& root,
                                         std::string(FileTypeName(stat.type)) +
                                         " while it was looked at");
     if (stat.size > limit) return Error(Errc::kInvalid, "it is too large");
-    Bytes bytes(stat.size);
+    Bytes bytes(std::min(stat.size, most));
     BELAY_TRY(size_t got, ReadFull(fs, file, 0, bytes));
     bytes.resize(got);
     return bytes;
+  };
+  side.content = [read](const std::string& path, const TreeEntry&, uint64_t limit) {
+    return read(path, limit, UINT64_MAX);
+  };
+  side.beginning = [read](const std::string& path, const TreeEntry&, size_t most) {
+    return read(path, UINT64_MAX, most);
   };
   auto skipped = std::make_shared<const std::vector<SkippedPath>>(now.summary.skipped);
   side.attributes_unknown = Unread(*skipped);

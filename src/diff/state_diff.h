@@ -36,6 +36,10 @@ struct DiffSide {
   std::function<Result<Bytes>(const std::string& path, const TreeEntry& entry,
                               uint64_t limit)>
       content;
+  // Its first bytes alone, that many at the most: a look at a file of any size.
+  std::function<Result<Bytes>(const std::string& path, const TreeEntry& entry,
+                              size_t most)>
+      beginning;
   // Why this side would not have a path even if it was there; empty: it would.
   std::function<Result<std::string>(const std::string& path, bool is_dir)> why_not = {};
   std::function<bool(const std::string& path)> is_secret = {};

@@ -307,7 +307,11 @@ Result<std::vector<ObjectId>> PurgeSurvey::ChunksOf(const ObjectId& id) {
 Result<std::vector<ObjectId>> PurgeSurvey::Common(const ObjectId& id, uint64_t size) {
   std::vector<ObjectId> common;
   if (mine_.contains(id) || chunks_.contains(id)) common.push_back(id);
-  if (size <= kMaxBlob || chunks_.empty() || mine_.contains(id)) return common;
+  if (size <= kMaxBlob || chunks_.empty()) return common;
+  // Also of what is ours as a whole: another version of ours, which goes, may have the
+  // same chunks.
+  if (mine_.contains(id) && BELAY_MUTANT("purge-takes-parts-of-what-stays"))
+    return common;
   auto known = common_.find(id);
   if (known == common_.end()) {
     BELAY_TRY(std::vector<ObjectId> chunks, ChunksOf(id));
@@ -389,7 +393,7 @@ Status PurgeSurvey::OthersInRecord(const LogRecord& record) {
     } else if (key.type == ObjectType::kNode) {
       BELAY_OK(OthersInNode(record.root, key.id));
     } else if (key.type == ObjectType::kBlob) {
-      BELAY_TRY(auto common, Common(key.id, 0));
+      BELAY_TRY(auto common, Common(key.id, kUnknownSize));
       for (const ObjectId& id : common) AddOther(id, record.root, "");
     }
   }
@@ -450,7 +454,7 @@ Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
     for (const auto& [path, content] : LooseRulesOf(*node)) {
       told.insert(content);
       if (IsOurs(root, path)) continue;
-      BELAY_TRY(auto common, Common(content, 0));
+      BELAY_TRY(auto common, Common(content, kUnknownSize));
       for (const ObjectId& one : common) AddOther(one, root, path);
     }
     for (const ObjectKey& key : node->refs) {
@@ -459,7 +463,7 @@ Status PurgeSurvey::OthersInNode(const RootId& root, const ObjectId& top) {
       if (key.type == ObjectType::kTree && !roots_.contains(root))
         BELAY_OK(OthersInTree(root, key.id));
       if (key.type != ObjectType::kBlob || told.contains(key.id)) continue;
-      BELAY_TRY(auto common, Common(key.id, 0));
+      BELAY_TRY(auto common, Common(key.id, kUnknownSize));
       for (const ObjectId& one : common) AddOther(one, root, "");
     }
   }

@@ -96,6 +96,7 @@ class PurgeSurvey {
   Status MineInGitDirs();
 
   // The contents and chunks of ours that a file with this content has.
+  static constexpr uint64_t kUnknownSize = UINT64_MAX;
   Result<std::vector<ObjectId>> Common(const ObjectId& id, uint64_t size);
   Result<bool> HasAny(const ObjectId& tree);
   using Memo = std::unordered_map<ObjectId, bool>;  // by tree

@@ -179,6 +179,26 @@ TEST_F(StateDiffTest, WhatAPartialCheckpointLacksIsNotDeleted) {
   EXPECT_THAT(Shown(whole, part, Diff(whole, part)), HasSubstr("partial checkpoint"));
 }
 
+TEST_F(StateDiffTest, OfALongBinaryFileTheBeginningIsRead) {
+  std::string text(3 << 20, 'x');
+  text[100] = '\0';
+  const StateView a = State({{"b", text}, {"t", std::string(3 << 20, '.')}});
+  text[2 << 20] = 'y';
+  const StateView b = State({{"b", text}, {"t", std::string(3 << 20, ',')}});
+  auto from = Side(a), to = Side(b);
+  std::vector<std::string> whole;
+  for (DiffSide* side : {&from, &to})
+    side->content = [&whole, read = side->content](const std::string& path,
+                                                   const TreeEntry& e, uint64_t limit) {
+      whole.push_back(path);
+      return read(path, e, limit);
+    };
+  auto diff = Diff(from, to);
+  EXPECT_THAT(Shown(from, to, std::move(diff)),
+              HasSubstr("Binary files a/b and b/b differ\n"));
+  EXPECT_THAT(whole, ElementsAre("t", "t"));
+}
+
 TEST_F(StateDiffTest, BinaryFilesAreMarked) {
   const StateView a = State({{"b", std::string("a\0b", 3)}, {"e", ""}});
   const StateView b = State({{"b", std::string("a\0c", 3)}, {"e", "text\n"}});

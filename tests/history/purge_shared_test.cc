@@ -149,6 +149,29 @@ TEST_F(PurgeTest, AChunkThatAnotherFileHasStays) {
   ExpectWhole();
 }
 
+// The first version stays because somebody else has it; the second goes, and most of
+// its chunks are those of the first. Mutant: purge-takes-parts-of-what-stays.
+TEST_F(PurgeTest, AVersionThatAnotherPathHasKeepsItsChunks) {
+  const std::string first = Noise(41, 3'000'000);
+  std::string second = first;
+  second[1'500'000] ^= 1;
+  Put("mine", first);
+  Put("theirs", first);
+  Must(world.Capture("one"));
+  Put("mine", second);
+  Must(world.Capture("two"));
+  PurgeReport report = Must(Erase("mine"));
+  EXPECT_EQ(report.plan.versions, 1u);
+  ASSERT_EQ(report.plan.shared.size(), 1u);
+  EXPECT_EQ(report.plan.shared[0].also, "theirs");
+  EXPECT_FALSE(report.plan.shared[0].part);
+  EXPECT_EQ(Has("one", "theirs"), first);
+  EXPECT_EQ(Has("two", "theirs"), first);
+  EXPECT_EQ(Has("two", "mine"), "purged");
+  EXPECT_THAT(Find(second.substr(1'500'000 - 16, 32)), IsEmpty());
+  ExpectWhole();
+}
+
 TEST_F(PurgeTest, APartThatStayedIsFoundByALaterPurge) {
   const std::string common = Noise(41, 900'000);
   Put("mine", Noise(42, 600'000) + common);
