@@ -160,7 +160,8 @@ std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
   if (!asked) return std::string(kUsage);
   Shown shown(ctx, dir, asked_by);
   std::string text;
-  if (asked->does && IsNumber(asked->ref) && shown.IsOther()) {
+  const bool numbered = IsNumber(asked->ref);
+  if (asked->does && numbered && shown.IsOther()) {
     text = StrCat("Checkpoints were made since you looked, so that ", asked->ref,
                   " may be another one by now: nothing was done.\n");
     asked->does = false;
@@ -180,9 +181,11 @@ std::string AnswerSlash(CommandContext& ctx, const std::string& dir,
   if (!ran.ok()) return StrCat("belay could not be run: ", ran.error().what);
   text += ran->output;
   if (!ran->errors.empty()) text += (text.empty() ? "" : "\n") + ran->errors;
-  if (!asked->does) shown.Remember();
-  if (!asked->ref.empty() && !asked->does && ran->code == 0 &&
-      ran->output.starts_with("To "))
+  const bool plans = ran->output.starts_with("To ");
+  // An error and a plan by name show no number: who asks goes by those seen before.
+  const bool shows = numbered ? !asked->does : asked->line[0] == "list";
+  if (shows && (ran->code == 0 || plans)) shown.Remember();
+  if (!asked->ref.empty() && !asked->does && ran->code == 0 && plans)
     text += StrCat("Do it with: /rollback ", asked->ref, " yes");
   if (ran->code != 0 && words.size() > 1) text += StrCat("\n", kUsage);
   while (!text.empty() && IsBlank(text.back())) text.pop_back();

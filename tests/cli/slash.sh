@@ -47,6 +47,16 @@ ask s1 '/rollback undo'; is two
 ask s1 "/rollback $id yes"; is one
 ask s1 '/rollback undo'; is two
 
+# Neither an error nor a plan by name shows a number, nor does an undo.
+call s1 t3 three; call s1 t4 four
+for words in nonsense turn:1 undo; do
+  ask s1 /rollback
+  claude s9 PreToolUse "\"tool_name\":\"Bash\",\"tool_use_id\":\"u-$words\",\"tool_input\":{\"command\":\"make\"}"
+  ask s1 "/rollback $words"
+  ask s1 '/rollback 2 yes'; expect_py "'nothing was done' in d['reason']"
+done
+is four; echo two >file
+
 # A reference may have blanks; a name of several words, a moment.
 run checkpoint -m 'two words'; echo three >file
 ask s1 '/rollback two words'; expect_py "'Do it with: /rollback two words yes' in d['reason']"
