@@ -28,8 +28,8 @@ bool IsBlank(std::string_view text) {
 struct WholeFile {
   AbsPath path;
   Part part;
-  std::string content;
-  bool runs = false;  // a program
+  std::string_view event = {};  // of a program
+  bool runs = false;            // a program
 };
 
 class InstallPlanner {
@@ -40,6 +40,7 @@ class InstallPlanner {
         places_(places),
         profile_(ProfileOf(agent)),
         records_(records),
+        programs_{.now = places.program, .earlier = records.programs()},
         plan_(plan) {}
 
   Status Install(bool trust) {
@@ -102,7 +103,7 @@ class InstallPlanner {
       } else if (std::none_of(whole.begin(), whole.end(), [&](const WholeFile& file) {
                    return file.path == path;
                  })) {
-        whole.push_back({.path = path, .part = record.part, .content = {}});
+        whole.push_back({.path = path, .part = record.part});
       }
     }
     std::vector<TrustStamp> stamps;
@@ -150,19 +151,19 @@ class InstallPlanner {
     if (profile_.shape == HookShape::kScripts)
       for (const HookEventSpec& event : profile_.events)
         for (const AbsPath& path : ScriptNames(at.hooks, event.name))
-          out.push_back({.path = path,
-                         .part = Part::kHooks,
-                         .content = ScriptFile(profile_, places_.program, event.name),
-                         .runs = true});
+          out.push_back(
+              {.path = path, .part = Part::kHooks, .event = event.name, .runs = true});
     if (profile_.shape == HookShape::kPlugin)
-      out.push_back({.path = at.hooks,
-                     .part = Part::kHooks,
-                     .content = PluginFile(places_.program)});
-    if (at.command)
-      out.push_back({.path = *at.command,
-                     .part = Part::kCommand,
-                     .content = CommandFile(profile_, places_.program)});
+      out.push_back({.path = at.hooks, .part = Part::kHooks});
+    if (at.command) out.push_back({.path = *at.command, .part = Part::kCommand});
     return out;
+  }
+
+  std::string ContentOf(const WholeFile& file, const AbsPath& program) const {
+    if (file.part == Part::kCommand) return CommandFile(profile_, program);
+    return profile_.shape == HookShape::kScripts
+               ? ScriptFile(profile_, program, file.event)
+               : PluginFile(program);
   }
 
   Result<InstallTarget> Look(const AbsPath& path, Part part) {
@@ -203,9 +204,12 @@ class InstallPlanner {
     if (BELAY_MUTANT("install-over-broken") && !doc.ok())
       doc = Jsonc::Parse("", target.shown());
     BELAY_OK(doc.ok() ? Ok() : Status(doc.error()));
-    BELAY_TRY(Jsonc merged, MergeHooks(*doc, profile_, places_.program));
+    BELAY_TRY(Jsonc merged, MergeHooks(*doc, profile_, programs_));
     BELAY_TRY(auto base, SettingsWithout(target, *doc));
     NoteSwitchedOff(*doc);
+    if (auto changed = ChangedHooks(merged))
+      plan_.notes.push_back(target.shown() + ": " + *changed +
+                            "; it stays, and none of ours is put beside it");
     const std::string text = merged.text();
     BELAY_OK(Add(target, Part::kHooks, text, std::move(base)));
     return text;
@@ -226,10 +230,30 @@ class InstallPlanner {
       if (parsed.ok()) before = std::move(*parsed);
     }
     BELAY_TRY(Jsonc rest,
-              RemoveHooks(doc, profile_, places_.program, before ? &*before : nullptr));
+              RemoveHooks(doc, profile_, programs_, before ? &*before : nullptr));
     if (record != nullptr && !record->base && IsBareSettings(rest, profile_))
       return Text();
     return Text(rest.text());
+  }
+
+  // "what PreToolUse and Stop run was changed by somebody: belay hook claude || true"
+  std::optional<std::string> ChangedHooks(const Jsonc& doc) {
+    constexpr size_t kShown = 160;
+    auto hooks = FindHooks(doc, profile_, programs_);
+    if (!hooks.ok()) return std::nullopt;
+    std::vector<std::string> events;
+    std::string command;
+    for (const RegisteredHook& hook : *hooks) {
+      if (!hook.changed) continue;
+      if (events.empty()) command = EscapeForDisplay(hook.command.substr(0, kShown));
+      if (std::find(events.begin(), events.end(), hook.event) == events.end())
+        events.push_back(hook.event);
+    }
+    if (events.empty()) return std::nullopt;
+    std::string out = "what ";
+    for (size_t i = 0; i < events.size(); ++i)
+      out += (i == 0 ? "" : i + 1 == events.size() ? " and " : ", ") + events[i];
+    return out + " runs was changed by somebody (" + command + ")";
   }
 
   void NoteSwitchedOff(const Jsonc& doc) {
@@ -245,11 +269,17 @@ class InstallPlanner {
     if (!target.text) return Add(target, Part::kHooks, {}, {});
     BELAY_TRY(Jsonc doc, Jsonc::Parse(*target.text, target.shown()));
     if (profile_.agent == AgentKind::kCodex) {
-      BELAY_TRY(auto hooks, FindHooks(doc, profile_, places_.program));
+      BELAY_TRY(auto hooks, FindHooks(doc, profile_, programs_));
       for (TrustStamp& stamp : TrustStampsOf(hooks, path))
         stamps.push_back(std::move(stamp));
     }
     BELAY_TRY(auto after, SettingsWithout(target, doc));
+    if (after) {
+      BELAY_TRY(Jsonc left, Jsonc::Parse(*after, target.shown()));
+      if (auto changed = ChangedHooks(left))
+        plan_.notes.push_back("still there: " + target.shown() + ": " + *changed +
+                              "; take it out by hand");
+    }
     return Add(target, Part::kHooks, std::move(after), {});
   }
 
@@ -257,14 +287,26 @@ class InstallPlanner {
 
   Status InstallWhole(const WholeFile& file) {
     BELAY_TRY(InstallTarget target, Look(file.path, file.part));
-    const InstallRecord* record = records_.Find(file.path);
-    const bool ours = !target.text ||
-                      (record != nullptr && record->Wrote(*target.text)) ||
-                      LooksLikeOurs(profile_, *target.text);
-    if (!ours)
+    if (!target.text || IsAsWritten(file, *target.text) ||
+        (BELAY_MUTANT("install-over-edits") && LooksLikeOurs(profile_, *target.text)))
+      return Add(target, file.part, ContentOf(file, places_.program), {}, file.runs);
+    if (!LooksLikeOurs(profile_, *target.text))
       return Error(Errc::kRefused, target.shown() + " is there already and not Belay's")
           .WithHint("move it away, or call from it what it should do");
-    return Add(target, file.part, file.content, {}, file.runs);
+    plan_.notes.push_back(target.shown() +
+                          " was changed by somebody and stays as it is; for the one of "
+                          "this version move it away and run this again");
+    return Ok();
+  }
+
+  // By us, and nobody changed it since. Where no record says so, of this version alone.
+  bool IsAsWritten(const WholeFile& file, const std::string& text) const {
+    const InstallRecord* record = records_.Find(file.path);
+    if (record != nullptr && record->Wrote(text)) return true;
+    auto program = ProgramOfFile(text);
+    if (!program) return false;
+    auto path = AbsPath::Parse(*program);
+    return path.ok() && text == ContentOf(file, *path);
   }
 
   // One that is there already; else under the first name that nobody has.
@@ -285,7 +327,7 @@ class InstallPlanner {
                                  : unused ? *unused
                                           : names.front(),
                          .part = Part::kHooks,
-                         .content = ScriptFile(profile_, places_.program, event),
+                         .event = event,
                          .runs = true});
   }
 
@@ -293,9 +335,7 @@ class InstallPlanner {
     BELAY_TRY(InstallTarget target, Look(file.path, file.part));
     const InstallRecord* record = records_.Find(file.path);
     if (!target.text) return record == nullptr ? Ok() : Add(target, file.part, {}, {});
-    const bool untouched = *target.text == file.content ||
-                           (record != nullptr && record->Wrote(*target.text));
-    if (untouched) return Add(target, file.part, {}, {});
+    if (IsAsWritten(file, *target.text)) return Add(target, file.part, {}, {});
     if (!LooksLikeOurs(profile_, *target.text))
       return Add(target, file.part, target.text, {});  // somebody else's by now
     return Error(Errc::kRefused, target.shown() + " was changed since it was installed")
@@ -307,7 +347,7 @@ class InstallPlanner {
   Status InstallTrust(const AbsPath& path, const AbsPath& hooks_file,
                       const std::string& hooks_text, bool trust) {
     BELAY_TRY(Jsonc doc, Jsonc::Parse(hooks_text, "hooks"));
-    BELAY_TRY(auto hooks, FindHooks(doc, profile_, places_.program));
+    BELAY_TRY(auto hooks, FindHooks(doc, profile_, programs_));
     const std::vector<TrustStamp> stamps = TrustStampsOf(hooks, hooks_file);
     auto looked = Look(path, Part::kTrust);
     if (!trust && !BELAY_MUTANT("install-trusts-unasked")) {
@@ -357,6 +397,7 @@ class InstallPlanner {
   const InstallPlaces& places_;
   const AgentProfile& profile_;
   const InstallRecords& records_;
+  const HookPrograms programs_;
   AgentPlan& plan_;
 };
 
@@ -464,6 +505,7 @@ Status ApplyInstall(Fs& fs, Clock& clock, const InstallPlaces& places,
                     AgentPlan& plan) {
   BELAY_TRY(InstallRecords records, InstallRecords::Load(fs, places.store));
   BELAY_OK(records.Lock(clock));
+  BELAY_OK(records.PutProgram(places.program));
   std::vector<FileChange> done;
   for (FileChange& change : plan.files) {
     if (change.what != What::kNothing) {

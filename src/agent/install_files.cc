@@ -198,8 +198,18 @@ std::optional<std::string> ProgramOfFile(std::string_view content) {
     const std::string_view rest = content.substr(at + begin.size());
     return rest.substr(0, rest.find('\n'));
   };
-  if (auto run = line(kExec))
-    return ProgramOfHook(*run, AgentKind::kCline, AbsPath::Literal("/"));
+  // Whatever it is called: the file says that it is ours.
+  auto first_word = [&](std::string_view run) -> std::optional<std::string> {
+    const std::vector<std::string> words = PlainWords(run);
+    return words.empty() ? std::nullopt : std::optional(words[0]);
+  };
+  if (auto run = line(kExec)) return first_word(*run);
+  for (std::string_view begin : {"\n!`", "\n!{"})
+    if (auto run = line(begin)) {
+      const size_t end = run->find(" __slash ");
+      if (end == std::string_view::npos) return std::nullopt;
+      return first_word(run->substr(0, end));
+    }
   if (auto text = line(kConst)) {
     auto value = Jsonc::Parse(std::string(*text), "");
     if (value.ok() && value->root() != Jsonc::kNone)

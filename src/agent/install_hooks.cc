@@ -19,12 +19,13 @@ struct Entry {
   Id id = kNone, list = kNone, group = kNone;
   size_t group_index = 0, index = 0;
   std::string command = {}, program = {};
+  bool changed = false;  // somebody made more of it
 };
 
 class HookSettings {
  public:
-  HookSettings(Jsonc doc, const AgentProfile& profile, const AbsPath& program)
-      : doc_(std::move(doc)), profile_(profile), program_(program) {}
+  HookSettings(Jsonc doc, const AgentProfile& profile, const HookPrograms& programs)
+      : doc_(std::move(doc)), profile_(profile), programs_(programs) {}
 
   Jsonc& doc() { return doc_; }
 
@@ -49,8 +50,15 @@ class HookSettings {
     return list;
   }
 
-  // Entries of ours in a list. What has another shape is somebody else's.
+  // Entries of ours in a list, as we write them. What has another shape is somebody
+  // else's.
   Result<std::vector<Entry>> Ours(Id list) const {
+    BELAY_TRY(auto out, OursAndChanged(list));
+    std::erase_if(out, [](const Entry& entry) { return entry.changed; });
+    return out;
+  }
+  // And those that somebody made more of.
+  Result<std::vector<Entry>> OursAndChanged(Id list) const {
     std::vector<Entry> out;
     if (list == kNone || doc_.kind(list) != Kind::kArray) return out;
     const std::vector<Id> items = doc_.Children(list);
@@ -114,7 +122,7 @@ class HookSettings {
   // Whether an entry is as it should be for that event; else the first thing to do.
   Result<bool> IsRight(const Entry& entry, const HookEventSpec& event) const {
     BELAY_TRY(bool matches, MatcherIsRight(entry, event));
-    if (!matches || entry.command != HookCommand(profile_, program_, event.name))
+    if (!matches || entry.command != HookCommand(profile_, programs_.now, event.name))
       return false;
     BELAY_TRY(Id timeout, doc_.Member(entry.id, profile_.timeout_key));
     if (timeout == kNone || doc_.Text(timeout) != std::to_string(event.timeout))
@@ -159,8 +167,12 @@ class HookSettings {
     if (command == kNone) return Ok();
     auto text = doc_.StringOf(command);
     if (!text) return Ok();
-    auto program = ProgramOfHook(*text, profile_.agent, program_);
+    auto program = ProgramOfHook(*text, profile_.agent, programs_);
     if (BELAY_MUTANT("install-owns-everything") && !program) program = *text;
+    if (!program && !BELAY_MUTANT("install-beside-a-changed-hook")) {
+      program = ProgramInCommand(*text, profile_.agent, programs_);
+      entry.changed = program.has_value();
+    }
     if (!program) return Ok();
     entry.command = std::move(*text);
     entry.program = std::move(*program);
@@ -177,7 +189,7 @@ class HookSettings {
     if (named && profile_.label_key == "name") add("name", JsonDraft::String("belay"));
     if (profile_.typed) add("type", JsonDraft::String("command"));
     add(profile_.command_key,
-        JsonDraft::String(HookCommand(profile_, program_, event.name)));
+        JsonDraft::String(HookCommand(profile_, programs_.now, event.name)));
     add(profile_.timeout_key, JsonDraft::Int(event.timeout));
     if (named && profile_.label_key != "name")
       add(profile_.label_key, JsonDraft::String("belay"));
@@ -208,6 +220,9 @@ class HookSettings {
       }
       BELAY_TRY(auto ours, Ours(list));
       if (ours.empty()) {
+        // Beside one that tells us already, each event would be told twice.
+        BELAY_TRY(auto changed, OursAndChanged(list));
+        if (!changed.empty()) return Ok();
         BELAY_TRY(doc_, doc_.Append(list, NewEntry(event)));
         return Ok();
       }
@@ -235,7 +250,7 @@ class HookSettings {
                           : doc_.Replace(matcher, JsonDraft::String(profile_.matcher)));
       return Ok();
     }
-    const std::string command = HookCommand(profile_, program_, event.name);
+    const std::string command = HookCommand(profile_, programs_.now, event.name);
     if (entry.command != command)
       return Set(entry.id, profile_.command_key, JsonDraft::String(command));
     BELAY_TRY(Id timeout, doc_.Member(entry.id, profile_.timeout_key));
@@ -281,7 +296,7 @@ class HookSettings {
   // Whether the file had the list of an event, or of none: the object of hooks.
   bool Had(const Jsonc* before, const std::string& event) const {
     if (before == nullptr) return false;
-    HookSettings old(*before, profile_, program_);
+    HookSettings old(*before, profile_, programs_);
     auto hooks = old.Hooks();
     if (!hooks.ok() || *hooks == kNone) return false;
     if (event.empty()) return true;
@@ -291,21 +306,21 @@ class HookSettings {
 
   Jsonc doc_;
   const AgentProfile& profile_;
-  const AbsPath& program_;
+  const HookPrograms& programs_;
 };
 
 }  // namespace
 
 Result<Jsonc> MergeHooks(Jsonc doc, const AgentProfile& profile,
-                         const AbsPath& program) {
-  HookSettings settings(std::move(doc), profile, program);
+                         const HookPrograms& programs) {
+  HookSettings settings(std::move(doc), profile, programs);
   BELAY_OK(settings.Merge());
   return std::move(settings.doc());
 }
 
 Result<Jsonc> RemoveHooks(Jsonc doc, const AgentProfile& profile,
-                          const AbsPath& program, const Jsonc* before) {
-  HookSettings settings(std::move(doc), profile, program);
+                          const HookPrograms& programs, const Jsonc* before) {
+  HookSettings settings(std::move(doc), profile, programs);
   BELAY_OK(settings.RemoveAll(before, /*unwanted_only=*/false));
   return std::move(settings.doc());
 }
@@ -321,18 +336,19 @@ bool IsBareSettings(const Jsonc& doc, const AgentProfile& profile) {
 
 Result<std::vector<RegisteredHook>> FindHooks(const Jsonc& doc,
                                               const AgentProfile& profile,
-                                              const AbsPath& program) {
-  const HookSettings settings(doc, profile, program);
+                                              const HookPrograms& programs) {
+  const HookSettings settings(doc, profile, programs);
   std::vector<RegisteredHook> out;
   for (const HookEventSpec& event : profile.events) {
     BELAY_TRY(Id list, settings.List(event.name));
-    BELAY_TRY(auto ours, settings.Ours(list));
+    BELAY_TRY(auto ours, settings.OursAndChanged(list));
     for (const Entry& entry : ours) {
       RegisteredHook hook{.event = std::string(event.name),
                           .program = entry.program,
                           .command = entry.command,
                           .group = entry.group_index,
-                          .position = entry.index};
+                          .position = entry.index,
+                          .changed = entry.changed};
       BELAY_TRY(hook.matcher, settings.MatcherOf(entry));
       BELAY_TRY(Id timeout, doc.Member(entry.id, profile.timeout_key));
       if (timeout != kNone) {
@@ -343,7 +359,8 @@ Result<std::vector<RegisteredHook>> FindHooks(const Jsonc& doc,
         if (problem == std::errc() && end == text.data() + text.size())
           hook.timeout = value;
       }
-      BELAY_TRY(hook.right, settings.IsRight(entry, event));
+      BELAY_TRY(bool right, settings.IsRight(entry, event));
+      hook.right = right || entry.changed;
       out.push_back(std::move(hook));
     }
   }

@@ -14,14 +14,15 @@
 namespace belay {
 
 // Brings every event of the profile to one entry as it should be, and removes ours from
-// events that are not wanted (any more).
+// events that are not wanted (any more). An entry that somebody made more of stays, and
+// gets none beside it.
 Result<Jsonc> MergeHooks(Jsonc doc, const AgentProfile& profile,
-                         const AbsPath& program);
+                         const HookPrograms& programs);
 
 // Takes every entry of ours out. Lists that it leaves empty go too, unless `before`,
 // the file as it was once, has them; nullptr: not known, they go.
 Result<Jsonc> RemoveHooks(Jsonc doc, const AgentProfile& profile,
-                          const AbsPath& program, const Jsonc* before);
+                          const HookPrograms& programs, const Jsonc* before);
 
 // Nothing but what a new file of ours holds besides hooks: `{}`, or `{"version": 1}`.
 bool IsBareSettings(const Jsonc& doc, const AgentProfile& profile);
@@ -33,10 +34,11 @@ struct RegisteredHook {
   std::optional<std::string> matcher = {};
   std::optional<int64_t> timeout = {};
   size_t group = 0, position = 0;  // of a flat list the position alone
-  bool right = false;              // as MergeHooks would have it
+  bool right = false;              // as MergeHooks would have it, or leaves it
+  bool changed = false;            // somebody made more of the command
 };
 Result<std::vector<RegisteredHook>> FindHooks(const Jsonc& doc,
                                               const AgentProfile& profile,
-                                              const AbsPath& program);
+                                              const HookPrograms& programs);
 
 }  // namespace belay

@@ -5,6 +5,7 @@
 
 #include "agent/install.h"
 #include "agent/install_hooks_internal.h"
+#include "agent/install_record_internal.h"
 #include "agent/install_target_internal.h"
 #include "agent/install_trust_internal.h"
 #include "base/escape.h"
@@ -54,10 +55,15 @@ void NoteProgram(Fs& fs, const std::string& program, HooksAt& out) {
 
 Status LookAtSettings(Fs& fs, const InstallPlaces& places, const AgentProfile& profile,
                       const AgentPlaces& at, HooksAt& out) {
+  // Who cannot be told apart by them is by their names.
+  auto records = InstallRecords::Load(fs, places.store);
+  const HookPrograms programs{
+      .now = places.program,
+      .earlier = records.ok() ? records->programs() : std::vector<std::string>()};
   BELAY_TRY(InstallTarget target,
             LookAtTarget(fs, places, at.hooks, places.project.has_value()));
   BELAY_TRY(Jsonc doc, Jsonc::Parse(target.text.value_or(""), target.shown()));
-  BELAY_TRY(auto hooks, FindHooks(doc, profile, places.program));
+  BELAY_TRY(auto hooks, FindHooks(doc, profile, programs));
   for (const HookEventSpec& event : profile.events) {
     auto found = std::find_if(
         hooks.begin(), hooks.end(),
@@ -73,6 +79,7 @@ Status LookAtSettings(Fs& fs, const InstallPlaces& places, const AgentProfile& p
   if (!at.trust || hooks.empty()) return Ok();
   BELAY_TRY(InstallTarget trust, LookAtTarget(fs, places, *at.trust, false));
   const auto stamps = TrustStampsOf(hooks, at.hooks);
+  if (stamps.empty()) return Ok();
   BELAY_TRY(size_t count, CountTrusted(trust.text.value_or(""), trust.shown(), stamps));
   out.trusted = count == stamps.size();
   return Ok();

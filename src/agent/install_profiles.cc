@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "agent/install_profiles_internal.h"
 #include "base/escape.h"
 
@@ -126,37 +129,65 @@ std::string Quoted(std::string_view text) {
   return out + "'";
 }
 
-// The words of a command in which the shell would do nothing but take quotes away;
-// empty for any other.
-std::vector<std::string> PlainWords(std::string_view command) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  for (size_t i = 0; i < command.size(); ++i) {
-    const char c = command[i];
+constexpr std::string_view kRunners[] = {"exec", "command", "env",    "nice", "nohup",
+                                         "time", "timeout", "setsid", "if",   "then",
+                                         "else", "do",      "!",      "{"};
+
+// The words of each command that a shell would run, quotes taken away; what it would
+// put in their places is not looked at, nor is what output goes to.
+std::vector<std::vector<std::string>> CommandsIn(std::string_view text) {
+  std::vector<std::vector<std::string>> out(1);
+  bool in_word = false, is_target = false;
+  auto end_word = [&] {
+    if (in_word && std::exchange(is_target, false)) out.back().pop_back();
+    in_word = false;
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (c == ' ' || c == '\t') {
-      in_word = false;
+      end_word();
       continue;
     }
-    if (!in_word) words.emplace_back();
+    if (std::string_view(";&|()\n\r").find(c) != std::string_view::npos) {
+      end_word();
+      out.emplace_back();
+      continue;
+    }
+    if (c == '<' || c == '>') {
+      // 2>file, >>file, >&2: the number is no word of the command.
+      if (in_word &&
+          out.back().back().find_first_not_of("0123456789") == std::string::npos)
+        out.back().pop_back();
+      else
+        end_word();
+      in_word = false;
+      is_target = true;
+      if (i + 1 < text.size() && (text[i + 1] == '&' || text[i + 1] == '|')) ++i;
+      continue;
+    }
+    if (!in_word) out.back().emplace_back();
     in_word = true;
     if (c == '\'' || c == '"') {
-      const size_t end = command.find(c, i + 1);
-      if (end == std::string_view::npos) return {};
-      const std::string_view body = command.substr(i + 1, end - i - 1);
-      if (c == '"' && body.find_first_of("$`\\") != std::string_view::npos) return {};
-      words.back() += body;
+      const size_t end = std::min(text.find(c, i + 1), text.size());
+      out.back().back() += text.substr(i + 1, end - i - 1);
       i = end;
-    } else if (c == '\\') {
-      if (++i == command.size() || command[i] == '\n') return {};
-      words.back() += command[i];
-    } else if (std::string_view("$`;|&<>()*?[]#~{}!\n\r").find(c) !=
-               std::string_view::npos) {
-      return {};
-    } else {
-      words.back() += c;
+    } else if (c != '\\') {
+      out.back().back() += c;
+    } else if (++i < text.size()) {
+      out.back().back() += text[i];
     }
   }
-  return words;
+  end_word();
+  return out;
+}
+
+// NAME=value before a command.
+bool IsAssignment(std::string_view word) {
+  const size_t at = word.find('=');
+  return at != std::string_view::npos && at > 0 &&
+         word.substr(0, at).find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+             std::string_view::npos;
 }
 
 std::string_view BaseName(std::string_view path) {
@@ -189,13 +220,74 @@ std::string HookCommand(const AgentProfile& profile, const AbsPath& program,
   return out;
 }
 
+std::vector<std::string> PlainWords(std::string_view command) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == ' ' || c == '\t') {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c == '\'' || c == '"') {
+      const size_t end = command.find(c, i + 1);
+      if (end == std::string_view::npos) return {};
+      const std::string_view body = command.substr(i + 1, end - i - 1);
+      if (c == '"' && body.find_first_of("$`\\") != std::string_view::npos) return {};
+      words.back() += body;
+      i = end;
+    } else if (c == '\\') {
+      if (++i == command.size() || command[i] == '\n') return {};
+      words.back() += command[i];
+    } else if (std::string_view("$`;|&<>()*?[]#~{}!\n\r").find(c) !=
+               std::string_view::npos) {
+      return {};
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+bool HookPrograms::Has(std::string_view program) const {
+  return BaseName(program) == "belay" || program == now.bytes() ||
+         std::find(earlier.begin(), earlier.end(), program) != earlier.end();
+}
+
 std::optional<std::string> ProgramOfHook(std::string_view command, AgentKind agent,
-                                         const AbsPath& program) {
+                                         const HookPrograms& programs) {
   const std::vector<std::string> words = PlainWords(command);
   if (words.size() < 2 || words.size() > 4 || words[1] != "hook") return std::nullopt;
-  if (BaseName(words[0]) != "belay" && words[0] != program.bytes()) return std::nullopt;
+  if (!programs.Has(words[0])) return std::nullopt;
   if (words.size() > 2 && words[2] != AgentName(agent)) return std::nullopt;
   return words[0];
+}
+
+std::optional<std::string> ProgramInCommand(std::string_view command, AgentKind agent,
+                                            const HookPrograms& programs) {
+  for (const std::vector<std::string>& words : CommandsIn(command)) {
+    size_t at = 0;
+    while (at < words.size() && IsAssignment(words[at])) ++at;
+    if (at == words.size()) continue;
+    const std::string_view first = BaseName(words[at]);
+    // Behind one of these words another program is named somewhere.
+    const bool runs_another = std::find(std::begin(kRunners), std::end(kRunners),
+                                        first) != std::end(kRunners);
+    for (size_t i = at; i + 2 < words.size(); ++i) {
+      if (i > at && !runs_another) break;
+      if (words[i + 1] == "hook" && words[i + 2] == AgentName(agent) &&
+          programs.Has(words[i]))
+        return words[i];
+    }
+    // sh -c 'belay hook claude; date'
+    if ((first == "sh" || first == "bash") && at + 2 < words.size() &&
+        words[at + 1].starts_with('-') && words[at + 1].ends_with('c') &&
+        words[at + 2].size() < command.size())
+      if (auto inner = ProgramInCommand(words[at + 2], agent, programs)) return inner;
+  }
+  return std::nullopt;
 }
 
 Result<AgentPlaces> PlacesOf(Fs& fs, const AgentProfile& profile,

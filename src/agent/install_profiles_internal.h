@@ -51,11 +51,25 @@ const AgentProfile& ProfileOf(AgentKind agent);
 // "/usr/bin/belay hook copilot preToolUse", for a shell.
 std::string HookCommand(const AgentProfile& profile, const AbsPath& program,
                         std::string_view event);
+// Programs whose hooks are ours: any that is called belay, the one that runs now, and
+// whatever hooks were written for before.
+struct HookPrograms {
+  AbsPath now;
+  std::vector<std::string> earlier = {};
+  bool Has(std::string_view program) const;
+};
+// The words of a command in which the shell would do nothing but take quotes away;
+// empty for any other.
+std::vector<std::string> PlainWords(std::string_view command);
 // Whether a command is one of ours, of this version or another, from wherever it is
 // run: `[/path/]belay hook AGENT [EVENT]` and nothing more. `belay hook` alone is of
 // the first days. The program's path.
 std::optional<std::string> ProgramOfHook(std::string_view command, AgentKind agent,
-                                         const AbsPath& program);
+                                         const HookPrograms& programs);
+// The same of a command that runs ours and does more: with its output elsewhere, with
+// `|| true` behind it, from another directory. Somebody wrote it.
+std::optional<std::string> ProgramInCommand(std::string_view command, AgentKind agent,
+                                            const HookPrograms& programs);
 
 struct AgentPlaces {
   AbsPath hooks;  // the settings file; of scripts the directory; of a plugin its file

@@ -14,7 +14,10 @@ constexpr size_t kMaxRecord = Jsonc::kMaxText + (size_t{1} << 20);
 constexpr size_t kMaxWritten = 16;  // hashes; older ones are given up
 constexpr size_t kMaxDirs = 4096;
 
+constexpr size_t kMaxPrograms = 32;  // older ones are given up
+
 Name AgentsName() { return Name::Literal("agents"); }
+Name ProgramsName() { return Name::Literal("programs"); }
 Name FileName(std::string_view path) {
   const std::string hex = Sha256::Of(AsBytes(path)).hex().substr(0, 32);
   return Name::Literal(hex + std::string(kSuffix));
@@ -99,6 +102,17 @@ Result<InstallRecords> InstallRecords::Load(Fs& fs, const AbsPath& store) {
     if (record && AbsPath::Parse(record->path).ok())
       out.records_.push_back(std::move(*record));
   }
+  // A line each, which is an absolute path.
+  if (auto bytes = ReadSmallFile(fs, out.dir_, ProgramsName(), size_t{1} << 20);
+      bytes.ok()) {
+    std::string_view rest = AsText(*bytes);
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      if (AbsPath::Parse(rest.substr(0, end)).ok())
+        out.programs_.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
   std::sort(
       out.records_.begin(), out.records_.end(),
       [](const InstallRecord& a, const InstallRecord& b) { return a.path < b.path; });
@@ -125,6 +139,7 @@ Status InstallRecords::Lock(Clock& clock) {
   // What it did counts.
   BELAY_TRY(InstallRecords now, Load(*fs_, store_));
   records_ = std::move(now.records_);
+  programs_ = std::move(now.programs_);
   return Ok();
 }
 
@@ -139,10 +154,27 @@ Status InstallRecords::Put(const InstallRecord& record) {
   return Ok();
 }
 
+Status InstallRecords::PutProgram(const AbsPath& program) {
+  const std::string& path = program.bytes();
+  if (path.ends_with("/belay") || path.find('\n') != std::string::npos ||
+      std::find(programs_.begin(), programs_.end(), path) != programs_.end())
+    return Ok();
+  programs_.push_back(path);
+  if (programs_.size() > kMaxPrograms) programs_.erase(programs_.begin());
+  std::string text;
+  for (const std::string& one : programs_) text += one + "\n";
+  return ReplaceFile(*fs_, dir_, ProgramsName(), AsBytes(text));
+}
+
 Status InstallRecords::Drop(const std::string& path) {
   std::erase_if(records_, [&](const InstallRecord& old) { return old.path == path; });
   Status gone = fs_->Unlink(dir_, FileName(path));
   if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
+  if (records_.empty() && !programs_.empty()) {
+    programs_.clear();
+    gone = fs_->Unlink(dir_, ProgramsName());
+    if (!gone.ok() && gone.error().code != Errc::kNotFound) return gone;
+  }
   return fs_->Sync(dir_);
 }
 

@@ -34,12 +34,16 @@ class InstallRecords {
 
   const InstallRecord* Find(const AbsPath& path) const;
   const std::vector<InstallRecord>& all() const { return records_; }
+  // That hooks were written for, and that a command does not show to be ours: they are
+  // called something else than belay.
+  const std::vector<std::string>& programs() const { return programs_; }
 
   // Waits for another process that changes agents' settings. Makes `agents/`.
   Status Lock(Clock& clock);
-  // Durable when it returns.
+  // Durable when they return.
   Status Put(const InstallRecord& record);
-  // What is not there is no error.
+  Status PutProgram(const AbsPath& program);
+  // What is not there is no error. With the last one the programs go.
   Status Drop(const std::string& path);
 
  private:
@@ -49,6 +53,7 @@ class InstallRecords {
   AbsPath store_;
   Fd dir_, lock_;
   std::vector<InstallRecord> records_;
+  std::vector<std::string> programs_;
 };
 
 }  // namespace belay

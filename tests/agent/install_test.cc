@@ -4,6 +4,7 @@
 
 #include "agent/install_hooks_internal.h"
 #include "agent/install_record_internal.h"
+#include "agent/jsonc.h"
 #include "base/mem_fs.h"
 #include "base/tree_text.h"
 #include "support/crash_harness.h"
@@ -591,6 +592,120 @@ TEST(Install, AFileOfOursThatWasEditedStaysAndThatIsSaid) {
   EXPECT_EQ(plan.refused[0].what, path + " was changed since it was installed");
   EXPECT_TRUE(desk.Get(path));
   EXPECT_FALSE(desk.Get("/home/u/.cline/hooks/PreToolUse"));
+}
+
+TEST(Install, AFileOfOursThatWasEditedIsNotWrittenOver) {
+  const std::pair<AgentKind, std::string> rows[] = {
+      {AgentKind::kClaude, "/home/u/.claude/commands/rollback.md"},
+      {AgentKind::kOpencode, "/home/u/.config/opencode/plugins/belay.js"},
+      {AgentKind::kGemini, "/home/u/.gemini/commands/rollback.toml"},
+      {AgentKind::kCline, "/home/u/.cline/hooks/PreToolUse"}};
+  for (const auto& [agent, path] : rows) {
+    Desk desk;
+    desk.Install(agent);
+    const std::string written = *desk.Get(path);
+    const std::string edited = written + "\n# mine\n";
+    desk.Put(path, edited, 0700);
+    for (std::string_view store : {"/store", "/another"}) {
+      desk.places().store = A(store);
+      // Another version, too.
+      desk.places().program = A("/opt/belay");
+      const AgentPlan plan = desk.Install(agent);
+      EXPECT_EQ(desk.Get(path), edited) << path;
+      EXPECT_TRUE(plan.refused.empty()) << Said(plan);
+      EXPECT_NE(Said(plan).find(path + " was changed by somebody and stays"),
+                std::string::npos)
+          << Said(plan);
+    }
+    // What nobody changed is brought up to date, with a record of it and without.
+    desk.Put(path, written, 0700);
+    EXPECT_TRUE(desk.Install(agent).changes()) << path;
+    EXPECT_NE(desk.Get(path)->find("/opt/belay"), std::string::npos) << path;
+    desk.places().store = A("/store");
+    EXPECT_TRUE(PlanUninstall(desk.fs(), desk.places(), agent).refused.empty()) << path;
+  }
+}
+
+TEST(Install, AProgramOfAnotherNameIsKnownByTheRecords) {
+  for (AgentKind agent : kAgents) {
+    Desk desk;
+    const std::string before = desk.Tree();
+    desk.Put("/opt/belay-0.1.0", "#!", 0755);
+    desk.places().program = A("/opt/belay-0.1.0");
+    desk.Install(agent);
+    desk.places().program = A("/usr/bin/belay");
+    // It is gone, and its hooks are still there.
+    Must(desk.mem().Unlink(Must(desk.mem().OpenDir(A("/opt"))), N("belay-0.1.0")));
+    const AgentStatus status = desk.Look(agent);
+    EXPECT_EQ(status.user.registered, status.user.wanted) << AgentName(agent);
+    EXPECT_EQ(status.user.dead, std::vector<std::string>({"/opt/belay-0.1.0"}))
+        << AgentName(agent);
+    desk.Install(agent);
+    EXPECT_EQ(desk.Look(agent).user.registered, status.user.wanted) << AgentName(agent);
+    EXPECT_FALSE(desk.Look(agent).user.outdated) << AgentName(agent);
+    if (const std::string file = SettingsOf(agent); !file.empty()) {
+      EXPECT_EQ(desk.Get(file)->find("belay-0.1.0"), std::string::npos) << file;
+    }
+    desk.Uninstall(agent);
+    EXPECT_EQ(desk.Tree(), before) << AgentName(agent);
+    EXPECT_FALSE(desk.Get("/store/agents/programs"));
+  }
+}
+
+// "Stop" alone, with one command.
+std::string StopRuns(std::string_view command) {
+  std::string out =
+      "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": ";
+  return out + JsonQuoted(command) + "}]}]}}";
+}
+
+TEST(Install, AHookThatSomebodyMadeMoreOfStaysAndGetsNoneBesideIt) {
+  const std::string path = "/home/u/.claude/settings.json";
+  for (std::string_view command :
+       {"/usr/bin/belay hook claude 2>>/tmp/log || true", "cd /x && belay hook claude",
+        "'/old place/belay' hook claude >/dev/null 2>&1", "exec belay hook claude;",
+        "A=b env C=d timeout 5 belay hook claude", "belay hook claude | tee /tmp/x",
+        "sh -c 'date; belay hook claude'", "(belay hook claude)&",
+        "if true; then belay hook claude; fi",
+        "tee /tmp/x | belay hook claude -v -q"}) {
+    Desk desk;
+    desk.Put(path, StopRuns(command));
+    const AgentPlan plan = desk.Install(AgentKind::kClaude);
+    const std::string text = *desk.Get(path);
+    const size_t stop = text.find("\"Stop\"");
+    const std::string list = text.substr(stop, text.find("]}]", stop) - stop);
+    EXPECT_NE(list.find(JsonQuoted(command)), std::string::npos) << text;
+    EXPECT_EQ(list.find("\"timeout\""), std::string::npos) << command << "\n" << text;
+    EXPECT_NE(Said(plan).find("what Stop runs was changed by somebody"),
+              std::string::npos)
+        << command << Said(plan);
+    EXPECT_EQ(desk.Look(AgentKind::kClaude).user.registered, 9u);
+    EXPECT_FALSE(desk.Look(AgentKind::kClaude).user.outdated);
+    EXPECT_FALSE(desk.Install(AgentKind::kClaude).changes());
+    const AgentPlan gone = desk.Uninstall(AgentKind::kClaude);
+    EXPECT_NE(Said(gone).find("note: still there: " + path), std::string::npos)
+        << Said(gone);
+    EXPECT_EQ(desk.Get(path), StopRuns(command));
+  }
+}
+
+TEST(Install, WhatOnlyMentionsUsIsSomebodyElses) {
+  const std::string path = "/home/u/.claude/settings.json";
+  for (std::string_view command :
+       {"echo belay hook claude", "/opt/notbelay hook claude",
+        "/opt/mybelay/bin/belay-wrapper hook claude", "grep 'belay hook claude' /x",
+        "belay hook codex || true", "mine >belay hook claude", "belay list; true"}) {
+    Desk desk;
+    desk.Put(path, StopRuns(command));
+    const AgentPlan plan = desk.Install(AgentKind::kClaude);
+    EXPECT_EQ(Said(plan), "") << command;
+    const std::string text = *desk.Get(path);
+    EXPECT_NE(text.find("/usr/bin/belay hook claude", text.find("\"Stop\"")),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(Said(desk.Uninstall(AgentKind::kClaude)), "") << command;
+    EXPECT_EQ(desk.Get(path), StopRuns(command));
+  }
 }
 
 TEST(Install, WhatSomebodyChangesMeanwhileIsNotOverwritten) {

@@ -139,5 +139,26 @@ TEST(CodexTrust, IsStampedOnlyWhenAskedAndGoesWithTheHooks) {
   EXPECT_EQ(toml(), mine);
 }
 
+TEST(CodexTrust, WhatSomebodyMadeOfAHookIsNotStamped) {
+  MemFs fs;
+  FakeClock clock;
+  for (std::string_view dir : {"/h/.codex", "/store"})
+    Must(MakeDirs(fs, AbsPath::Literal(dir), 0755));
+  const Fd codex = Must(fs.OpenDir(AbsPath::Literal("/h/.codex")));
+  Must(test::PutFile(fs, codex, test::P("hooks.json"),
+                     R"({"hooks": {"Stop": [{"hooks": [{"type": "command",
+                         "command": "belay hook codex; /bin/evil"}]}]}})"));
+  const InstallPlaces places{.program = AbsPath::Literal("/usr/bin/belay"),
+                             .home = AbsPath::Literal("/h"),
+                             .config_home = AbsPath::Literal("/h/.config"),
+                             .store = AbsPath::Literal("/store"),
+                             .uid = 1000};
+  AgentPlan plan = PlanInstall(fs, places, AgentKind::kCodex, /*trust=*/true);
+  Must(ApplyInstall(fs, clock, places, plan));
+  const std::string toml = Must(test::GetFile(fs, codex, test::P("config.toml")));
+  EXPECT_NE(toml.find("hooks.json:pre_tool_use:0:0"), std::string::npos) << toml;
+  EXPECT_EQ(toml.find("hooks.json:stop:"), std::string::npos) << toml;
+}
+
 }  // namespace
 }  // namespace belay

@@ -97,6 +97,30 @@ ln -s "$BELAY_BIN" "$scratch/bin/belay"
 run install reasonix; grep -q "\"$scratch/bin/belay hook reasonix\"" "$HOME/.reasonix/settings.json" || fail "$(cat "$HOME/.reasonix/settings.json")"
 run uninstall reasonix; rm "$scratch/bin/belay"
 
+# Whatever it is called: its hooks are ours, also when it is gone.
+cp "$BELAY_BIN" "$scratch/belay-9.9"; "$scratch/belay-9.9" install $agents -q 2>/dev/null || fail "install of another name"
+rm "$scratch/belay-9.9"
+run install --list --json; expect_py "all(a['hooks'] == 'all' and a['outdated'] for a in d['agents'])"
+run doctor; expect_rc 1; expect_in_out "its hooks run $scratch/belay-9.9, which is not there"
+run install $agents; expect_rc 0
+grep -rq "belay-9.9" "$HOME" && fail "the old name is still there: $(grep -r belay-9.9 "$HOME")"
+[ "$(grep -c 'hook claude"' "$HOME/.claude/settings.json")" = 9 ] || fail "doubled: $(cat "$HOME/.claude/settings.json")"
+run uninstall $agents; expect_rc 0
+same "$before" "$(picture "$HOME")" "uninstall after another name"
+
+# --- what somebody changed of ours stays when it is installed again ---
+run install claude; expect_rc 0
+echo "mine" >>"$HOME/.claude/commands/rollback.md"
+sed -i '0,/hook claude"/s//hook claude 2>>\/tmp\/log || true"/' "$HOME/.claude/settings.json"
+was=$(picture "$HOME")
+run install claude --dry-run; expect_rc 0; expect_out ""
+run install claude; expect_rc 0; expect_in_err "rollback.md was changed by somebody and stays"; expect_in_err "what SessionStart runs was changed by somebody"
+run install --list --json; expect_py "[(a['hooks'], a['outdated']) for a in d['agents'] if a['agent'] == 'claude'] == [('all', False)]"
+same "$was" "$(picture "$HOME")" "installed over what was changed"
+run uninstall claude; expect_rc 1; expect_in_err "rollback.md was changed since"; expect_in_err "still there: $HOME/.claude/settings.json: what SessionStart runs"
+[ "$(grep -c 'hook claude' "$HOME/.claude/settings.json")" = 1 ] || fail "$(cat "$HOME/.claude/settings.json")"
+rm -r "$HOME/.claude"
+
 # --- settings of somebody else, in every style ---
 event() { case $1 in gemini) echo BeforeTool ;; copilot) echo preToolUse ;; *) echo PreToolUse ;; esac; }
 style() { # NUMBER AGENT
