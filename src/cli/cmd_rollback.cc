@@ -16,6 +16,8 @@ namespace belay {
 
 namespace {
 
+constexpr std::string_view kSayYes = "nothing was changed; to go ahead: --yes";
+
 // "'before refactor' (2026-03-09 21:15, abc1234)"
 std::string TargetText(const Checkpoint& target) {
   return StrCat("'", EscapeText(CheckpointTitle(target)), "' (",
@@ -206,7 +208,7 @@ ExitCode RollBackChat(CommandContext& ctx, OpenedRoot& root, const Settings& set
     return TakeChatBack(ctx, root, settings, target, *talk, ctx.args.has("--dry-run"));
   (void)TakeChatBack(ctx, root, settings, target, *talk, /*dry=*/true);
   if (!ctx.term.CanAsk() || ctx.term.json()) {
-    ctx.term.Warn("nothing was changed; to go ahead: --yes");
+    ctx.term.Warn(kSayYes);
     return ExitCode::kProblem;
   }
   if (!ctx.term.Confirm("Take the conversation back?")) {
@@ -315,11 +317,16 @@ ExitCode CmdRollback(CommandContext& ctx) {
     const bool nothing = preview->plan.moves_nothing() && !talk;
     const bool ask = !dry && ctx.term.CanAsk() && !ctx.term.json();
     const std::optional<Error> refused = preview->plan.refused;
-    if (ctx.term.json())
+    if (ctx.term.json()) {
+      if (refused)
+        ctx.term.Warn(refused->what);
+      else if (!dry && !nothing)
+        ctx.term.Warn(kSayYes);
       return Show(ctx, *preview, checkpoint,
                   refused          ? ExitCodeFor(refused->code)
                   : dry || nothing ? CodeFor(preview->plan)
                                    : ExitCode::kProblem);
+    }
     WarnAbout(ctx.term, *preview);
     WarnAboutMissing(ctx.term, *preview, checkpoint);
     if (nothing) return NothingDone(ctx, *preview, checkpoint, of_paths);
@@ -335,7 +342,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
     if (refused) return ctx.term.Fail(*refused);
     if (dry) return CodeFor(preview->plan);
     if (!ask) {
-      ctx.term.Warn("nothing was changed; to go ahead: --yes");
+      ctx.term.Warn(kSayYes);
       return ExitCode::kProblem;
     }
     if (request.outside == OnOutside::kAsk && !preview->plan.outside.empty()) {

@@ -36,7 +36,7 @@ run purge --session nobody; expect_rc 1; expect_in_err "no session"
 run purge config.txt; expect_rc 1; expect_in_err "give --yes"
 # Neither a typo nor a pattern looks like a secret that is gone.
 run purge confg.txt --yes; expect_rc 1; expect_in_err "nothing of confg.txt is stored"
-run purge confg.txt --yes --json; expect_rc 1; expect_py "d['versions'] == 0"
+run purge confg.txt --yes --json; expect_rc 1; expect_in_err "nothing of confg.txt is stored"; expect_py "d['versions'] == 0"
 run purge confg.txt --dry-run; expect_rc 1; expect_in_err "nothing of confg.txt is stored"
 run purge 'config.*' --yes; expect_rc 1; expect_in_err "not a pattern"
 there in-text-1

@@ -22,7 +22,7 @@ tree >"$scratch/after"
 
 run rollback start --dry-run; expect_rc 0; expect_in_out "To 'start'"; expect_in_out "delete"
 run rollback start; expect_rc 1; expect_in_err "--yes"
-run rollback start --json; expect_rc 1; expect_py "d['dry_run'] and d['operation'] is None and len(d['steps']) > 10"
+run rollback start --json; expect_rc 1; expect_in_err "nothing was changed; to go ahead: --yes"; expect_py "d['dry_run'] and d['operation'] is None and len(d['steps']) > 10"
 tree | cmp -s - "$scratch/after" || fail "a preview changed something"
 run rollback start --yes; expect_rc 0; expect_in_out "rolled back"; expect_in_out "belay undo"
 tree | cmp - "$scratch/start" || fail "not as it was"
