@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/settings_table.h"
 #include "store/usage.h"
 
 namespace belay {
@@ -23,9 +24,19 @@ std::string RoundBelow(uint64_t bytes) {
 // As the settings take it, rounded up.
 std::string SizeOf(uint64_t bytes) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
+  if (bytes < 1024) return std::to_string(bytes) + "B";
   if (bytes < kMiB) return std::to_string((bytes + 1023) / 1024) + "KiB";
   if (bytes >= 8 * kGiB) return std::to_string((bytes + kGiB - 1) / kGiB) + "GiB";
   return std::to_string((bytes + kMiB - 1) / kMiB) + "MiB";
+}
+
+// The same, rounded down: what is free.
+std::string SizeBelow(uint64_t bytes) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  if (bytes < 1024) return std::to_string(bytes) + "B";
+  if (bytes < kMiB) return std::to_string(bytes / 1024) + "KiB";
+  if (bytes >= 8 * kGiB) return std::to_string(bytes / kGiB) + "GiB";
+  return std::to_string(bytes / kMiB) + "MiB";
 }
 
 uint64_t Above(uint64_t value, uint64_t limit) {
@@ -113,32 +124,38 @@ Status Space::Check(uint64_t bytes) const {
       return WithAside(Error(Errc::kNoSpace, "this takes " + SizeOf(bytes) +
                                                  " or more, and the store's cap "
                                                  "(store.cap = " +
-                                                 SizeOf(cap_) + ") leaves " +
-                                                 SizeOf(left()))
+                                                 FormatSize({.bytes = cap_}) +
+                                                 ") leaves " + SizeOf(left()))
                            .WithHint(raise));
     return WithAside(
-        Error(Errc::kNoSpace,
-              "the store has reached its cap (store.cap = " + SizeOf(cap_) +
-                  "), and nothing of it may go by itself")
+        Error(Errc::kNoSpace, "the store has reached its cap (store.cap = " +
+                                  FormatSize({.bytes = cap_}) +
+                                  "), and nothing of it may go by itself")
             .WithHint(
                 raise +
                 "; or delete checkpoints you no longer need (belay delete REF), or "
                 "forget a whole root (belay off --forget), and run `belay gc`"));
   }
-  if (bytes > Above(free_, floor_) && floor_ == 0)
-    return WithAside(
-        Error(Errc::kNoSpace, "the disk that holds the store is full")
-            .WithHint("free some space there, or move the store with BELAY_HOME"));
-  if (bytes > Above(free_, floor_))
-    return WithAside(
-        Error(Errc::kNoSpace,
-              "the disk that holds the store is nearly full (store.floor = " +
-                  SizeOf(floor_) + ")")
-            .WithHint(
-                "free some space there, or keep less free: belay config store.floor " +
+  if (bytes <= Above(free_, floor_)) return Ok();
+  std::string what = floor_ == 0 ? "the disk that holds the store is full"
+                                 : "the disk that holds the store is nearly full "
+                                   "(store.floor = " +
+                                       SizeOf(floor_) + ")";
+  // There is room, and not enough of it.
+  if (free_ > floor_)
+    what =
+        "this takes " + SizeOf(bytes) + " or more, and " + SizeBelow(free_) +
+        " are free on the disk that holds the store" +
+        (floor_ == 0 ? ""
+                     : ", of which " + SizeOf(floor_) + " are to stay (store.floor)");
+  // To keep less free helps only where there is more than is to be taken.
+  const std::string hint =
+      floor_ == 0 || bytes > free_
+          ? "free some space there, or move the store with BELAY_HOME"
+          : "free some space there, or keep less free: belay config store.floor " +
                 // Half of what would be left, which helps now and the next time too.
-                RoundBelow(std::min(floor_, Above(free_, bytes)) / 2)));
-  return Ok();
+                RoundBelow(std::min(floor_, free_ - bytes) / 2);
+  return WithAside(Error(Errc::kNoSpace, std::move(what)).WithHint(hint));
 }
 
 bool Space::IsTight() const {

@@ -194,6 +194,26 @@ TEST_F(LookTest, TheHintAboutTheFloorHelps) {
   }
 }
 
+TEST_F(LookTest, WhatIsLargerThanWhatIsFreeIsSaidToBe) {
+  MemFs disk(MemFs::Options{.capacity_bytes = 10 << 20, .uid = geteuid()});
+  Must(MakeDirs(disk, AbsPath::Literal("/home/me"), 0755));
+  const Fd project = Must(MakeDirs(disk, AbsPath::Literal("/project"), 0755));
+  Must(PutFile(disk, project, P("large"), Noise(3, 6 << 20)));
+  fs_ = &disk;
+  ASSERT_EQ(Run({"on"}).code, 0);
+  for (const char* floor : {"5%", "0"}) {
+    const Fd home = Must(disk.OpenDir(AbsPath::Literal("/home/me")));
+    Must(ReplaceFile(disk, home, Name::Literal("belay.toml"),
+                     AsBytes(std::string("store.floor = \"") + floor + "\"\n")));
+    const Outcome refused = Run({"checkpoint"});
+    EXPECT_EQ(refused.code, 5) << refused.err;
+    EXPECT_TRUE(refused.Says("this takes 6MiB or more, and 3MiB are free"))
+        << refused.err;
+    // It would not help.
+    EXPECT_FALSE(refused.Says("belay config store.floor")) << refused.err;
+  }
+}
+
 // Locks that are granted to everybody, as some network file systems do.
 class EverybodyLocks : public PassFs {
  public:

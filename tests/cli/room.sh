@@ -74,4 +74,6 @@ run import "$scratch/large.belay"; expect_rc 0
 
 # A share of the disk has a bound, and that is said.
 run config store.floor 99%; expect_rc 0; expect_in_out "at most 2GiB"
+# A cap is shown as it was given.
+cap 12; echo "$RANDOM" >"tiny"; run checkpoint; expect_rc 5; expect_in_err "store.cap = 12B"
 finish
