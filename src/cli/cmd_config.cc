@@ -44,7 +44,7 @@ Result<SettingRow> FindRow(const Settings& settings, std::string_view key) {
     return RowOf(std::string(name),
                  found == settings.tools.end() ? Settings::Tool() : found->second);
   }
-  std::string_view nearest = NearestSetting(key);
+  const std::string nearest = NearestSetting(key);
   return Error(Errc::kNotFound,
                StrCat(EscapeForDisplay(key.substr(0, 200)), " is not a setting"))
       .WithHint(nearest.empty() ? "belay config lists them all"

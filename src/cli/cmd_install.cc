@@ -183,7 +183,9 @@ ExitCode Report(CommandContext& ctx, const std::vector<Installed>& outcomes,
 // Whoever connects an agent wants to know that a directory must be protected, too.
 void SayWhereItCounts(CommandContext& ctx, const InstallPlaces& places) {
   if (ctx.args.has("--dry-run") || ctx.term.json()) return;
-  auto settings = LoadSettings(ctx.fs, *ctx.env.UserSettingsFile(), places.project);
+  auto file = ctx.env.UserSettingsFile();
+  if (!file.ok()) return;
+  auto settings = LoadSettings(ctx.fs, *file, places.project);
   if (settings.ok() && !settings->auto_protect)
     ctx.term.Note(
         "Hooks record in protected directories only: belay on DIR, or for every "

@@ -17,7 +17,12 @@ ExitCode CmdOn(CommandContext& ctx) {
   auto resolved = ctx.env.Resolve(named.value_or("."));
   if (!resolved.ok()) return ctx.term.Fail(resolved.error());
   auto real = ctx.fs.RealPath(*resolved);
-  if (!real.ok()) return ctx.term.Fail(real.error());
+  if (!real.ok()) {
+    Error error = real.error();
+    if (error.code == Errc::kNotFound && error.hint.empty())
+      error.hint = "name a directory that is there, or make it first";
+    return ctx.term.Fail(error);
+  }
   auto dir = ctx.fs.OpenDir(*real);
   if (!dir.ok()) return ctx.term.Fail(dir.error());
   auto stat = ctx.fs.Stat(*dir);

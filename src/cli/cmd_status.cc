@@ -106,7 +106,8 @@ class Obstacles {
   }
   void LookAtSettings() {
     auto file = ctx_.env.UserSettingsFile();
-    if (!file.ok()) return;
+    if (!file.ok())
+      return Add(StrCat("no checkpoint can be made: ", file.error().what));
     auto settings = LoadSettings(ctx_.fs, *file, status_.root);
     if (!settings.ok())
       return Add(StrCat("no checkpoint can be made: ", settings.error().what));

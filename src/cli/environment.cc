@@ -143,6 +143,11 @@ Result<AbsPath> Environment::StoreDir() const {
 }
 
 Result<AbsPath> Environment::UserSettingsFile() const {
+  // Neither would a project's file be the user's, wherever one is.
+  if (!belay_config.empty() && !belay_config.starts_with('/'))
+    return Error(Errc::kRefused, StrCat("BELAY_CONFIG is not an absolute path: ",
+                                        EscapeForDisplay(belay_config)))
+        .WithHint("name the settings file from / on");
   if (!belay_config.empty()) return Resolve(belay_config);
   BELAY_TRY(AbsPath base, ConfigHome());
   return base.Join(RelPath::Literal("belay/config.toml"));

@@ -25,7 +25,14 @@ class NewFile {
               Name::Parse(
                   std::string_view(path.bytes()).substr(path.bytes().rfind('/') + 1)));
     NewFile file(fs, name, replace);
-    BELAY_TRY(file.dir_, fs.OpenDir(path.parent()));
+    auto dir = fs.OpenDir(path.parent());
+    if (!dir.ok()) {
+      Error error = std::move(dir).error();
+      if (error.hint.empty())
+        error.hint = "give -o a file in a directory that is there";
+      return error;
+    }
+    file.dir_ = std::move(*dir);
     // Before any work is done; Publish() does not replace one that came meanwhile.
     BELAY_OK(file.CheckFree(shown));
     BELAY_TRY(Name temporary,

@@ -133,9 +133,9 @@ std::string OverviewManPage() {
       "Default: true\n";
   out +=
       ".SH ENVIRONMENT\n"
-      ".TP\n.B BELAY_HOME\nwhere the store is. Default: "
+      ".TP\n.B BELAY_HOME\nwhere the store is, from / on. Default: "
       "\\fI$XDG_DATA_HOME/belay\\fR, or \\fI\\(ti/.local/share/belay\\fR\n"
-      ".TP\n.B BELAY_CONFIG\nyour settings file.\n"
+      ".TP\n.B BELAY_CONFIG\nyour settings file, from / on.\n"
       ".TP\n.B NO_COLOR\nno colours, when it is set.\n";
   AddExitStatus(out);
   out +=

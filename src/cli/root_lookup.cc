@@ -170,7 +170,8 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
   if (!real.ok()) {
     return Error(Errc::kNotFound, StrCat(named ? "no such directory: "
                                                : "the current directory was deleted: ",
-                                         EscapeForDisplay(dir.bytes())));
+                                         EscapeForDisplay(dir.bytes())))
+        .WithHint("see which are protected: belay roots");
   }
   return RootStatus{.root = std::move(dir)};
 }

@@ -57,7 +57,7 @@ Status Apply(std::string_view text, std::string_view name, SettingSource source,
     }
     const SettingInfo* info = FindSetting(key);
     if (info == nullptr) {
-      std::string_view nearest = NearestSetting(key);
+      const std::string nearest = NearestSetting(key);
       std::string warning = where + " is not a setting";
       if (!nearest.empty()) {
         warning += "; did you mean ";

@@ -217,7 +217,7 @@ Result<std::string> SetInText(std::string_view text, std::string_view file_name,
     if (info == nullptr) {
       Error error(Errc::kNotFound, shown + " is not a setting");
       if (auto nearest = NearestSetting(key); !nearest.empty())
-        error.hint = "did you mean " + std::string(nearest) + "?";
+        error.hint = "did you mean " + nearest + "?";
       return error;
     }
     if (for_project && info->user_only)

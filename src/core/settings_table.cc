@@ -197,16 +197,21 @@ const SettingInfo* FindSetting(std::string_view key) {
   return nullptr;
 }
 
-std::string_view NearestSetting(std::string_view key) {
+std::string NearestSetting(std::string_view key) {
   std::array<std::string_view, kSettingCount> keys;
   for (size_t i = 0; i < kSettingCount; ++i) keys[i] = kTable[i].key;
   if (std::string_view nearest = NearestWord(key, keys); !nearest.empty())
-    return nearest;
+    return std::string(nearest);
   // `cap` for `store.cap`: the part behind the dot alone.
   for (std::string_view known : keys)
     if (size_t dot = known.find('.');
         dot != std::string_view::npos && known.substr(dot + 1) == key)
-      return known;
+      return std::string(known);
+  constexpr std::string_view kTools[] = {"tools"};
+  const size_t dot = key.find('.');
+  if (dot != std::string_view::npos && dot + 1 < key.size() && key.size() <= 64 &&
+      !NearestWord(key.substr(0, dot), kTools).empty())
+    return "tools" + EscapeForDisplay(key.substr(dot));
   return {};
 }
 

@@ -34,8 +34,8 @@ std::span<const SettingInfo> SettingTable();
 
 // The row of `key`, or nullptr. `tools.<Name>` is not a row.
 const SettingInfo* FindSetting(std::string_view key);
-// The known key nearest to `key`, or empty.
-std::string_view NearestSetting(std::string_view key);
+// The known key nearest to `key`, or empty. Of `tols.Bash` that is `tools.Bash`.
+std::string NearestSetting(std::string_view key);
 // The <Name> of `tools.<Name>`, or empty when `key` is not of that form.
 std::string_view ToolNameOfKey(std::string_view key);
 

@@ -1,6 +1,9 @@
 // Opening a store, making one, and refusing to.
 
+#include <cerrno>
+
 #include "base/escape.h"
+#include "base/machine.h"
 #include "base/mutant.h"
 #include "store/batch_writer.h"
 #include "store/store.h"
@@ -76,8 +79,11 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
       return error;
     }
   }
-  if (!opened.ok())
-    return Context(std::move(opened).error(), "the store " + dir.bytes());
+  if (!opened.ok()) {
+    Error error = Context(std::move(opened).error(), "the store " + dir.bytes());
+    if (error.sys == ENOTDIR) error.hint = "set BELAY_HOME to a directory";
+    return error;
+  }
   store->dir_ = std::move(*opened);
   BELAY_TRY(FileStat stat, fs.Stat(store->dir_));
   BELAY_OK(store->CheckOwner(stat, dir.bytes()));

@@ -38,8 +38,12 @@ XDG_CONFIG_HOME=relative run config granularity; expect_out "tool
 XDG_CONFIG_HOME= run config granularity; expect_out "tool
 "
 echo 'granularity = "session"' >mine.toml
-BELAY_CONFIG=mine.toml run config granularity; expect_out "session
-"
+# A file of whatever directory one is in is nobody's settings.
+for command in "config granularity" "config granularity turn" doctor; do
+  BELAY_CONFIG=mine.toml run $command; expect_rc 1
+  [[ $err$out == *"BELAY_CONFIG is not an absolute path: mine.toml"* ]] || fail "$command: $err $out"
+done
+[ "$(cat mine.toml)" = 'granularity = "session"' ] || fail "mine.toml was written"
 BELAY_CONFIG=$real/mine.toml run config granularity; expect_out "session
 "
 BELAY_CONFIG= run config granularity; expect_out "tool
@@ -48,6 +52,15 @@ BELAY_CONFIG=/dev/null run config granularity; expect_out "tool
 "
 BELAY_CONFIG=/dev/zero run config granularity; expect_rc 1; expect_in_err "larger than"
 BELAY_CONFIG=$scratch run config granularity; expect_rc 1; expect_in_err "not a regular"
+
+# Every failure says what to do about it.
+for words in "on $scratch/absent/x" "status --root $scratch/absent/x"; do
+  run $words --json; expect_rc 1; expect_py "d['error']['hint']"
+done
+BELAY_HOME=$real/mine.toml run list --json; expect_rc 1; expect_py "'BELAY_HOME' in d['error']['hint']"
+BELAY_HOME=$real/mine.toml/store run on --json; expect_rc 1; expect_py "'BELAY_HOME' in d['error']['hint']"
+mkdir kept; BELAY_HOME=$scratch/exported run on kept; BELAY_HOME=$scratch/exported run checkpoint --root kept; expect_rc 0
+BELAY_HOME=$scratch/exported run export latest -o "$scratch/absent/x" --root kept --json; expect_rc 1; expect_py "d['error']['hint']"
 
 # The store is not created by looking.
 BELAY_HOME=$real/store run status; expect_rc 0

@@ -183,8 +183,11 @@ TEST(Environment, PlacesFollowTheVariablesInOrder) {
   // Another one in every directory would be no store.
   env.belay_home = "../store";
   EXPECT_FALSE(env.StoreDir().ok());
+  // Nor would a file of whatever directory one is in be the user's settings.
   env.belay_config = "my.toml";
-  EXPECT_EQ(file(), "/home/u/my.toml");
+  EXPECT_FALSE(env.UserSettingsFile().ok());
+  env.belay_config = "/my.toml";
+  EXPECT_EQ(file(), "/my.toml");
   env.belay_home = "/s";
   EXPECT_EQ(store(), "/s");
 }

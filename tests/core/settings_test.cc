@@ -148,13 +148,16 @@ TEST(Settings, BadValuesAreRefusedWithFileAndLine) {
 
 TEST(Settings, UnknownKeysAreNamedWithTheNearestKnownOne) {
   Settings settings =
-      Parse("enabeld = false\ncap = 1\n[nothing.like]\nthis = 1\n").value();
+      Parse("enabeld = false\ncap = 1\n[nothing.like]\nthis = 1\n[tols]\nBash = true\n")
+          .value();
   EXPECT_TRUE(settings.enabled);
   EXPECT_THAT(
       settings.warnings,
       ElementsAre("config.toml:1: enabeld is not a setting; did you mean enabled?",
                   "config.toml:2: cap is not a setting; did you mean store.cap?",
-                  "config.toml:4: nothing.like.this is not a setting"));
+                  "config.toml:4: nothing.like.this is not a setting",
+                  "config.toml:6: tols.Bash is not a setting; did you mean "
+                  "tools.Bash?"));
 }
 
 TEST(Settings, AQuotedDotIsNotASeparator) {
