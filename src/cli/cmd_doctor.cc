@@ -107,8 +107,11 @@ class Doctor {
  private:
   void Problem(const Error& error) {
     if (error.code == Errc::kCorrupt) f_.damaged = true;
-    f_.problems.push_back(error.hint.empty() ? error.what
-                                             : StrCat(error.what, "; ", error.hint));
+    std::string text =
+        error.hint.empty() ? error.what : StrCat(error.what, "; ", error.hint);
+    // The store is looked at by several.
+    if (std::ranges::find(f_.problems, text) == f_.problems.end())
+      f_.problems.push_back(std::move(text));
   }
 
   Status LookAtSettings(const AbsPath& root) {

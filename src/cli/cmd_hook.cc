@@ -57,6 +57,11 @@ Result<std::string> ReadInput() {
   }
 }
 
+void CountWithoutStore(CommandContext& ctx, std::string_view what, const Error& error) {
+  if (auto prepared = PrepareStore(ctx); prepared.ok())
+    CountFailure(ctx.fs, (*prepared)->dir, (*prepared)->clock, what, error);
+}
+
 // A directory that nobody protected yet, where `auto = true` says that it shall be.
 Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event) {
   std::vector<Root> none;
@@ -72,8 +77,12 @@ Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event
   BELAY_TRY(auto prepared, PrepareStore(ctx));
   auto store_dir = ctx.fs.RealPath(prepared->dir);
   auto home = ctx.env.HomeDir();
-  BELAY_OK(CheckPlace(ctx.fs, dir, fd, store_dir.ok() ? *store_dir : prepared->dir,
-                      home.ok() ? std::optional(*home) : std::nullopt, false));
+  Status place_is_fine =
+      CheckPlace(ctx.fs, dir, fd, store_dir.ok() ? *store_dir : prepared->dir,
+                 home.ok() ? std::optional(*home) : std::nullopt, false);
+  // Home, /proc and the like are no failure: nobody asked for them.
+  if (!place_is_fine.ok() && place_is_fine.error().code == Errc::kRefused) return none;
+  BELAY_OK(place_is_fine);
   BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kWrite));
   BELAY_TRY(auto catalog, Catalog::Open(*opened->store));
   // Whoever switched it off meant it.
@@ -109,11 +118,8 @@ class HookWork {
     if (roots.empty()) {
       if (event_.kind == EventKind::kOther) return kDone;
       auto fresh = ProtectNew(ctx_, event_);
-      if (!fresh.ok()) {
-        // Home, /proc and the like are no failure: nobody asked for them.
-        if (fresh.error().code == Errc::kRefused) return kDone;
+      if (!fresh.ok())
         return Fail(opened.ok() ? (*opened)->store.get() : nullptr, {}, fresh.error());
-      }
       if (fresh->empty()) return kDone;
       roots = std::move(*fresh);
       opened = OpenStore(ctx_, Store::Mode::kWriteExisting);
@@ -227,8 +233,8 @@ class HookWork {
   int Fail(Store* store, const RootId& root, const Error& error) {
     if (store != nullptr)
       CountFailure(*store, root, "hook", error);
-    else if (auto prepared = PrepareStore(ctx_); prepared.ok())
-      CountFailure(ctx_.fs, (*prepared)->dir, (*prepared)->clock, "hook", error);
+    else
+      CountWithoutStore(ctx_, "hook", error);
     shared_.Say(error.what);
     return IsStrict() ? kFailedStrictly : kFailed;
   }
@@ -261,8 +267,16 @@ class HookWork {
 // What cannot even be understood is counted, and stops nobody.
 ExitCode NotUnderstood(CommandContext& ctx, const Error& error) {
   ctx.term.Detail(StrCat("hook: ", error.what));
-  if (auto prepared = PrepareStore(ctx); prepared.ok())
-    CountFailure(ctx.fs, (*prepared)->dir, (*prepared)->clock, "hook", error);
+  CountWithoutStore(ctx, "hook", error);
+  return ExitCode::kOk;
+}
+
+// An answer that nobody can be given is counted, too: any other exit code may stop the
+// tool that an agent is about to use.
+ExitCode Reply(CommandContext& ctx, const std::string& answer) {
+  ctx.term.Out(answer);
+  if (Status given = ctx.term.Deliver(); !given.ok())
+    CountWithoutStore(ctx, "answer", given.error());
   return ExitCode::kOk;
 }
 
@@ -290,8 +304,7 @@ std::optional<ExitCode> Answer(CommandContext& ctx, const HookEvent& event) {
   json.Key("decision").String("block");
   json.Key("reason").String(answer);
   json.EndObject();
-  ctx.term.Out(json.Take() + "\n");
-  return ExitCode::kOk;
+  return Reply(ctx, json.Take() + "\n");
 }
 
 // `claude --resume ID --fork-session` says that it is a fork, and not of whom, until
@@ -357,14 +370,13 @@ ExitCode CmdHook(CommandContext& ctx) {
       JsonWriter json;
       json.BeginObject().Key("cancel").Bool(true).Key("errorMessage").String(why);
       json.EndObject();
-      ctx.term.Out(json.Take() + "\n");
-      return ExitCode::kOk;
+      return Reply(ctx, json.Take() + "\n");
     }
     std::fprintf(stderr, "%s\n", why.c_str());
     return static_cast<ExitCode>(2);
   }
   if (*ended && (*ended)->code == kDone && !(*ended)->text.empty())
-    ctx.term.Out(NoticeAnswer(*agent, (*ended)->text));
+    return Reply(ctx, NoticeAnswer(*agent, (*ended)->text));
   return ExitCode::kOk;
 }
 

@@ -7,8 +7,25 @@
 #include "cli/text.h"
 #include "core/place.h"
 #include "core/roots.h"
+#include "store/heads.h"
 
 namespace belay {
+
+namespace {
+
+// There is something in its place, and nothing of anybody's: others may have used what
+// we made.
+bool IsEmptyStore(CommandContext& ctx, const AbsPath& dir) {
+  auto there = ctx.fs.OpenDir(dir);
+  auto names = there.ok() ? ctx.fs.List(*there) : there.error();
+  if (!names.ok() || names->empty()) return false;
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok()) return opened.error().code == Errc::kNotFound;
+  auto heads = Heads::Read(*(*opened)->store);
+  return heads.ok() && heads->roots().empty();
+}
+
+}  // namespace
 
 ExitCode CmdOn(CommandContext& ctx) {
   const auto& words = ctx.args.positional();
@@ -43,10 +60,14 @@ ExitCode CmdOn(CommandContext& ctx) {
       home.ok() ? std::optional(*home) : std::nullopt, ctx.args.has("--force"));
   if (!place.ok()) return ctx.term.Fail(place.error());
 
-  const bool had_store = OpenStore(ctx, Store::Mode::kRead).ok();
+  // One that is there and cannot be opened is not empty.
+  const Errc before = [&] {
+    auto opened = OpenStore(ctx, Store::Mode::kRead);
+    return opened.ok() ? Errc::kExists : opened.error().code;
+  }();
   // What was begun of a store stays: somebody else may be waiting for its lock.
   auto fail = [&](Error error) {
-    if (!had_store && ctx.fs.OpenDir((*prepared)->dir).ok())
+    if (before == Errc::kNotFound && IsEmptyStore(ctx, (*prepared)->dir))
       error.what += StrCat(" (an empty store was left in ",
                            EscapeForDisplay((*prepared)->dir.bytes()), ")");
     return FailOnStore(ctx, std::move(error));

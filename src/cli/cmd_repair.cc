@@ -138,6 +138,9 @@ ExitCode CmdRepair(CommandContext& ctx) {
   OpenedStore& at = **prepared;
   auto repaired = Repair(ctx, at);
   if (!repaired.ok()) {
+    if (Status place = Store::CheckPlace(ctx.fs, at.dir);
+        repaired.error().code == Errc::kNotFound && !place.ok())
+      return ctx.term.Fail(place.error());
     if (repaired.error().code == Errc::kNotFound)
       return ctx.term.Fail(
           Error(Errc::kNotFound, "there is no store to repair at " + at.dir.bytes()));

@@ -17,6 +17,17 @@ namespace belay {
 
 namespace {
 
+void WriteFailures(const std::vector<RootStatus::Failure>& failures, JsonWriter& json) {
+  json.BeginArray();
+  for (const RootStatus::Failure& failure : failures) {
+    json.BeginObject();
+    json.Key("at").String(failure.at);
+    json.Key("what").String(failure.what);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
 void WriteJson(const RootStatus& status, JsonWriter& json) {
   json.BeginObject();
   json.Key("root").PathValue(status.root.bytes());
@@ -39,14 +50,19 @@ void WriteJson(const RootStatus& status, JsonWriter& json) {
     json.PathValue(*status.moved_from);
   else
     json.Null();
-  json.Key("failures").BeginArray();
-  for (const RootStatus::Failure& failure : status.failures) {
-    json.BeginObject();
-    json.Key("at").String(failure.at);
-    json.Key("what").String(failure.what);
-    json.EndObject();
-  }
-  json.EndArray().EndObject();
+  json.Key("failures");
+  WriteFailures(status.failures, json);
+  json.EndObject();
+}
+
+// What hooks swallowed is told also where nothing else can be.
+ExitCode FailWithFailures(CommandContext& ctx, const Error& error) {
+  const std::vector<RootStatus::Failure> failures = FailuresWithoutStore(ctx);
+  JsonWriter json;
+  WriteFailures(failures, json);
+  const ExitCode code = FailOnStore(ctx, error, json.Take());
+  for (const RootStatus::Failure& failure : failures) ctx.term.Warn(failure.what);
+  return code;
 }
 
 // What keeps the next checkpoint from being made, as far as it can be known without
@@ -73,6 +89,15 @@ class Obstacles {
     LookAtDoubts(store, *last);
     if (auto all = AllocatedBytes(store); all.ok())
       aside_ = AsideText(store.path(), all->aside, all->aside_paths);
+  }
+
+  // Where nothing is protected yet, and nothing can be.
+  void FindOfPlace() {
+    auto prepared = PrepareStore(ctx_);
+    if (!prepared.ok() || ctx_.fs.OpenDir((*prepared)->dir).ok()) return;
+    Status can =
+        Store::CheckCanBeMade(ctx_.fs, (*prepared)->dir, (*prepared)->options.uid);
+    if (!can.ok()) Add(can.error());
   }
 
   // What lies in the store and is no part of it; empty when there is nothing.
@@ -179,9 +204,12 @@ class Obstacles {
 
 ExitCode CmdStatus(CommandContext& ctx) {
   auto status = FindRoot(ctx);
-  if (!status.ok()) return FailOnStore(ctx, status.error());
+  if (!status.ok()) return FailWithFailures(ctx, status.error());
   Obstacles obstacles(ctx, *status);
-  if (status->is_protected) obstacles.Find();
+  if (status->is_protected)
+    obstacles.Find();
+  else
+    obstacles.FindOfPlace();
   const bool problem =
       std::any_of(status->failures.begin(), status->failures.end(),
                   [](const RootStatus::Failure& failure) { return !failure.passing; });
@@ -196,13 +224,21 @@ ExitCode CmdStatus(CommandContext& ctx) {
     return code;
   }
   std::string root = EscapeForDisplay(status->root.bytes());
+  auto show_failures = [&] {
+    for (const RootStatus::Failure& failure : status->failures)
+      ctx.term.Out(StrCat(Wrap(StrCat(failure.passing ? "Note (" : "Problem (",
+                                      failure.at, "): ", failure.what),
+                               0, 2, ctx.term.columns()),
+                          "\n"));
+  };
   if (!status->is_protected) {
     ctx.term.Out(
         StrCat(ctx.term.Paint(Style::kYellow, "not protected"), ": ", root, "\n"));
     ctx.term.Say(status->hint.empty()
                      ? "Nothing here can be taken back yet. Start with: belay on"
                      : status->hint);
-    return ExitCode::kOk;
+    show_failures();
+    return code;
   }
   ctx.term.Out(StrCat(problem
                           ? ctx.term.Paint(Style::kYellow, "protected, with problems")
@@ -212,11 +248,7 @@ ExitCode CmdStatus(CommandContext& ctx) {
                    ? "No checkpoint yet."
                    : StrCat("Last checkpoint: ", status->last_text));
   if (status->recovered) ctx.term.Say(StrCat("Recovered: ", *status->recovered));
-  for (const RootStatus::Failure& failure : status->failures)
-    ctx.term.Out(StrCat(Wrap(StrCat(failure.passing ? "Note (" : "Problem (",
-                                    failure.at, "): ", failure.what),
-                             0, 2, ctx.term.columns()),
-                        "\n"));
+  show_failures();
   if (!obstacles.aside().empty()) ctx.term.Say(StrCat("Note: ", obstacles.aside()));
   return code;
 }

@@ -46,6 +46,9 @@ struct RootStatus {
 // protected is told as such, with its last checkpoint. `dir` need not exist any more.
 Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir);
 
+// What hooks could not do, of every root: where the store cannot be opened.
+std::vector<RootStatus::Failure> FailuresWithoutStore(CommandContext& ctx);
+
 // The root this command is about: --root, else the current directory, or the protected
 // root around it. A directory that is gone is accepted only if it was a root.
 Result<RootStatus> FindRoot(CommandContext& ctx);

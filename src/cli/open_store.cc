@@ -17,12 +17,16 @@ Result<std::unique_ptr<OpenedStore>> PrepareStore(CommandContext& ctx) {
 
 Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode mode) {
   BELAY_TRY(auto opened, PrepareStore(ctx));
-  BELAY_TRY(opened->store, Store::Open(ctx.fs, opened->clock, opened->random,
-                                       opened->dir, opened->options, mode));
+  auto store = Store::Open(ctx.fs, opened->clock, opened->random, opened->dir,
+                           opened->options, mode);
+  // "Not protected" would be no answer where the store's disk is not mounted.
+  if (!store.ok() && store.error().code == Errc::kNotFound)
+    BELAY_OK(Store::CheckPlace(ctx.fs, opened->dir));
+  BELAY_TRY(opened->store, std::move(store));
   return opened;
 }
 
-ExitCode FailOnStore(CommandContext& ctx, Error error) {
+ExitCode FailOnStore(CommandContext& ctx, Error error, std::string_view failures) {
   if (error.hint.empty()) {
     if (IsUnreadable(error))
       error.hint =
@@ -39,7 +43,7 @@ ExitCode FailOnStore(CommandContext& ctx, Error error) {
     else if (error.sys == EACCES || error.sys == EPERM)
       error.hint = "see who owns it and who may read and write it: ls -ld";
   }
-  return ctx.term.Fail(error);
+  return ctx.term.Fail(error, failures);
 }
 
 std::string SizeText(uint64_t bytes) {

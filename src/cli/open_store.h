@@ -22,12 +22,13 @@ struct OpenedStore {
 
 // Everything but the store itself: for repair, which opens it another way.
 Result<std::unique_ptr<OpenedStore>> PrepareStore(CommandContext& ctx);
-// kNotFound when there is none and `mode` is kRead.
+// kNotFound when there is none and `mode` is not kWrite; kRefused when something else
+// is in its place, or the way to it leads nowhere.
 Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode mode);
 
 // Reports the failure of a command on the store, with what to do about it where the
-// failure itself does not say.
-ExitCode FailOnStore(CommandContext& ctx, Error error);
+// failure itself does not say. `failures`: as of Terminal::Fail.
+ExitCode FailOnStore(CommandContext& ctx, Error error, std::string_view failures = {});
 
 // "14 KiB", "1.2 GiB": at most four characters and a unit.
 std::string SizeText(uint64_t bytes);

@@ -24,7 +24,8 @@ std::string DirWord(CommandContext& ctx, std::string_view dir) {
 namespace {
 
 // What hooks could not do, and told nobody: agents do not show it.
-void AddHookFailures(Store& store, const RootId& root, RootStatus& status) {
+std::vector<RootStatus::Failure> HookFailures(const std::vector<Failure>& all) {
+  std::vector<RootStatus::Failure> out;
   struct Kind {
     std::string_view what, one, many;
   };
@@ -33,10 +34,9 @@ void AddHookFailures(Store& store, const RootId& root, RootStatus& status) {
                              {"transcript", "time a conversation could not be kept",
                               "times a conversation could not be kept"},
                              {"hooks.on_session_end", "time a command of yours failed",
-                              "times a command of yours failed"}};
-  std::vector<Failure> all = ReadFailures(store, root);
-  for (Failure& failure : ReadFailures(store, RootId()))
-    if (failure.root == RootId()) all.push_back(std::move(failure));
+                              "times a command of yours failed"},
+                             {"answer", "answer to an agent could not be given",
+                              "answers to agents could not be given"}};
   for (const Kind& kind : kKinds) {
     size_t count = 0;
     Failure last;
@@ -46,15 +46,21 @@ void AddHookFailures(Store& store, const RootId& root, RootStatus& status) {
       if (failure.at_ms >= last.at_ms) last = failure;
     }
     if (count == 0) continue;
-    status.failures.push_back(
-        {FormatUtcMillis(last.at_ms),
-         StrCat(std::to_string(count), " ", count == 1 ? kind.one : kind.many,
-                "; the last: ", last.message),
-         true});
+    out.push_back({FormatUtcMillis(last.at_ms),
+                   StrCat(std::to_string(count), " ", count == 1 ? kind.one : kind.many,
+                          "; the last: ", last.message),
+                   true});
   }
+  return out;
 }
 
 }  // namespace
+
+std::vector<RootStatus::Failure> FailuresWithoutStore(CommandContext& ctx) {
+  auto dir = ctx.env.StoreDir();
+  if (!dir.ok()) return {};
+  return HookFailures(ReadFailures(ctx.fs, *dir));
+}
 
 Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir) {
   std::optional<RootStatus> none;
@@ -147,7 +153,11 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
              : StrCat("the catalogue cannot be used (", trouble->what, "); ", advice),
          !locked_out});
   }
-  AddHookFailures(now, root->root.id, status);
+  std::vector<Failure> failed = ReadFailures(now, root->root.id);
+  for (Failure& failure : ReadFailures(now, RootId()))
+    failed.push_back(std::move(failure));
+  for (RootStatus::Failure& failure : HookFailures(failed))
+    status.failures.push_back(std::move(failure));
   return std::optional(std::move(status));
 }
 

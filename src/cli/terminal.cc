@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "cli/text.h"
 
@@ -135,7 +136,8 @@ void Terminal::Error2(std::string_view line) {
 }
 
 void Terminal::Report(std::string_view code, std::string_view line,
-                      std::string_view message, std::string_view hint) {
+                      std::string_view message, std::string_view hint,
+                      std::string_view failures) {
   if (options_.json) {
     out_.clear();  // half an answer is none
     JsonWriter json;
@@ -143,7 +145,9 @@ void Terminal::Report(std::string_view code, std::string_view line,
     json.Key("code").String(code);
     json.Key("message").String(message);
     json.Key("hint").String(hint);
-    json.EndObject().EndObject();
+    json.EndObject();
+    if (!failures.empty()) json.Key("failures").Raw(failures);
+    json.EndObject();
     OutJson(json);
   }
   std::string text = Scrub(line);
@@ -152,8 +156,9 @@ void Terminal::Report(std::string_view code, std::string_view line,
   Error2(text);
 }
 
-ExitCode Terminal::Fail(const Error& error) {
-  Report(ErrcName(error.code), StrCat(name_, ": ", error.what), error.what, error.hint);
+ExitCode Terminal::Fail(const Error& error, std::string_view failures) {
+  Report(ErrcName(error.code), StrCat(name_, ": ", error.what), error.what, error.hint,
+         failures);
   return ExitCodeFor(error.code);
 }
 
@@ -173,6 +178,13 @@ ExitCode Terminal::NotYet(std::string_view what) {
 void Terminal::Flush() {
   if (out_errno_ == 0) out_errno_ = WriteAll(1, out_);
   out_.clear();
+}
+
+Status Terminal::Deliver() {
+  Flush();
+  const int problem = std::exchange(out_errno_, 0);
+  if (problem == 0) return Ok();
+  return SysError(problem, "cannot write to standard output");
 }
 
 ExitCode Terminal::Finish(ExitCode code) {

@@ -78,12 +78,15 @@ class Terminal {
 
   // Hands over what was put out so far.
   void FlushOut() { Flush(); }
+  // The same, and what came of it: who asks sees to it, and Finish() does not.
+  Status Deliver();
   // Nobody reads what is written any more, or it cannot be written: a long answer may
   // stop here. Finish() says what is to be said.
   bool out_failed() const { return out_errno_ != 0; }
 
-  // Reports the failure; the exit code that fits it.
-  ExitCode Fail(const Error& error);
+  // Reports the failure; the exit code that fits it. `failures`: a JSON list of what
+  // else is known to have gone wrong; empty: none is written.
+  ExitCode Fail(const Error& error, std::string_view failures = {});
   ExitCode FailUsage(std::string_view message, std::string_view hint = {});
   // "belay rollback: not in this version yet"
   ExitCode NotYet(std::string_view what);
@@ -96,7 +99,7 @@ class Terminal {
 
  private:
   void Report(std::string_view code, std::string_view line, std::string_view message,
-              std::string_view hint);
+              std::string_view hint, std::string_view failures = {});
   void Flush();
   void Error2(std::string_view line);
 

@@ -96,11 +96,14 @@ void CountFailure(Fs& fs, const AbsPath& store_dir, Clock& clock, std::string_vi
     Append(fs, *dir, clock, {}, what, error);
 }
 
-std::vector<Failure> ReadFailures(Store& store, const std::optional<RootId>& root) {
+namespace {
+
+std::vector<Failure> ReadBelow(Fs& fs, const Fd& store_dir,
+                               const std::optional<RootId>& root) {
   std::vector<Failure> out;
-  auto dir = store.fs().Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
+  auto dir = fs.Open(store_dir, StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return out;
-  auto bytes = ReadSmallFile(store.fs(), *dir, FileName(), 2 * kMaxFile);
+  auto bytes = ReadSmallFile(fs, *dir, FileName(), 2 * kMaxFile);
   if (!bytes.ok()) return out;
   std::string_view rest = AsText(*bytes);
   while (!rest.empty()) {
@@ -110,6 +113,17 @@ std::vector<Failure> ReadFailures(Store& store, const std::optional<RootId>& roo
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<Failure> ReadFailures(Store& store, const std::optional<RootId>& root) {
+  return ReadBelow(store.fs(), store.dir(), root);
+}
+
+std::vector<Failure> ReadFailures(Fs& fs, const AbsPath& store_dir) {
+  auto dir = fs.OpenDir(store_dir);
+  return dir.ok() ? ReadBelow(fs, *dir, std::nullopt) : std::vector<Failure>();
 }
 
 }  // namespace belay

@@ -42,5 +42,7 @@ void CountFailure(Fs& fs, const AbsPath& store_dir, Clock& clock, std::string_vi
 
 // Oldest first.
 std::vector<Failure> ReadFailures(Store& store, const std::optional<RootId>& root);
+// Of all roots, where the store itself cannot be opened.
+std::vector<Failure> ReadFailures(Fs& fs, const AbsPath& store_dir);
 
 }  // namespace belay

@@ -75,6 +75,12 @@ class Store {
   static Result<std::unique_ptr<Store>> Open(Fs& fs, Clock& clock, Random& random,
                                              const AbsPath& dir,
                                              const StoreOptions& options, Mode mode);
+  // Why there is none at `dir`, where Open() gave kNotFound: something else is there,
+  // or a symlink on the way to it leads nowhere. Ok: there never was one.
+  static Status CheckPlace(Fs& fs, const AbsPath& dir);
+  // What keeps user `uid` from making one at `dir`, which is not there, as far as that
+  // can be known without trying.
+  static Status CheckCanBeMade(Fs& fs, const AbsPath& dir, uint32_t uid);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -158,7 +164,6 @@ class Store {
   Status Create();
   Status CheckOwner(const FileStat& stat, const std::string& path);
   bool HasRemains(const std::vector<DirEntry>& packs);
-  Status CheckIsFree();
   Status SecurePlace(const FileStat& stat);
   struct LoadedManifest {
     Fd file;  // keeps the inode from being used for another file

@@ -23,11 +23,32 @@ Status CheckLinks(Fs& fs, const AbsPath& path) {
     BELAY_TRY(Name name, Name::Parse(at.bytes().substr(at.bytes().rfind('/') + 1)));
     auto target = fs.ReadLink(*above, name);
     if (!target.ok()) return Ok();
-    return Error(Errc::kRefused,
-                 "the store cannot be made: " + EscapeForDisplay(at.bytes()) +
-                     " is a symlink to " + EscapeForDisplay(*target) +
-                     ", which is not there")
+    return Error(Errc::kRefused, "there is no store, and none can be made: " +
+                                     EscapeForDisplay(at.bytes()) +
+                                     " is a symlink to " + EscapeForDisplay(*target) +
+                                     ", which is not there")
         .WithHint("make that directory (is its disk mounted?), or set BELAY_HOME");
+  }
+  return Ok();
+}
+
+// A store is made in a directory of its own. What an interrupted Create() left counts
+// as nothing; anything else is somebody's, and neither its files nor its mode are
+// touched.
+Status CheckIsFree(Fs& fs, const Fd& dir, const AbsPath& path) {
+  if (BELAY_MUTANT("settle-anywhere")) return Ok();
+  BELAY_TRY(auto entries, fs.List(dir));
+  // Another process made the store since we looked; Create() finds it.
+  if (std::any_of(entries.begin(), entries.end(),
+                  [](const DirEntry& e) { return e.name == "manifest"; }))
+    return Ok();
+  for (const DirEntry& e : entries) {
+    bool ours = e.name == "lock" || e.name == "packs" || e.name == "catalog" ||
+                (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"));
+    if (!ours)
+      return Error(Errc::kRefused,
+                   path.bytes() + " is not empty and holds no Belay store")
+          .WithHint("set BELAY_HOME to a new or an empty directory");
   }
   return Ok();
 }
@@ -90,7 +111,7 @@ Result<std::unique_ptr<Store>> Store::Open(Fs& fs, Clock& clock, Random& random,
   Status ready = store->OpenExisting();
   if (!ready.ok() && ready.error().code == Errc::kNotFound) {
     if (mode != Mode::kWrite) return std::move(ready).error();
-    BELAY_OK(store->CheckIsFree());
+    BELAY_OK(CheckIsFree(fs, store->dir_, dir));
     BELAY_OK(store->SecurePlace(stat));
     ready = store->Create();
   } else if (ready.ok()) {
@@ -109,24 +130,35 @@ Status Store::CheckOwner(const FileStat& stat, const std::string& path) {
   return Ok();
 }
 
-// A store is made in a directory of its own. What an interrupted Create() left counts
-// as nothing; anything else is somebody's, and neither its files nor its mode are
-// touched.
-Status Store::CheckIsFree() {
-  if (BELAY_MUTANT("settle-anywhere")) return Ok();
-  BELAY_TRY(auto entries, fs_.List(dir_));
-  // Another process made the store since we looked; Create() finds it.
-  if (std::any_of(entries.begin(), entries.end(),
-                  [](const DirEntry& e) { return e.name == "manifest"; }))
-    return Ok();
-  for (const DirEntry& e : entries) {
-    bool ours = e.name == "lock" || e.name == "packs" || e.name == "catalog" ||
-                (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"));
-    if (!ours)
-      return Error(Errc::kRefused,
-                   path_.bytes() + " is not empty and holds no Belay store")
-          .WithHint("set BELAY_HOME to a new or an empty directory");
+Status Store::CheckPlace(Fs& fs, const AbsPath& dir) {
+  auto opened = fs.OpenDir(dir);
+  if (opened.ok()) return CheckIsFree(fs, *opened, dir);
+  return opened.error().code == Errc::kNotFound ? CheckLinks(fs, dir) : Ok();
+}
+
+Status Store::CheckCanBeMade(Fs& fs, const AbsPath& dir, uint32_t uid) {
+  AbsPath at = dir;
+  auto there = fs.OpenDir(at);
+  while (!there.ok() && there.error().code == Errc::kNotFound && !at.is_root()) {
+    at = at.parent();
+    there = fs.OpenDir(at);
   }
+  auto refuse = [&](std::string_view why) {
+    return Error(Errc::kRefused,
+                 "the store " + EscapeForDisplay(dir.bytes()) + " cannot be made: " +
+                     EscapeForDisplay(at.bytes()) + " " + std::string(why))
+        .WithHint("another place for it: set BELAY_HOME");
+  };
+  BELAY_OK(there.ok() ? Ok() : Status(there.error()));
+  BELAY_TRY(FsInfo info, fs.Info(*there));
+  BELAY_TRY(FileStat stat, fs.Stat(*there));
+  if (info.read_only) return refuse("is on a disk that is read-only");
+  if (IsPseudoFileSystem(info.magic))
+    return refuse("is on " + FileSystemName(info.magic) + ", which takes no files");
+  // Who may is not all in the mode; who may not is: an ACL that lets somebody shows in
+  // the bits of the group.
+  if (uid != 0 && (stat.mode & (stat.uid == uid ? 0200u : 0022u)) == 0)
+    return refuse("may not be written by you");
   return Ok();
 }
 

@@ -10,6 +10,7 @@
 #include "base/mem_fs.h"
 #include "cli/outcome.h"
 #include "cli/run.h"
+#include "core/failures.h"
 #include "crash/hook_fs.h"
 #include "store/catalog.h"
 #include "store/heads.h"
@@ -129,6 +130,50 @@ TEST_F(DamagedStore, APackThatIsNoFileExits3Everywhere) {
     EXPECT_TRUE(outcome.Says(pack_)) << command << ": " << outcome.err;
   }
   EXPECT_EQ(Run({"repair"}).code, 3);
+}
+
+TEST_F(DamagedStore, OneThatCannotBeOpenedIsNotCalledEmpty) {
+  auto on = [&](std::string_view why) {
+    const Outcome outcome = Run({"on", "/project"});
+    EXPECT_NE(outcome.code, 0) << why;
+    EXPECT_FALSE(outcome.Says("an empty store was left")) << why << outcome.err;
+  };
+  Fd home = Home();
+  auto whole = ReadSmallFile(disk_, home, Name::Literal("manifest"), 1 << 20);
+  ASSERT_TRUE(whole.ok());
+  auto half = ByteSpan(*whole).first(whole->size() / 2);
+  ASSERT_TRUE(ReplaceFile(disk_, home, Name::Literal("manifest"), half).ok());
+  on("half a manifest");
+  ASSERT_TRUE(disk_.Unlink(home, Name::Literal("manifest")).ok());
+  on("no manifest");
+  ASSERT_TRUE(ReplaceFile(disk_, home, Name::Literal("manifest"), *whole).ok());
+  ASSERT_TRUE(disk_
+                  .Rename(home, Name::Literal("packs"), home, Name::Literal("kept"),
+                          RenameHow::kReplace)
+                  .ok());
+  on("no packs");
+  ASSERT_TRUE(disk_.Unlink(home, Name::Literal("manifest")).ok());
+  on("somebody else's directory");
+  ASSERT_TRUE(disk_.SetOwner(home, geteuid() + 1, 1000).ok());
+  on("somebody else's store");
+}
+
+TEST_F(DamagedStore, StatusTellsWhatHooksSwallowed) {
+  auto store = Open();
+  ASSERT_TRUE(MakeDirs(disk_, AbsPath::Literal("/store/cache"), 0700).ok());
+  for (int i = 0; i < 2; ++i)
+    CountFailure(disk_, AbsPath::Literal("/store"), world_.clock, "hook",
+                 Error(Errc::kCorrupt, "it is broken"));
+  ASSERT_TRUE(
+      ReplaceFile(disk_, Home(), Name::Literal("manifest"), AsBytes("BEL")).ok());
+  const Outcome status = Status();
+  EXPECT_EQ(status.code, 3);
+  EXPECT_TRUE(status.Says("2 events of agents could not be recorded; the last: it is"))
+      << status.err;
+  const Outcome json = Run({"status", "--root", "/project", "--json"});
+  EXPECT_EQ(json.code, 3);
+  EXPECT_TRUE(json.out.starts_with("{\"error\":{")) << json.out;
+  EXPECT_NE(json.out.find("\"failures\":[{\"at\":"), std::string::npos) << json.out;
 }
 
 TEST_F(DamagedStore, ALostRootIsNotOneThatNeverWas) {

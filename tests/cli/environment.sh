@@ -81,7 +81,25 @@ for home in "$scratch/link" "$scratch/link/store"; do
   expect_in_err "$scratch/link is a symlink to $scratch/absent/disk, which is not there"
 done
 [ -e "$scratch/absent" ] && fail "something was made there"
-rm "$scratch/link"
+# Nobody is told that nothing is protected, where the store's disk may not be mounted, or is not one.
+mkdir "$scratch/foreign"; : >"$scratch/foreign/letter"
+for command in checkpoint list status roots du off doctor repair; do
+  BELAY_HOME=$scratch/link run $command; expect_rc 1; said=$(tr -s ' \n' ' ' <<<"$err$out")
+  [[ $said == *"is a symlink to $scratch/absent/disk, which is not there"*"is its disk mounted?"* ]] || fail "$command: $said"
+  [[ $said == *"not protected"* && $command != doctor ]] && fail "$command: $said"
+  BELAY_HOME=$scratch/foreign run $command; expect_rc 1; said=$(tr -s ' \n' ' ' <<<"$err$out")
+  [[ $said == *"$scratch/foreign is not empty and holds no Belay store"* ]] || fail "$command: $said"
+done
+[ "$(ls "$scratch/foreign")" = letter ] || fail "something was made there"
+BELAY_HOME=/ run list; expect_rc 1
+[[ $err == *"/ is not empty and holds no Belay store"* || $err == *"/ belongs to user 0"* ]] || fail "$err"
+rm -r "$scratch/link" "$scratch/foreign"
+# No store can be made: status says why.
+for home in /proc/x /sys/x/y; do
+  BELAY_HOME=$home run status; expect_rc 1; expect_in_out "not protected"; expect_in_err "the store $home cannot be made"
+  BELAY_HOME=$home run status --json; expect_rc 1
+  expect_py "not d['protected'] and 'cannot be made' in d['failures'][0]['what'] and 'BELAY_HOME' in d['failures'][0]['what']"
+done
 
 # --- output ---
 if [ -w /dev/full ]; then

@@ -124,6 +124,14 @@ read -r line <&8; exec 8<&-
 kill "$follower"; wait "$follower" 2>/dev/null
 [[ $line == *'"type":"checkpoint.made"'*'"name":"told"'* ]] || fail "followed: '$line'"
 
+# --- an answer that cannot be written stops nobody, and is counted
+for to in '>&-' '>/dev/full'; do
+  echo "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"px\",\"prompt\":\"/rollback\"}" |
+    BELAY_BIN=$BELAY_BIN bash -c "\"\$BELAY_BIN\" hook claude $to" 2>"$scratch/err"
+  rc=$?; [ "$rc" = 0 ] || fail "$to: exit $rc, $(cat "$scratch/err")"
+done
+run status; expect_rc 0; expect_in_out "2 answers to agents could not be given"
+
 # --- nothing that goes wrong stops an agent; all of it is counted
 for bad in '' 'not json' '[1,2]' '{"a":' "{\"hook_event_name\":{}}"; do quiet claude "$bad"; done
 quiet claude "$(head -c 300000 /dev/zero | tr '\0' '[')"
@@ -150,9 +158,28 @@ strictly PreToolUse; [ "$rc" = 2 ] || fail "strict, settings that make no sense:
 printf 'strict = true\n' >"$BELAY_CONFIG"
 mv "$BELAY_HOME/manifest" "$scratch/manifest"; echo garbage >"$BELAY_HOME/manifest"
 strictly PreToolUse; [ "$rc" = 2 ] || fail "strict, a damaged store: $rc '$err'"
+# What was swallowed is told also while nothing else can be.
+run status; expect_rc 3; expect_in_err "could not be recorded"
+run status --json; expect_rc 3
+expect_py "d['error']['code'] == 'damaged' and any('could not be recorded' in f['what'] for f in d['failures'])"
 strictly Stop; [ "$rc" = 0 ] || fail "strict, the end of a turn: $rc '$err'"
 printf 'strict = false\n' >"$BELAY_CONFIG"
 strictly PreToolUse; [ "$rc" = 0 ] || fail "not strict: $rc '$err'"
+# Where a directory is protected at first sight and no store can be made, none is protected.
+ln -s "$scratch/absent/disk" "$scratch/link"
+printf 'auto = true\nstrict = true\n' >"$BELAY_CONFIG"
+for home in /proc/x /sys/x "$scratch/link"; do
+  BELAY_HOME=$home strictly PreToolUse; [ "$rc" = 2 ] && [[ $err == *"no checkpoint could be made: "*"store"* ]] || fail "strict, no store at $home: $rc '$err'"
+done
+BELAY_HOME=/proc/x hook cline "{\"taskId\":\"c\",\"workspaceRoots\":[\"$root\"],\"hookName\":\"tool_call\",\"tool_call\":{\"id\":\"x\",\"name\":\"run_commands\",\"input\":{\"commands\":[\"x\"]}}}" PreToolUse
+[ "$rc" = 0 ] && expect_json; expect_py "d['cancel'] and 'cannot be made' in d['errorMessage']"
+# Home is nothing that anybody asked for.
+(cd "$HOME" && root=$HOME && BELAY_HOME=$scratch/fresh strictly PreToolUse && [ "$rc" = 0 ]) || fail "strict, home"
+printf 'auto = true\n' >"$BELAY_CONFIG"
+BELAY_HOME=/proc/x strictly PreToolUse; [ "$rc$out$err" = 0 ] || fail "not strict: $rc '$err'"
+printf 'strict = true\n' >"$BELAY_CONFIG"
+BELAY_HOME=$scratch/link strictly PreToolUse; [ "$rc" = 2 ] || fail "strict, the store's disk is not there: $rc '$err'"
+BELAY_HOME=$scratch/none strictly PreToolUse; [ "$rc" = 0 ] || fail "strict, and nothing was ever protected: $rc '$err'"
 mv "$scratch/manifest" "$BELAY_HOME/manifest"
 hook claude '{}' --bogus; [ "$rc" = 0 ] || fail "a word that is not known: $rc"
 printf 'enabled = false\n' >"$BELAY_CONFIG"

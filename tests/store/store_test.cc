@@ -457,6 +457,32 @@ TEST(StoreOpen, TouchesNothingOfADirectoryThatIsNoStore) {
   EXPECT_EQ(disk.TreeText(), before);
 }
 
+TEST(StoreOpen, WhyThereIsNoneIsKnown) {
+  MemFs disk;
+  World world(disk);
+  EXPECT_TRUE(Store::CheckPlace(disk, world.dir).ok());
+  EXPECT_TRUE(Store::CheckCanBeMade(disk, world.dir, 1000).ok());
+  auto above = MakeDirs(disk, AbsPath::Literal("/above"), 0555);
+  ASSERT_OK(above);
+  const AbsPath inside = AbsPath::Literal("/above/deep/store");
+  EXPECT_TRUE(Store::CheckPlace(disk, inside).ok());
+  EXPECT_FALSE(Store::CheckCanBeMade(disk, inside, 1000).ok());
+  EXPECT_FALSE(Store::CheckCanBeMade(disk, inside, 1001).ok());
+  EXPECT_TRUE(Store::CheckCanBeMade(disk, inside, 0).ok());
+  ASSERT_OK(disk.Symlink(*above, Name::Literal("link"), "/mnt/disk"));
+  const Status link = Store::CheckPlace(disk, AbsPath::Literal("/above/link/store"));
+  ASSERT_FALSE(link.ok());
+  EXPECT_NE(link.error().what.find("/mnt/disk"), std::string::npos);
+  ASSERT_OK(ReplaceFile(disk, *above, Name::Literal("letter"), AsBytes("dear"), 0644));
+  EXPECT_FALSE(Store::CheckPlace(disk, AbsPath::Literal("/above")).ok());
+
+  for (const MemFs::Options& options :
+       {MemFs::Options{.read_only = true}, MemFs::Options{.magic = 0x9fa0}}) {
+    MemFs other(options);
+    EXPECT_FALSE(Store::CheckCanBeMade(other, inside, 0).ok());
+  }
+}
+
 TEST(StoreOpen, AcceptsAnUnknownFileSystemWhoseLocksExclude) {
   MemFs::Options options;
   options.magic = 0x6969;  // nfs
