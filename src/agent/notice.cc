@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mutant.h"
+#include "core/lineage.h"
 
 namespace belay {
 
@@ -127,7 +128,8 @@ Result<Notice> FindNotice(Store& store, const RootId& root,
   return NoticeOf(operations, knows, [&](const RecordId& target) -> uint64_t {
     auto found = catalog->FindById(root, target.text());
     if (!found.ok() || found->checkpoint.session != session.id) return 0;
-    return found->checkpoint.turn.value_or(0);
+    // Else it is from the middle of the turn.
+    return LooksLikeStart(found->checkpoint) ? *found->checkpoint.turn : 0;
   });
 }
 

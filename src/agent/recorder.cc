@@ -7,6 +7,7 @@
 #include "agent/notice.h"
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/lineage.h"
 #include "core/refs.h"
 #include "restore/external.h"
 #include "restore/rollback.h"
@@ -15,18 +16,7 @@ namespace belay {
 
 namespace {
 
-constexpr size_t kMaxPromptKept = 4096, kMaxLabel = 120;
-
-std::string FirstLine(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  text.remove_prefix(begin);
-  text = text.substr(0, text.find_first_of("\r\n"));
-  if (text.size() <= kMaxLabel) return std::string(text);
-  size_t end = kMaxLabel;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "...";
-}
+constexpr size_t kMaxPromptKept = 4096;
 
 std::string CutAt(std::string_view text, size_t limit) {
   if (text.size() <= limit) return std::string(text);
@@ -263,13 +253,12 @@ class EventStep final : public LiveStep {
     request.prompt.reset();
     if (!prompt_.empty()) request.prompt = prompt_;
     request.message_index = event_.message_index;
-    request.description = FirstLine(prompt_);
-    if (request.description.empty())
-      request.description = "turn " + std::to_string(turn_);
+    request.description = TurnLabel(prompt_, turn_);
     TurnRecord record{.session = session_,
                       .turn = turn_,
                       .prompt = prompt_,
-                      .anchor = Kept(event_.anchor)};
+                      .anchor = Kept(event_.anchor),
+                      .stateless = settings_.granularity == Granularity::kSession};
     records_.push_back(
         ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
     return true;

@@ -451,8 +451,9 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
                                                const std::string& session,
                                                const Checkpoint& target) {
   if (target.turn && target.kind == CheckpointKind::kAuto) {
-    BELAY_TRY(auto first, FindTurnOf(catalog, target.root, session, *target.turn));
-    if (first && first->checkpoint.id == target.id) return target.turn;
+    BELAY_TRY(const TurnStart start,
+              FindTurnOf(catalog, target.root, session, *target.turn));
+    if (start.state && start.state->checkpoint.id == target.id) return target.turn;
     if (target.tool_name) {
       BELAY_TRY(const bool end, IsEndOfTurn(store, catalog, target));
       if (!end) return target.turn;

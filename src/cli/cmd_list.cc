@@ -225,7 +225,10 @@ std::string Line(const ListRow& row, const CatalogEntry& entry, size_t digits,
              turn ? TurnCounts(row) : ChangedBriefly(row.changed, row.changed_dirs),
              ")", marks);
   std::string title = CheckpointTitle(c);
-  if (turn && c.prompt && !c.name)
+  // What is left of a turn is not what was there before it.
+  if (turn && !LooksLikeStart(c))
+    title += StrCat(", within turn ", std::to_string(*c.turn));
+  else if (turn && c.prompt && !c.name)
     title = StrCat("turn ", std::to_string(*c.turn), ": ", InOneLine(*c.prompt));
   const size_t used = ColumnsOf(line) + ColumnsOf(end);
   return line + Fit(EscapeText(title), columns > used + 3 ? columns - used : 3) + end;

@@ -70,29 +70,103 @@ bool Lineage::Has(const std::optional<std::string>& session,
   return at != by_session_.end() && generations_[at->second].Has(turn, seq);
 }
 
-Result<std::optional<CatalogEntry>> FindTurnOf(Catalog& catalog, const RootId& root,
-                                               const std::string& session,
-                                               uint64_t turn) {
-  CheckpointFilter filter{
-      .root = root, .session = session, .turn = turn, .oldest_first = true, .limit = 1};
-  BELAY_TRY(auto own, Oldest(catalog, filter));
-  if (own) return own;
-  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
-  if (lineage.generations().size() == 1) return own;
-  // A turn that somebody counted, and whose checkpoints are gone, is not another's.
-  std::unordered_set<std::string> counted;
-  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kTurn}));
+std::string FirstLine(std::string_view text) {
+  constexpr size_t kMaxLabel = 120;
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  text = text.substr(0, text.find_first_of("\r\n"));
+  if (text.size() <= kMaxLabel) return std::string(text);
+  size_t end = kMaxLabel;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
+std::string TurnLabel(std::string_view prompt, uint64_t turn) {
+  std::string line = FirstLine(prompt);
+  return line.empty() ? "turn " + std::to_string(turn) : line;
+}
+
+bool LooksLikeStart(const Checkpoint& checkpoint) {
+  return checkpoint.kind == CheckpointKind::kAuto && checkpoint.turn &&
+         !checkpoint.tool_name &&
+         checkpoint.description ==
+             TurnLabel(checkpoint.prompt.value_or(""), *checkpoint.turn);
+}
+
+namespace {
+
+// The records of prompt `turn` by session, of one root or of all.
+struct ToldTurn {
+  uint64_t seq = 0;
+  bool stateless = false;
+};
+using ToldTurns = std::unordered_map<std::string, std::vector<ToldTurn>>;
+Result<ToldTurns> ToldOf(Catalog& catalog, const std::optional<RootId>& root,
+                         uint64_t turn) {
+  ToldTurns out;
+  BELAY_TRY(auto records,
+            catalog.ListRecords({.kind = RecordKind::kTurn, .root = root}));
   for (const LogRecord& record : records)
     if (auto one = ToTurn(record); one.ok() && one->turn == turn)
-      counted.insert(one->session);
+      out[one->session].push_back({record.seq, one->stateless});
+  return out;
+}
+
+// It is published in one batch with the record of the turn, and before it; between them
+// is at most the session's.
+bool IsStart(const Checkpoint& checkpoint, const std::vector<ToldTurn>& told) {
+  return !checkpoint.tool_name && std::ranges::any_of(told, [&](const ToldTurn& one) {
+    return checkpoint.seq < one.seq && one.seq - checkpoint.seq <= 2;
+  });
+}
+
+Result<TurnStart> StartOf(Catalog& catalog, const RootId& root,
+                          const std::string& session, uint64_t turn,
+                          const ToldTurns& here, const ToldTurns& anywhere) {
+  TurnStart out;
+  CheckpointFilter filter{
+      .root = root, .session = session, .turn = turn, .oldest_first = true, .limit = 1};
+  BELAY_TRY(out.nearest, Oldest(catalog, filter));
+  filter.kind = CheckpointKind::kAuto;
+  BELAY_TRY(auto first, Oldest(catalog, filter));
+  const auto told = here.find(session);
+  out.recorded = told != here.end();
+  out.stateless = out.recorded && told->second.front().stateless;
+  if (!first) return out;
+  const Checkpoint& c = first->checkpoint;
+  if (out.recorded ? IsStart(c, told->second) : LooksLikeStart(c)) {
+    out.state = std::move(first);
+  } else if (!out.recorded && anywhere.contains(session) && c.tool_name &&
+             c.description.starts_with("before ")) {
+    out.state = std::move(first);
+    out.elsewhere = true;
+  } else if (BELAY_MUTANT("turn-is-what-is-left-of-it")) {
+    out.state = std::move(first);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<TurnStart> FindTurnOf(Catalog& catalog, const RootId& root,
+                             const std::string& session, uint64_t turn) {
+  BELAY_TRY(const ToldTurns here, ToldOf(catalog, root, turn));
+  BELAY_TRY(const ToldTurns anywhere, ToldOf(catalog, std::nullopt, turn));
+  BELAY_TRY(TurnStart own, StartOf(catalog, root, session, turn, here, anywhere));
+  // A turn that somebody counted, and whose checkpoints are gone, is not another's.
+  if (own.state || anywhere.contains(session)) return own;
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
   for (const Generation& at : lineage.generations()) {
     if (turn > at.turns) break;
-    filter.session = at.session;
-    BELAY_TRY(auto found, Oldest(catalog, filter));
-    if (found && at.Has(turn, found->checkpoint.seq)) return found;
-    if (counted.contains(at.session)) break;
+    BELAY_TRY(TurnStart one, StartOf(catalog, root, at.session, turn, here, anywhere));
+    for (auto* entry : {&one.state, &one.nearest})
+      if (*entry && !at.Has(turn, (*entry)->checkpoint.seq)) entry->reset();
+    if (one.state) return one;
+    if (one.nearest && !own.nearest) own = std::move(one);
+    if (anywhere.contains(at.session)) break;
   }
-  return std::optional<CatalogEntry>();
+  return own;
 }
 
 Result<std::vector<CatalogEntry>> TurnsBeyond(Catalog& catalog,

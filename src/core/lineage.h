@@ -51,11 +51,27 @@ class Lineage {
   std::unordered_map<std::string, size_t> by_session_;
 };
 
-// The oldest checkpoint of prompt `turn`, the session's own or inherited; nothing when
-// there is none.
-Result<std::optional<CatalogEntry>> FindTurnOf(Catalog& catalog, const RootId& root,
-                                               const std::string& session,
-                                               uint64_t turn);
+// What a checkpoint is called that was made when a prompt was submitted: the first line
+// of it, or "turn 3".
+std::string TurnLabel(std::string_view prompt, uint64_t turn);
+std::string FirstLine(std::string_view text);  // not blank, and not too long
+// Made when a prompt was submitted, by what the checkpoint says itself.
+bool LooksLikeStart(const Checkpoint& checkpoint);
+
+// What was there when a prompt was submitted. Never anything else: what the turn did
+// since, or what somebody made in it by hand, is not what `turn:N` means.
+struct TurnStart {
+  std::optional<CatalogEntry> state = {};
+  // The prompt was recorded in another root: `state` is before its first call here.
+  bool elsewhere = false;
+  // Where there is no state: the oldest checkpoint that is kept of the turn, whether
+  // the prompt was recorded here, and with a state at all.
+  std::optional<CatalogEntry> nearest = {};
+  bool recorded = false, stateless = false;
+};
+// Of prompt `turn`, the session's own or inherited.
+Result<TurnStart> FindTurnOf(Catalog& catalog, const RootId& root,
+                             const std::string& session, uint64_t turn);
 // Of the sessions it grew out of, the nearest first: the oldest checkpoint of their
 // prompt `turn` where that is not the session's history: said behind the fork. Of all
 // roots when none is named.

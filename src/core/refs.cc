@@ -71,6 +71,28 @@ Result<std::optional<std::string>> WhoHasTurn(Catalog& catalog, const RootId& ro
   return std::optional(std::move(session));
 }
 
+// Why nothing is what was there when the turn began. A state from the middle of it, or
+// from its end, is not offered in its place.
+Error NoStart(const TurnStart& start, const std::string& number) {
+  Error out(Errc::kNotFound, "");
+  if (start.stateless)
+    out.what = "what was there when turn " + number +
+               " began was not recorded: with granularity = \"session\" only the "
+               "beginning and the end of a session are";
+  else
+    out.what = "what was there when turn " + number + " began " +
+               (start.recorded ? "is no longer kept" : "was not recorded here");
+  if (!start.nearest) {
+    out.hint = "`belay list` shows what there is";
+    return out;
+  }
+  const Checkpoint& c = start.nearest->checkpoint;
+  out.hint = "the first that is kept of that turn is " + c.id.text().substr(0, 7) +
+             " (" + EscapeText(c.name.value_or(c.description)) +
+             "); what there is besides: belay list --tools";
+  return out;
+}
+
 // Of a conversation that was taken back the turns behind that are still to be had by
 // their numbers, until what goes on has such turns itself.
 Result<CatalogEntry> FindTurn(Catalog& catalog, const RefContext& context,
@@ -78,28 +100,34 @@ Result<CatalogEntry> FindTurn(Catalog& catalog, const RefContext& context,
   BELAY_TRY(const uint64_t turn, TurnNumber(ref));
   const std::string number = std::to_string(turn);
   BELAY_TRY(std::string session, SessionOf(catalog, context, ref));
-  BELAY_TRY(auto found, FindTurnOf(catalog, context.root, session, turn));
+  BELAY_TRY(TurnStart start, FindTurnOf(catalog, context.root, session, turn));
   std::vector<CatalogEntry> beyond;
   if (!BELAY_MUTANT("turns-end-at-the-rewind")) {
     BELAY_TRY(beyond, TurnsBeyond(catalog, context.root, session, turn));
   }
   auto origin = [&](size_t i) { return beyond[i].checkpoint.session.value_or(""); };
-  if (found) {
+  if (start.state) {
+    if (start.elsewhere)
+      note = "turn " + number +
+             " was submitted in another directory; this is before its first call here";
     if (!beyond.empty() && !context.session)
       note = "session " + EscapeText(origin(0)) + ", from which this one was forked, " +
              "has a turn " + number + ", too: --session " + ShellWord(origin(0));
-    return std::move(*found);
+    return std::move(*start.state);
   }
   BELAY_TRY(const auto counted, TurnsOf(catalog, session));
   const bool own = std::ranges::any_of(
       counted, [&](const TurnOf& one) { return one.turn.turn == turn; });
-  if (!beyond.empty() && !context.session && !own) {
+  if (!beyond.empty() && !context.session && !own && !start.nearest) {
+    BELAY_TRY(start, FindTurnOf(catalog, context.root, origin(0), turn));
+    if (!start.state) return NoStart(start, number);
     note = "turn " + number + " of session " + EscapeText(origin(0)) +
            ", from which the present one was forked";
     if (beyond.size() > 1)
       note += "; that of an older one: --session " + ShellWord(origin(1));
-    return std::move(beyond[0]);
+    return std::move(*start.state);
   }
+  if (start.nearest || start.stateless) return NoStart(start, number);
   Error none =
       NoSuch("session " + EscapeText(session) + " has no checkpoint of turn " + number);
   BELAY_TRY(const auto other, WhoHasTurn(catalog, context.root, turn, beyond));

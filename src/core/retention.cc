@@ -1,6 +1,7 @@
 #include "core/retention.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -92,21 +93,70 @@ std::string WhyPrunedText(WhyPruned why, const RetentionLimits& limits) {
   return "?";
 }
 
+namespace {
+
+using TurnKey = std::pair<std::string_view, uint64_t>;
+std::optional<TurnKey> KeyOfTurn(const Checkpoint& checkpoint) {
+  if (!checkpoint.session || !checkpoint.turn) return std::nullopt;
+  return TurnKey(*checkpoint.session, *checkpoint.turn);
+}
+
+// The first automatic checkpoint of each turn: what `turn:N` means.
+std::map<TurnKey, const Checkpoint*> FirstOfTurns(
+    std::span<const CatalogEntry> newest_first) {
+  std::map<TurnKey, const Checkpoint*> out;
+  if (BELAY_MUTANT("a-turns-start-goes-first")) return out;
+  for (const CatalogEntry& entry : newest_first)
+    if (entry.checkpoint.kind == CheckpointKind::kAuto)
+      if (const auto turn = KeyOfTurn(entry.checkpoint)) out[*turn] = &entry.checkpoint;
+  return out;
+}
+
+}  // namespace
+
 RetentionPlan PlanRetention(std::span<const CatalogEntry> newest_first,
                             std::span<const Operation> oldest_first,
                             const RetentionLimits& limits, int64_t now_ms) {
   RetentionPlan plan;
-  const auto stay = Protected(newest_first, oldest_first, limits);
+  auto stay = Protected(newest_first, oldest_first, limits);
+  const auto firsts = FirstOfTurns(newest_first);
+  auto first_of = [&](const Checkpoint& c) -> const Checkpoint* {
+    const auto turn = KeyOfTurn(c);
+    const auto at = turn ? firsts.find(*turn) : firsts.end();
+    return at == firsts.end() ? nullptr : at->second;
+  };
+  // With what stays of a turn whatever happens, its first does.
+  std::vector<RecordId> with_them;
+  for (const CatalogEntry& entry : newest_first)
+    if (stay.contains(entry.checkpoint.id))
+      if (const Checkpoint* first = first_of(entry.checkpoint))
+        with_them.push_back(first->id);
+  stay.insert(with_them.begin(), with_them.end());
+  // Of the rest it is counted as soon as any other of the turn is kept, and it is the
+  // one to be kept where there is room for one alone.
+  std::unordered_set<RecordId> counted_ahead;
   int64_t counted = 0;
   for (size_t i = 0; i < newest_first.size(); ++i) {
     const CatalogEntry& entry = newest_first[i];
-    if (stay.contains(entry.checkpoint.id)) continue;
-    if (++counted > limits.autos) {
+    const Checkpoint& c = entry.checkpoint;
+    if (stay.contains(c.id) || counted_ahead.contains(c.id)) continue;
+    const Checkpoint* first = first_of(c);
+    const bool needs_first = first != nullptr && first->id != c.id &&
+                             !stay.contains(first->id) &&
+                             !counted_ahead.contains(first->id);
+    const bool old = i >= kNewest && now_ms - c.made_ms > limits.days * kDayMs;
+    if (counted + (needs_first ? 2 : 1) > limits.autos) {
       plan.checkpoints.push_back({entry, WhyPruned::kCount});
-    } else if (i >= kNewest &&
-               now_ms - entry.checkpoint.made_ms > limits.days * kDayMs) {
+      if (!needs_first || old || counted == limits.autos) continue;
+    } else if (old) {
       plan.checkpoints.push_back({entry, WhyPruned::kAge});
+      continue;
+    } else {
+      ++counted;
     }
+    if (!needs_first) continue;
+    counted_ahead.insert(first->id);
+    ++counted;
   }
   const auto horizon = Horizon(oldest_first, limits.undo);
   for (const Operation& operation : oldest_first)
@@ -115,13 +165,28 @@ RetentionPlan PlanRetention(std::span<const CatalogEntry> newest_first,
   return plan;
 }
 
-std::vector<CatalogEntry> PrunableForSpace(std::span<const CatalogEntry> newest_first,
-                                           std::span<const Operation> oldest_first,
-                                           const RetentionLimits& limits) {
-  std::vector<CatalogEntry> out;
+std::vector<Doomed> PrunableForSpace(std::span<const CatalogEntry> newest_first,
+                                     std::span<const Operation> oldest_first,
+                                     const RetentionLimits& limits) {
+  std::vector<Doomed> out;
   const auto stay = Protected(newest_first, oldest_first, limits);
-  for (auto at = newest_first.rbegin(); at != newest_first.rend(); ++at)
-    if (!stay.contains(at->checkpoint.id)) out.push_back(*at);
+  const auto firsts = FirstOfTurns(newest_first);
+  std::map<TurnKey, uint64_t> last;  // that may go, of each turn
+  for (const CatalogEntry& entry : newest_first) {
+    const Checkpoint& c = entry.checkpoint;
+    if (stay.contains(c.id)) continue;
+    Doomed doomed{entry, WhyPruned::kSpace, c.seq};
+    if (const auto turn = KeyOfTurn(c)) {
+      const uint64_t goes_last = last.try_emplace(*turn, c.seq).first->second;
+      const auto first = firsts.find(*turn);
+      if (first != firsts.end() && first->second->id == c.id)
+        doomed.goes_at = goes_last;
+    }
+    out.push_back(std::move(doomed));
+  }
+  // Oldest first, and of a turn that goes in one go its first last.
+  std::ranges::reverse(out);
+  std::ranges::stable_sort(out, {}, &Doomed::goes_at);
   return out;
 }
 
@@ -227,9 +292,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
     BELAY_TRY(operations, ListOperations(*catalog, root));
     RetentionPlan plan =
         PlanRetention(entries, operations, limits, store.clock().WallMillis());
-    plan.checkpoints.clear();
-    for (CatalogEntry& entry : PrunableForSpace(entries, operations, limits))
-      plan.checkpoints.push_back({std::move(entry), WhyPruned::kSpace});
+    plan.checkpoints = PrunableForSpace(entries, operations, limits);
     return plan;
   };
   std::vector<uint64_t> numbers;
@@ -238,8 +301,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
     BELAY_TRY(bool interrupted, HasJournal(store, root.root.id));
     if (interrupted) continue;
     BELAY_TRY(RetentionPlan plan, prunable(root.root.id));
-    for (const Doomed& doomed : plan.checkpoints)
-      numbers.push_back(doomed.entry.checkpoint.seq);
+    for (const Doomed& doomed : plan.checkpoints) numbers.push_back(doomed.goes_at);
   }
   std::ranges::sort(numbers);
   const uint64_t last = numbers.empty() ? 0 : numbers[numbers.size() / 4];
@@ -262,8 +324,7 @@ Result<LetGo> LetOldestGo(Store& store, const RetentionLimits& limits) {
     }
     // Anew: whoever was here before may have gone back to one of them.
     BELAY_TRY(RetentionPlan plan, prunable(root.root.id));
-    std::erase_if(plan.checkpoints,
-                  [&](const Doomed& d) { return d.entry.checkpoint.seq > last; });
+    std::erase_if(plan.checkpoints, [&](const Doomed& d) { return d.goes_at > last; });
     if (plan.empty()) continue;
     BELAY_OK(Publish(store, root.root, plan, entries, operations));
     gone.count += plan.checkpoints.size() + plan.released.size();
@@ -287,8 +348,8 @@ bool WouldHelp(Store& store, const Settings& settings, const Space& space,
       if (interrupted) continue;
       BELAY_TRY(auto entries, catalog->ListCheckpoints({.root = root.root.id}));
       BELAY_TRY(auto operations, ListOperations(*catalog, root.root.id));
-      for (const CatalogEntry& entry : PrunableForSpace(entries, operations, limits))
-        may_go.push_back(entry.checkpoint.id);
+      for (const Doomed& doomed : PrunableForSpace(entries, operations, limits))
+        may_go.push_back(doomed.entry.checkpoint.id);
       const RetentionPlan plan =
           PlanRetention(entries, operations, limits, store.clock().WallMillis());
       for (const Operation& operation : plan.released) may_go.push_back(operation.id);

@@ -4,7 +4,8 @@
 //
 // What always stays: checkpoints made by hand, pinned ones, the first and the newest of
 // every session, the newest ones of a root, and whatever the last `retention.undo`
-// operations of a root were about. Copies of transcripts stay as long as their session
+// operations of a root were about. A turn's first checkpoint, which is what `turn:N`
+// means, goes last of its turn. Copies of transcripts stay as long as their session
 // has a checkpoint, and `retention.days` after the last word of it; when room is needed
 // those that nothing was heard of for so long go first. Of the rest the newest
 // `retention.auto` stay, unless they are older than `retention.days`. Under pressure
@@ -48,6 +49,9 @@ std::string WhyPrunedText(WhyPruned why, const RetentionLimits& limits);
 struct Doomed {
   CatalogEntry entry;
   WhyPruned why = WhyPruned::kCount;
+  // When room is needed the smallest goes first: its sequence number or, of a turn's
+  // first, that of the last of the turn that may go.
+  uint64_t goes_at = 0;
 };
 
 struct RetentionPlan {
@@ -60,10 +64,10 @@ struct RetentionPlan {
 RetentionPlan PlanRetention(std::span<const CatalogEntry> newest_first,
                             std::span<const Operation> oldest_first,
                             const RetentionLimits& limits, int64_t now_ms);
-// What may go when room is needed, oldest first.
-std::vector<CatalogEntry> PrunableForSpace(std::span<const CatalogEntry> newest_first,
-                                           std::span<const Operation> oldest_first,
-                                           const RetentionLimits& limits);
+// What may go when room is needed, in that order.
+std::vector<Doomed> PrunableForSpace(std::span<const CatalogEntry> newest_first,
+                                     std::span<const Operation> oldest_first,
+                                     const RetentionLimits& limits);
 
 struct PrunedRoot {
   RootEntry root;

@@ -172,6 +172,9 @@ struct TurnRecord {
   uint64_t turn = 0;
   std::string prompt;
   std::optional<std::string> anchor = {};
+  // No checkpoint was made when it was submitted: granularity = "session". (Older
+  // Belays did not say.)
+  bool stateless = false;
   bool operator==(const TurnRecord&) const = default;
 };
 LogRecord ToRecord(const TurnRecord& turn, const RecordId& id, const RootId& root,

@@ -10,7 +10,8 @@ constexpr uint64_t kSessionId = 1, kSessionAgent = 2, kSessionParent = 3,
                    kSessionInherited = 5, kSessionPath = 6, kSessionEnded = 8,
                    kSessionCwd = 9, kSessionIsSubagent = 10, kSessionSubagentType = 11,
                    kSessionBy = 12;
-constexpr uint64_t kTurnSession = 1, kTurnNumber = 2, kTurnPrompt = 3, kTurnAnchor = 4;
+constexpr uint64_t kTurnSession = 1, kTurnNumber = 2, kTurnPrompt = 3, kTurnAnchor = 4,
+                   kTurnStateless = 5;
 constexpr uint64_t kTranscriptSession = 1, kTranscriptAgent = 2, kTranscriptPath = 3,
                    kTranscriptBytes = 4, kTranscriptSubagent = 5, kTranscriptDev = 6,
                    kTranscriptIno = 7, kTranscriptWhole = 8;
@@ -68,6 +69,7 @@ LogRecord ToRecord(const TurnRecord& turn, const RecordId& id, const RootId& roo
   record.fields.AddNumber(kTurnNumber, turn.turn);
   record.fields.Add(kTurnPrompt, turn.prompt);
   AddText(record.fields, kTurnAnchor, turn.anchor);
+  if (turn.stateless) record.fields.AddNumber(kTurnStateless, 1);
   return record;
 }
 
@@ -77,7 +79,8 @@ Result<TurnRecord> ToTurn(const LogRecord& record) {
   return TurnRecord{.session = *session,
                     .turn = record.fields.Number(kTurnNumber).value_or(0),
                     .prompt = record.fields.Text(kTurnPrompt).value_or(""),
-                    .anchor = record.fields.Text(kTurnAnchor)};
+                    .anchor = record.fields.Text(kTurnAnchor),
+                    .stateless = record.fields.Number(kTurnStateless).value_or(0) != 0};
 }
 
 LogRecord ToRecord(const TranscriptRecord& transcript, const RecordId& id,

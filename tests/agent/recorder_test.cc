@@ -487,6 +487,14 @@ TEST_F(RecorderTest, BySessionsOnlyItsTwoEndsAreKept) {
   Put("y", "22");
   EXPECT_NE(Start("s", "resume"), "");
   EXPECT_EQ(Authors(), "x=s/-+s/- y=outside");
+  // What its end was is not what was there when a turn began.
+  auto opened = Must(world_.Open());
+  for (const char* ref : {"turn:1", "turn:2"}) {
+    auto found = ResolveRef(*opened.catalog, {.root = opened.root.id}, ref);
+    ASSERT_FALSE(found.ok()) << ref;
+    EXPECT_NE(found.error().what.find("granularity = \"session\""), std::string::npos)
+        << found.error().what;
+  }
 }
 
 // Mutant: unseen-calls-did-nothing.

@@ -193,6 +193,74 @@ TEST_F(LineageTest, OwnTurnsHideWhatIsInheritedUnderTheSameNumber) {
   EXPECT_EQ(At("turn:1", "late"), ErrcName(Errc::kNotFound));
 }
 
+// Mutant: turn-is-what-is-left-of-it.
+TEST_F(LineageTest, ATurnIsWhatWasThereWhenItBeganOrNothing) {
+  Session("s");
+  Make("start", "s", 1);
+  auto later = [&](const std::string& name, CheckpointKind kind,
+                   const std::string& tool) {
+    auto writer = Must(store->Begin());
+    Checkpoint c;
+    c.id = IdFor(name);
+    c.root = roots[0].id;
+    c.made_ms = 5;
+    c.kind = kind;
+    c.description = name;
+    c.state = Must(PutFiles(*writer, {{"f", name}}));
+    c.session = "s";
+    c.turn = 1;
+    c.prompt = "start";
+    if (!tool.empty()) c.tool_name = tool;
+    writer->Add(ToRecord(c));
+    Must(writer->Commit());
+  };
+  later("by hand", CheckpointKind::kManual, "");
+  later("before Write g", CheckpointKind::kAuto, "Write");
+  later("end of the turn", CheckpointKind::kAuto, "");
+  EXPECT_EQ(At("turn:1", "s"), "start");
+  // One after the other goes: none of the rest is in its place.
+  for (const auto& [gone, nearest] :
+       {std::pair("start", "by hand"), std::pair("by hand", "before Write g"),
+        std::pair("before Write g", "end of the turn")}) {
+    auto writer = Must(store->Begin());
+    writer->Add(MakeDrop(RecordId(world.random.NewId()), 5, {IdFor(gone)}));
+    Must(writer->Commit());
+    auto found = ResolveRef(*catalog, {.root = roots[0].id, .session = "s"}, "turn:1");
+    ASSERT_FALSE(found.ok()) << gone;
+    EXPECT_EQ(found.error().code, Errc::kNotFound);
+    EXPECT_EQ(found.error().what, "what was there when turn 1 began is no longer kept");
+    EXPECT_NE(found.error().hint.find(IdFor(nearest).text().substr(0, 7) + " (" +
+                                      nearest + ")"),
+              std::string::npos)
+        << found.error().hint;
+  }
+}
+
+// Of an imported one there are no records of turns: what it says itself counts.
+TEST_F(LineageTest, WithoutTheRecordOfATurnItsStartIsKnownByItsWords) {
+  auto make = [&](const std::string& description, uint64_t turn) {
+    auto writer = Must(store->Begin());
+    Checkpoint c;
+    c.id = IdFor(description);
+    c.root = roots[0].id;
+    c.made_ms = 5;
+    c.name = c.description = description;
+    c.state = Must(PutFiles(*writer, {{"f", description}}));
+    c.session = "s";
+    c.turn = turn;
+    c.prompt = "make it so\nand quickly";
+    writer->Add(ToRecord(c));
+    Must(writer->Commit());
+  };
+  make("make it so", 1);
+  make("end of the turn", 2);
+  EXPECT_EQ(At("turn:1", "s"), "make it so");
+  auto found = ResolveRef(*catalog, {.root = roots[0].id, .session = "s"}, "turn:2");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().what,
+            "what was there when turn 2 began was not recorded here");
+}
+
 TEST_F(LineageTest, CirclesEnd) {
   Session("a", "b", 5);
   Session("b", "c", 5);

@@ -40,6 +40,7 @@ class RefsTest : public testing::Test {
     return Add([&](Checkpoint& c) {
       c.session = session;
       c.turn = turn;
+      c.description = "turn " + std::to_string(turn);  // as at a prompt
       if (!tool.empty()) c.tool_use_id = tool;
     });
   }

@@ -49,8 +49,8 @@ class Past {
   }
   std::unordered_set<RecordId> GoneForSpace(const RetentionLimits& limits) const {
     std::unordered_set<RecordId> out;
-    for (const CatalogEntry& e : PrunableForSpace(entries, operations, limits))
-      out.insert(e.checkpoint.id);
+    for (const Doomed& d : PrunableForSpace(entries, operations, limits))
+      out.insert(d.entry.checkpoint.id);
     return out;
   }
 
@@ -161,6 +161,63 @@ TEST(RetentionTest, GoingBackStepByStepTakesNothingFromTheStepsBefore) {
     past.operations.back().of = done.back().id;
     past.operations.back().target.reset();
   }
+}
+
+// Mutant: a-turns-start-goes-first.
+TEST(RetentionTest, ATurnsFirstStaysAsLongAsAnyOfItDoesAndIsCounted) {
+  Past past;
+  auto add = [&](uint64_t turn, CheckpointKind kind = CheckpointKind::kAuto,
+                 int64_t days_ago = 0) {
+    CatalogEntry& entry = past.Add(kind, days_ago, "s");
+    if (turn > 0) entry.checkpoint.turn = turn;
+    return entry.checkpoint.id;
+  };
+  add(0);
+  std::vector<std::vector<RecordId>> turns(4);
+  for (uint64_t turn : {0, 1, 2})
+    for (int i = 0; i < 10; ++i) turns[turn].push_back(add(turn + 1));
+  const RecordId newest = add(4);
+  auto kept = [&](const RetentionLimits& limits) {
+    const auto gone = past.Gone(limits);
+    std::string out;
+    for (const auto& turn : turns) {
+      for (const RecordId& id : turn) out += gone.contains(id) ? '.' : 'x';
+      out += '|';
+    }
+    EXPECT_FALSE(gone.contains(newest));
+    return out;
+  };
+  EXPECT_EQ(kept({.autos = 30}), "xxxxxxxxxx|xxxxxxxxxx|xxxxxxxxxx||");
+  EXPECT_EQ(kept({.autos = 5}), "..........|..........|x.....xxxx||");
+  EXPECT_EQ(kept({.autos = 10}), "..........|..........|xxxxxxxxxx||");
+  // Where there is room for one more, it is the one that `turn:2` means.
+  EXPECT_EQ(kept({.autos = 11}), "..........|x.........|xxxxxxxxxx||");
+  EXPECT_EQ(kept({.autos = 12}), "..........|x........x|xxxxxxxxxx||");
+  EXPECT_EQ(kept({.autos = 1}), "..........|..........|x.........||");
+  EXPECT_EQ(kept({.autos = 0}), "..........|..........|..........||");
+  // With what stays whatever happens, its turn's first does, and is not counted.
+  for (CatalogEntry& entry : past.entries)
+    if (entry.checkpoint.id == turns[0][4]) entry.pinned = true;
+  EXPECT_EQ(kept({.autos = 5}), "x...x.....|..........|x.....xxxx||");
+  // Age takes the first with the last of the turn.
+  for (CatalogEntry& entry : past.entries)
+    if (entry.checkpoint.turn == 2u && entry.checkpoint.id != turns[1][9])
+      entry.checkpoint.made_ms = kNow - 40 * kDayMs;
+  EXPECT_EQ(kept({.autos = 100}), "xxxxxxxxxx|x........x|xxxxxxxxxx||");
+}
+
+TEST(RetentionTest, ForSpaceATurnsFirstGoesLastOfIt) {
+  Past past;
+  past.Add(CheckpointKind::kAuto, 0, "s");
+  std::string order;
+  for (uint64_t turn : {1, 2})
+    for (int i = 0; i < 3; ++i)
+      past.Add(CheckpointKind::kAuto, 0, "s").checkpoint.turn = turn;
+  past.Add(CheckpointKind::kAuto, 0, "s").checkpoint.turn = 3;
+  for (const Doomed& d : PrunableForSpace(past.entries, past.operations, {}))
+    order +=
+        std::to_string(d.entry.checkpoint.seq) + "@" + std::to_string(d.goes_at) + " ";
+  EXPECT_EQ(order, "3@3 2@4 4@4 6@6 5@7 7@7 ");
 }
 
 TEST(RetentionTest, ARootsNewestStaysEvenForSpace) {
