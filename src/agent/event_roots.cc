@@ -42,6 +42,9 @@ std::vector<std::string> Lines(Store& store, const Name& name) {
 // Not flushed: a hint. Of two that write at once one counts.
 void Save(Store& store, const Name& name, const std::vector<std::string>& lines) {
   Fs& fs = store.fs();
+  // Of a new store: the first session of all is to be known, too.
+  if (!BELAY_MUTANT("the-first-session-is-forgotten"))
+    (void)fs.MakeDir(store.dir(), StatCache::DirName(), 0700);
   auto dir = fs.Open(store.dir(), StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return;
   std::string text;

@@ -51,6 +51,7 @@ class EventStep final : public LiveStep {
   Result<bool> Begin(Live& live, CaptureRequest& request) override {
     now_ms_ = store_.clock().WallMillis();
     records_.clear();
+    overtaken_ = IsOvertaken(live.Find(session_));
     BELAY_OK(MeetSession(live));
     const LiveSession& session = *live.Find(session_);
     request.kind = CheckpointKind::kAuto;
@@ -137,6 +138,7 @@ class EventStep final : public LiveStep {
         session.in_turn = false;
         break;
       case EventKind::kSessionStart:
+        if (overtaken_) break;
         // Shortened in the same process, or another one.
         if (event_.source == "compact")
           live.BeginTurn(session_, now_ms_);
@@ -219,7 +221,17 @@ class EventStep final : public LiveStep {
     return settings_.transcripts == Transcripts::kOff ? std::nullopt : text;
   }
 
+  // A start that the agent did not wait for, and more was heard of the session since
+  // (the second hook of one start): it is no beginning any more.
+  bool IsOvertaken(const LiveSession* known) const {
+    return event_.kind == EventKind::kSessionStart && known != nullptr &&
+           known->recorded && released_ns_ != nullptr && released_ns_->load() != 0 &&
+           known->seen_ms > released_ns_->load() / 1'000'000 &&
+           !BELAY_MUTANT("a-late-start-is-a-start");
+  }
+
   Result<bool> BeginSession(CaptureRequest& request) {
+    if (overtaken_ && records_.empty()) return false;
     const bool anew = event_.source == "clear" || event_.source == "compact";
     always_ = new_session_ || anew;
     request.description = event_.source == "clear" ? "the conversation was cleared"
@@ -410,6 +422,7 @@ class EventStep final : public LiveStep {
   const AgentTraits traits_;
   int64_t now_ms_ = 0;
   bool new_session_ = false;
+  bool overtaken_ = false;
   bool always_ = false;  // a checkpoint even when nothing changed
   bool begun_ = false;   // the event is not one that is known already
   uint64_t turn_ = 0;

@@ -126,9 +126,15 @@ class HookWork {
       if (!opened.ok()) return Fail(nullptr, {}, opened.error());
     }
     Store& store = *(*opened)->store;
-    if (BeginsWithTurns(event_)) {
-      Hold(store, LockMode::kExclusive, kWaitMs);
+    if (event_.kind == EventKind::kSessionStart) {
+      // What comes next may not say where it takes place, or name another directory.
+      if (!event_.session.empty())
+        RememberSessionRoot(store, event_.session, roots[0].id);
+      Hold(store, LockMode::kExclusive, BeginsWithTurns(event_) ? kWaitMs : 0);
+      // A session may begin before the first checkpoint of it is made; its next event
+      // waits for that.
       shared_.Reply(kDone);
+      if (!heard_.held()) Hold(store, LockMode::kExclusive, kWaitMs);
     }
     int outcome = kDone;
     for (size_t i = 0; i < roots.size(); ++i)
@@ -152,8 +158,7 @@ class HookWork {
     if (first && !shared_.replied) shared_.WaitOnly(settings->deadline_ms);
     if (first) WaitForTheStart(store);
     if (!IsRecorded(event_, *settings)) return kDone;
-    if (first && !event_.session.empty() &&
-        (event_.kind == EventKind::kSessionStart || event_.kind == EventKind::kPrompt))
+    if (first && !event_.session.empty() && event_.kind == EventKind::kPrompt)
       RememberSessionRoot(store, event_.session, root.id);
     std::string notice;
     RecordRequest request{.root = root,
@@ -175,11 +180,11 @@ class HookWork {
     return kDone;
   }
 
-  // What a fork has of its parent is recorded behind the reply to its start; whoever
-  // waits for this event waits until the deadline and no longer. Messages that are kept
-  // behind the reply are waited for by a rewind.
+  // The start of a session is recorded behind the reply to it; whoever waits for this
+  // event waits until the deadline and no longer. Messages that are kept behind the
+  // reply are waited for by a rewind.
   void WaitForTheStart(Store& store) {
-    if (heard_.held()) return;
+    if (heard_.held() || event_.kind == EventKind::kSessionStart) return;
     Hold(store, LockMode::kShared, kLockMs);
     if (event_.messages.empty()) heard_.Release();
   }
@@ -355,10 +360,7 @@ ExitCode CmdHook(CommandContext& ctx) {
       event->source == "fork" && !event->parent_session)
     event->parent_session = ForkedByClaude(ctx);
   if (auto answered = Answer(ctx, *event)) return *answered;
-  // A session may begin before the first checkpoint of it is made.
-  const int64_t wait =
-      event->kind == EventKind::kSessionStart && !BeginsWithTurns(*event) ? 0 : kWaitMs;
-  auto ended = ForkedWork::Run(wait, [&](ForkedWork::Shared& shared) {
+  auto ended = ForkedWork::Run(kWaitMs, [&](ForkedWork::Shared& shared) {
     return HookWork(ctx, *event, shared).Run();
   });
   if (!ended.ok()) return NotUnderstood(ctx, ended.error());

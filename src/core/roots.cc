@@ -8,6 +8,7 @@
 #include "core/last_failure.h"
 #include "scan/stat_cache.h"
 #include "store/inventory.h"
+#include "store/session_lock.h"
 
 namespace belay {
 
@@ -129,6 +130,14 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
                                 const std::optional<AbsPath>& moved_from) {
   Registered done;
   std::string old_path;  // of one that moved
+  // Two hooks of one event come at once, and with `auto = true` both want it.
+  auto alone = LockSession(store, "root " + path.bytes(), LockMode::kExclusive,
+                           store.options().lock_wait_ms);
+  if (!alone.ok() && alone.error().code == Errc::kBusy)
+    return Error(Errc::kBusy, EscapeForDisplay(path.bytes()) +
+                                  ": another belay is just about to protect it");
+  if (!alone.ok()) return std::move(alone).error();
+  if (BELAY_MUTANT("two-register-at-once")) alone->Release();
   BELAY_TRY(auto known, FindRootAt(catalog, path));
   if (moved_from) {
     BELAY_TRY(auto old, FindRootAt(catalog, *moved_from));

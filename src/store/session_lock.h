@@ -3,11 +3,12 @@
 // A byte of the file `lock` for each session: what is still being recorded of it behind
 // the reply of a hook, for whoever needs all of it to wait for.
 //
-// Exclusive while the start of a session that grew out of another is recorded, so that
-// its first turn knows what comes before it; shared while messages of it are kept.
+// Exclusive while the start of a session is recorded, so that its first turn comes
+// after it and knows what it grew out of; shared while messages of it are kept.
 // Released by the kernel when the holder dies: nothing is left behind. It comes before
 // the root's byte and all locks of the store; whoever waits for it holds none of them.
-// Two sessions that share a byte wait for each other, and nothing worse.
+// Two sessions that share a byte wait for each other, and nothing worse. Whoever
+// registers a root holds one, too, under a name that is made of its path.
 
 #include <string_view>
 

@@ -43,5 +43,23 @@ TEST(EventRoots, WhatMayWriteAnythingMayWriteInDirectoriesBelow) {
   EXPECT_THAT(paths_of(EventKind::kPrompt, ToolReach::kWrites, {}), ElementsAre(outer));
 }
 
+// Mutant: the-first-session-is-forgotten.
+TEST(EventRoots, TheFirstSessionOfANewStoreIsKnownByItsStart) {
+  MemFs disk;
+  AgentWorld world{disk};
+  auto opened = Must(world.world.Open());
+  ASSERT_FALSE(
+      disk.Open(opened.store->dir(), Name::Literal("cache"), OpenMode::Directory())
+          .ok());
+  RememberSessionRoot(*opened.store, "s", opened.root.id);
+  const std::vector<RootEntry> roots{{.root = opened.root, .record = {}}};
+  for (const std::string& cwd : {std::string(), std::string("/elsewhere")}) {
+    const HookEvent event{.kind = EventKind::kPrompt, .session = "s", .cwd = cwd};
+    const auto found = RootsOf(*opened.store, roots, event);
+    ASSERT_EQ(found.size(), 1u) << cwd;
+    EXPECT_EQ(found[0].id, opened.root.id);
+  }
+}
+
 }  // namespace
 }  // namespace belay::test

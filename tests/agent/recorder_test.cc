@@ -411,6 +411,21 @@ TEST_F(RecorderTest, ATurnWithoutChangesIsThere) {
       "another");
 }
 
+// Mutant: a-late-start-is-a-start.
+TEST_F(RecorderTest, AStartThatComesBehindWhatCameAfterItChangesNothing) {
+  Start("s");
+  Prompt("s", "p1");
+  Pre("s", "t");
+  // The agent went on before all of that.
+  released_ns_ = (world_.world.clock.WallMillis() - 1) * 1'000'000;
+  Put("x", "1");
+  EXPECT_EQ(Start("s"), "");
+  released_ns_ = 0;
+  Put("y", "2");
+  EXPECT_EQ(Post("s", "t"), "after Bash: make");
+  EXPECT_EQ(Authors(), "x=s/t y=s/t");
+}
+
 TEST_F(RecorderTest, TurnsAreCountedOnWithoutTheLiveFile) {
   Start("s");
   Prompt("s", "p1");

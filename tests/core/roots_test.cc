@@ -90,5 +90,45 @@ TEST_F(RootsTest, OffWinsAgainstACheckpointThatKnowsTheDirectoryAgain) {
   EXPECT_GT(known, 0u);
 }
 
+// Mutant: two-register-at-once.
+// Two hooks of one start: at every call of one the other does all of it.
+TEST_F(RootsTest, WhoProtectsItAtTheSameTimeProtectsTheSame) {
+  const AbsPath place = AbsPath::Literal("/w/new");
+  Must(MakeDirs(disk, place, 0755));
+  auto protect = [&](Fs& fs, uint64_t seed) -> Result<Registered> {
+    RestoreWorld world(fs, AbsPath::Literal("/w"), seed);
+    world.world.options.lock_wait_ms = 0;
+    BELAY_TRY(auto store, world.world.Open());
+    BELAY_TRY(auto catalog, Catalog::Open(*store));
+    BELAY_TRY(Fd dir, fs.OpenDir(place));
+    BELAY_TRY(FileStat stat, fs.Stat(dir));
+    return RegisterRoot(*store, *catalog, place, stat, std::nullopt);
+  };
+  uint64_t both = 0, busy = 0;
+  for (uint64_t at = 1;; ++at) {
+    SCOPED_TRACE(at);
+    auto copy = disk.Clone();
+    uint64_t calls = 0;
+    bool came = false;
+    std::optional<RootId> theirs;
+    RaceFs race(*copy, [&] {
+      if (++calls != at) return;
+      came = true;
+      auto done = protect(*copy, 6);
+      if (done.ok()) theirs = done->root.id;
+      busy += !done.ok() && done.error().code == Errc::kBusy ? 1 : 0;
+    });
+    auto mine = protect(race, 7);
+    if (!came) break;
+    if (mine.ok() && theirs) {
+      EXPECT_EQ(mine->root.id, *theirs);
+      ++both;
+    }
+    EXPECT_TRUE(mine.ok() || theirs);
+  }
+  EXPECT_GT(both, 0u);
+  EXPECT_GT(busy, 0u);
+}
+
 }  // namespace
 }  // namespace belay::test
