@@ -58,7 +58,10 @@ class EventStep final : public LiveStep {
     request.session = session_;
     request.agent = AgentOf(event_);
     request.subagent = event_.subagent;
-    for (const auto& [key, value] : event_.meta) request.meta[key] = value;
+    // A host may say anything in it.
+    if (settings_.transcripts != Transcripts::kOff ||
+        BELAY_MUTANT("off-keeps-what-hosts-say"))
+      for (const auto& [key, value] : event_.meta) request.meta[key] = value;
     if (session.turn > 0) {
       request.turn = session.turn;
       if (session.anchor) request.message_id = session.anchor;

@@ -26,6 +26,7 @@ struct ListRow {
   uint64_t folded = 1;   // checkpoints of the turn
   uint64_t changed = 0;  // by all of them
   uint64_t changed_dirs = 0;
+  uint64_t moved = 0;  // of what changed: by rollbacks, undos and redos before it
   std::optional<RecordId> taken_back = {};
 };
 
@@ -40,6 +41,11 @@ struct Listing {
 // Newest first, as they came, but with the automatic ones of one turn folded into the
 // turn's first: that is the one to go back to.
 std::vector<ListRow> Fold(std::vector<ListRow> rows) {
+  // What an operation moved is not the turn's doing.
+  auto own = [](ListRow& row) {
+    row.changed -= std::min(row.changed, row.moved);
+    row.changed_dirs = std::min(row.changed_dirs, row.changed);
+  };
   // By turn, then session: comparing numbers is quicker. The place in `out`.
   std::map<std::pair<uint64_t, std::string_view>, size_t> turns;
   std::vector<ListRow> out;
@@ -49,9 +55,11 @@ std::vector<ListRow> Fold(std::vector<ListRow> rows) {
     if (c.kind == CheckpointKind::kAuto && c.session && c.turn) {
       auto [at, is_new] = turns.try_emplace({*c.turn, *c.session}, out.size());
       if (!is_new) {
-        ++out[at->second].folded;
-        out[at->second].changed += row.changed;
-        out[at->second].changed_dirs += row.changed_dirs;
+        ListRow& turn = out[at->second];
+        if (++turn.folded == 2) own(turn);
+        own(row);
+        turn.changed += row.changed;
+        turn.changed_dirs += row.changed_dirs;
         continue;
       }
     }
@@ -82,8 +90,15 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
   }
   std::vector<ListRow> rows;
   rows.reserve(out.outline.size());
+  auto later = out.operations.rbegin();  // the newest that is not after the checkpoint
   for (size_t i = 0; i < out.outline.size(); ++i) {
     const CheckpointRow& c = out.outline[i];
+    const uint64_t before = i + 1 == out.outline.size() ? 0 : out.outline[i + 1].seq;
+    while (later != out.operations.rend() && later->seq > c.seq) ++later;
+    uint64_t moved = 0;
+    // With files outside it is not told how many were inside.
+    for (; later != out.operations.rend() && later->seq > before; ++later)
+      if (later->external.is_zero()) moved += later->paths;
     if ((kind && c.kind != *kind) ||
         (session && !lineage.Has(c.session, c.turn, c.seq)))
       continue;
@@ -92,6 +107,7 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
     row.number = i + 1;
     row.changed = c.changed;
     row.changed_dirs = c.changed_dirs;
+    row.moved = moved;
     if (!out.operations.empty()) row.taken_back = out.history.TakenBackBy(c.seq);
   }
   if (!args.has("--tools")) rows = Fold(std::move(rows));

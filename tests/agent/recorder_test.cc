@@ -561,9 +561,17 @@ TEST_F(RecorderTest, ACallWhoseEndIsToldWasAtWorkUntilThere) {
   EXPECT_EQ(Authors(), "a=s/t1 b=s/t2 c=s/t4+s/t3 d=s/t4");
 }
 
+// Mutant: off-keeps-what-hosts-say.
 TEST_F(RecorderTest, WhereTranscriptsAreOffNothingIsKeptOfWhatWasSaid) {
+  HookEvent start = Event(EventKind::kSessionStart, "s");
+  start.meta = {{"title", "my secret wish"}};
+  Tell(start);
+  EXPECT_EQ(last_.meta.size(), 1u);
   world_.settings.transcripts = Transcripts::kOff;
-  Start("s");
+  start.session = "t";
+  Tell(start);
+  EXPECT_EQ(last_.session, "t");
+  EXPECT_TRUE(last_.meta.empty());
   EXPECT_EQ(Prompt("s", "p1", "my secret wish"), "turn 1");
   EXPECT_EQ(last_.prompt, std::nullopt);
   EXPECT_EQ(Pre("s", "t"), "before Bash");
