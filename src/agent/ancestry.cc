@@ -101,6 +101,17 @@ Result<KnownSession> LookUpSession(Store& store, const std::string& session) {
   return out;
 }
 
+Result<std::optional<TurnRecord>> LookUpTurn(Store& store, const std::string& session,
+                                             const std::string& anchor) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : turns)
+    if (auto turn = ToTurn(record);
+        turn.ok() && turn->session == session && turn->anchor == anchor)
+      return std::optional(std::move(*turn));
+  return std::optional<TurnRecord>();
+}
+
 std::optional<Ancestor> MatchAncestor(const Transcript& transcript,
                                       const std::string& session,
                                       const std::string& agent,

@@ -45,6 +45,10 @@ struct KnownSession {
 };
 Result<KnownSession> LookUpSession(Store& store, const std::string& session);
 
+// The session's turn that has this anchor; nothing when none was recorded.
+Result<std::optional<TurnRecord>> LookUpTurn(Store& store, const std::string& session,
+                                             const std::string& anchor);
+
 struct AncestorSearch {
   std::optional<Ancestor> found = {};
   bool done = false;  // it need not be looked for again

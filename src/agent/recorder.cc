@@ -53,6 +53,7 @@ class EventStep final : public LiveStep {
     records_.clear();
     overtaken_ = IsOvertaken(live.Find(session_));
     BELAY_OK(MeetSession(live));
+    FindItsTurn(live.Meet(session_, now_ms_));
     const LiveSession& session = *live.Find(session_);
     request.kind = CheckpointKind::kAuto;
     request.session = session_;
@@ -62,7 +63,10 @@ class EventStep final : public LiveStep {
     if (settings_.transcripts != Transcripts::kOff ||
         BELAY_MUTANT("off-keeps-what-hosts-say"))
       for (const auto& [key, value] : event_.meta) request.meta[key] = value;
-    if (session.turn > 0) {
+    if (its_turn_ != session.turn) {
+      if (its_turn_ > 0) request.turn = its_turn_;
+      request.message_id = event_.anchor;
+    } else if (session.turn > 0) {
       request.turn = session.turn;
       if (session.anchor) request.message_id = session.anchor;
       if (session.message) request.message_id = session.message;
@@ -76,9 +80,9 @@ class EventStep final : public LiveStep {
       case EventKind::kPrompt:
         return BeginTurn(session, request);
       case EventKind::kToolBegin:
-        return BeginCall(live, session, request);
+        return BeginCall(live, request);
       case EventKind::kToolEnd:
-        return EndCall(live, session, request);
+        return EndCall(live, request);
       default:
         return EndSomething(request);
     }
@@ -110,7 +114,13 @@ class EventStep final : public LiveStep {
     for (const std::string& task : event_.ended_tasks) live.EndTask(session_, task);
     switch (event_.kind) {
       case EventKind::kPrompt:
+        // One that nobody wrote belongs to the turn it comes in, and so do the calls
+        // that name it.
+        if (event_.anchor && !event_.human &&
+            session.Heard(*event_.anchor).value_or(0) == 0)
+          session.Hear(*event_.anchor, session.turn);
         if (!event_.human || !begun_) break;
+        if (event_.anchor) session.Hear(*event_.anchor, turn_);
         live.BeginTurn(session_, now_ms_);
         session.turn = turn_;
         session.anchor = event_.anchor;
@@ -199,6 +209,32 @@ class EventStep final : public LiveStep {
     }
     MeetSubagent(session);
     return Ok();
+  }
+
+  // A call may be of a turn that is over (a subagent's that goes on), and may name one
+  // whose prompt was not heard: that is nobody's, and the running turn's least of all.
+  void FindItsTurn(LiveSession& session) {
+    its_turn_ = session.turn;
+    if (!event_.tool || !event_.anchor || session.anchor == event_.anchor ||
+        BELAY_MUTANT("every-call-is-the-running-turns"))
+      return;
+    if (const auto heard = session.Heard(*event_.anchor)) {
+      its_turn_ = *heard;
+      return;
+    }
+    its_turn_ = 0;
+    const auto told = LookUpTurn(store_, session_, *event_.anchor);
+    if (!told.ok()) return;
+    if (*told) its_turn_ = (*told)->turn;
+    session.Hear(*event_.anchor, its_turn_);
+    // Prompts are recorded where the session began; elsewhere it is known by its calls
+    // that a turn began.
+    if (its_turn_ <= session.turn) return;
+    session.turn = its_turn_;
+    session.anchor = (*told)->anchor;
+    session.prompt = (*told)->prompt;
+    session.message.reset();
+    session.message_index.reset();
   }
 
   // A subagent is told of once, with who started it, beside the first checkpoint of it.
@@ -297,9 +333,8 @@ class EventStep final : public LiveStep {
     *notice_ = told_.text;
   }
 
-  Result<bool> BeginCall(Live& live, const LiveSession& session,
-                         CaptureRequest& request) {
-    MakeCall(session);
+  Result<bool> BeginCall(Live& live, CaptureRequest& request) {
+    MakeCall();
     const bool late = released_ns_ != nullptr && released_ns_->load() != 0;
     if (live.Knows(call_, late) && !BELAY_MUTANT("call-begins-twice")) return false;
     begun_ = always_ = true;
@@ -312,9 +347,8 @@ class EventStep final : public LiveStep {
     return true;
   }
 
-  Result<bool> EndCall(Live& live, const LiveSession& session,
-                       CaptureRequest& request) {
-    MakeCall(session);
+  Result<bool> EndCall(Live& live, CaptureRequest& request) {
+    MakeCall();
     Live probe = live;
     switch (probe.End(call_, false)) {
       case Live::Ending::kTwice:
@@ -348,9 +382,9 @@ class EventStep final : public LiveStep {
     return true;
   }
 
-  void MakeCall(const LiveSession& session) {
+  void MakeCall() {
     const ToolCall& tool = *event_.tool;
-    call_ = {.author = AuthorNow(session.turn),
+    call_ = {.author = AuthorNow(its_turn_),
              .fingerprint = tool.fingerprint,
              .anything = tool.reach != ToolReach::kPaths,
              .task = tool.task.value_or(""),
@@ -426,9 +460,10 @@ class EventStep final : public LiveStep {
   int64_t now_ms_ = 0;
   bool new_session_ = false;
   bool overtaken_ = false;
-  bool always_ = false;  // a checkpoint even when nothing changed
-  bool begun_ = false;   // the event is not one that is known already
-  uint64_t turn_ = 0;
+  bool always_ = false;    // a checkpoint even when nothing changed
+  bool begun_ = false;     // the event is not one that is known already
+  uint64_t turn_ = 0;      // that a prompt begins
+  uint64_t its_turn_ = 0;  // that the event belongs to; 0: none
   std::string prompt_;
   LiveCall call_;
   std::vector<AbsPath> outside_;  // what it names that is not in the root

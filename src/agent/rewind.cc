@@ -455,6 +455,11 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
               FindTurnOf(catalog, target.root, session, *target.turn));
     if (start.state && start.state->checkpoint.id == target.id) return target.turn;
     if (target.tool_name) {
+      // A call of a turn that was over: of the one that was running.
+      BELAY_TRY(const auto turns, TurnsOf(catalog, session));
+      for (auto at = turns.rbegin(); at != turns.rend(); ++at)
+        if (at->seq < target.seq && at->turn.turn > *target.turn)
+          return std::optional(at->turn.turn);
       BELAY_TRY(const bool end, IsEndOfTurn(store, catalog, target));
       if (!end) return target.turn;
     }

@@ -162,9 +162,17 @@ Status AddCheckpoints(Catalog& catalog, const Root& root, const Lineage& lineage
     (turn == turns.end() ? view.start : turn->second->checkpoints).push_back(point);
   }
   // By what the turn ended with: its first checkpoint is the state before it.
-  for (SessionTurn& turn : view.turns)
-    if (!turn.checkpoints.empty())
-      turn.files_taken_back_by = turn.checkpoints.back().taken_back_by;
+  // (Not what a call of it did when the next was running.)
+  for (size_t i = 0; i < view.turns.size(); ++i) {
+    SessionTurn& turn = view.turns[i];
+    uint64_t next = UINT64_MAX;
+    for (size_t later = i + 1; later < view.turns.size(); ++later)
+      if (view.turns[later].turn && view.turns[later].seq > turn.seq)
+        next = std::min(next, view.turns[later].seq);
+    for (const SessionTurn::Point& point : turn.checkpoints)
+      if (&point == &turn.checkpoints.front() || point.row.seq < next)
+        turn.files_taken_back_by = point.taken_back_by;
+  }
   return Ok();
 }
 

@@ -80,17 +80,23 @@ void Put(ByteWriter& out, const LiveSession& session) {
   Put(out, session.message_index);
   out.Varint(session.turn);
   out.Varint(session.inherited);
-  out.U8(static_cast<uint8_t>((session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
-                              (session.searched ? 4 : 0) | (session.ended ? 8 : 0) |
-                              (session.knows_operation > 0 ? 16 : 0) |
-                              (session.message ? 32 : 0) |
-                              (session.shown.empty() ? 0 : 64)));
+  out.U8(static_cast<uint8_t>(
+      (session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
+      (session.searched ? 4 : 0) | (session.ended ? 8 : 0) |
+      (session.knows_operation > 0 ? 16 : 0) | (session.message ? 32 : 0) |
+      (session.shown.empty() ? 0 : 64) | (session.heard.empty() ? 0 : 128)));
   out.Varint(session.subagents.size());
   for (const std::string& subagent : session.subagents) out.Sized(subagent);
   out.U64(static_cast<uint64_t>(session.seen_ms));
   if (session.knows_operation > 0) out.Varint(session.knows_operation);
   if (session.message) out.Sized(*session.message);
   if (!session.shown.empty()) out.Sized(session.shown);
+  if (session.heard.empty()) return;
+  out.Varint(session.heard.size());
+  for (const auto& [anchor, turn] : session.heard) {
+    out.Sized(anchor);
+    out.Varint(turn);
+  }
 }
 
 LiveSession TakeSession(ByteReader& in) {
@@ -113,6 +119,11 @@ LiveSession TakeSession(ByteReader& in) {
   if ((flags & 16) != 0) session.knows_operation = in.Varint();
   if ((flags & 32) != 0) session.message = TakeString(in);
   if ((flags & 64) != 0) session.shown = TakeString(in);
+  if ((flags & 128) != 0)
+    for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left) {
+      std::string anchor = TakeString(in);
+      session.heard.emplace_back(std::move(anchor), in.Varint());
+    }
   return session;
 }
 
@@ -182,6 +193,19 @@ Status Live::Save(Store& store, const RootId& root) const {
 }
 
 // --- sessions ------------------------------------------------------------------------
+
+std::optional<uint64_t> LiveSession::Heard(std::string_view anchor_of) const {
+  for (const auto& [said, its_turn] : heard)
+    if (said == anchor_of) return its_turn;
+  return std::nullopt;
+}
+
+void LiveSession::Hear(const std::string& anchor_of, uint64_t its_turn) {
+  constexpr size_t kMostHeard = 32;
+  std::erase_if(heard, [&](const auto& one) { return one.first == anchor_of; });
+  if (heard.size() >= kMostHeard) heard.erase(heard.begin());
+  heard.emplace_back(anchor_of, its_turn);
+}
 
 const LiveSession* Live::Find(std::string_view session) const {
   auto at = std::find_if(sessions_.begin(), sessions_.end(),

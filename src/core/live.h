@@ -63,6 +63,11 @@ struct LiveSession {
   uint64_t knows_operation = 0;
   // The newest checkpoint when `/rollback` last showed numbers there.
   std::string shown = {};
+  // Turns by what the agent calls them, the last one said of each anchor; 0: nobody
+  // heard its prompt. The newest last, and not too many.
+  std::vector<std::pair<std::string, uint64_t>> heard = {};
+  std::optional<uint64_t> Heard(std::string_view anchor_of) const;
+  void Hear(const std::string& anchor_of, uint64_t its_turn);
   bool operator==(const LiveSession&) const = default;
 };
 

@@ -411,6 +411,58 @@ TEST_F(RecorderTest, ATurnWithoutChangesIsThere) {
       "another");
 }
 
+// Mutant: every-call-is-the-running-turns.
+TEST_F(RecorderTest, ACallIsOfTheTurnThatItNames) {
+  Start("s");
+  auto late = [&](const std::string& id, const std::string& anchor) {
+    const auto running = std::exchange(anchor_, anchor);
+    Pre("s", id);
+    EXPECT_EQ(last_.description, "before Bash: make");
+    const std::optional<uint64_t> before = last_.turn;
+    Put(id, id);
+    Post("s", id);
+    EXPECT_EQ(last_.turn, before);
+    EXPECT_EQ(AuthorsOf(last_, id)[0].turn, before);
+    anchor_ = running;
+    return before;
+  };
+  Prompt("s", "p1", "one");
+  EXPECT_EQ(late("a", "p1"), 1u);
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p2", "two");
+  const RecordId second = last_.id;
+  EXPECT_EQ(late("b", "p1"), 1u);  // a subagent's, that goes on
+  EXPECT_EQ(late("c", "p9"), std::nullopt);
+  EXPECT_EQ(late("d", "p2"), 2u);
+  // What an agent is told in a turn, and by nobody, is of that turn.
+  anchor_ = "p2-task";
+  HookEvent told = Event(EventKind::kPrompt, "s");
+  told.human = false;
+  Tell(told);
+  EXPECT_EQ(late("e", "p2-task"), 2u);
+  Prompt("s", "p3", "three");
+  EXPECT_EQ(late("f", "p2-task"), 2u);
+  EXPECT_EQ(late("g", "p9"), std::nullopt);
+  // A prompt that is heard behind its first call.
+  Prompt("s", "p9", "nine");
+  EXPECT_EQ(late("h", "p9"), 4u);
+  {
+    auto opened = Must(world_.Open());
+    RefContext context{.root = opened.root.id};
+    EXPECT_EQ(Must(ResolveRef(*opened.catalog, context, "turn:1"))
+                  .entry.checkpoint.description,
+              "one");
+    EXPECT_EQ(Must(ResolveRef(*opened.catalog, context, "turn:2")).entry.checkpoint.id,
+              second);
+    Fd cache = Must(
+        disk_.Open(opened.store->dir(), Name::Literal("cache"), OpenMode::Directory()));
+    Must(disk_.Unlink(cache, Name::Literal(opened.root.id.text() + ".live")));
+  }
+  // The log knows them, too.
+  EXPECT_EQ(late("i", "p2"), 2u);
+  EXPECT_EQ(late("j", "p9"), 4u);
+}
+
 // Mutant: a-late-start-is-a-start.
 TEST_F(RecorderTest, AStartThatComesBehindWhatCameAfterItChangesNothing) {
   Start("s");
