@@ -82,6 +82,18 @@ TEST_F(NoticeTest, TheNextPromptNamesTheCheckpointAndTheFilesOnce) {
   EXPECT_EQ(Ask("s", "n2"), "");
 }
 
+TEST_F(NoticeTest, FromTheMiddleOfATurnIsNotBeforeIt) {
+  world.Prompt("s");
+  world.Write("s", "t1", "a.txt", "1");
+  const Checkpoint target = world.last;
+  world.Write("s", "t2", "b.txt", "2");
+  world.End(EventKind::kTurnEnd, "s");
+  EXPECT_TRUE(Must(world.Back(target)).operation);
+  const std::string told = Ask("s", "n1");
+  EXPECT_NE(told.find(target.id.text().substr(0, 7)), std::string::npos) << told;
+  EXPECT_EQ(told.find("before turn"), std::string::npos) << told;
+}
+
 TEST_F(NoticeTest, NothingUnlessItIsAskedFor) {
   world.world.settings.notice = false;
   TurnTakenBack("s");

@@ -447,6 +447,19 @@ TEST_F(RewindTest, TheEndOfATurnIsBehindItsLastCall) {
   EXPECT_EQ(turn_of(within), 1u);
 }
 
+TEST_F(RewindTest, ACallOfATurnThatWasOverIsWithinTheOneThatWasRunning) {
+  world.Start("s");
+  world.Prompt("s", "first");
+  HookEvent late = world.Call(EventKind::kToolBegin, "s", "t1");
+  late.anchor = "p" + std::to_string(world.prompts);
+  world.End(EventKind::kTurnEnd, "s");
+  world.Prompt("s", "second");
+  world.Tell(late);
+  ASSERT_EQ(world.last.turn, 1u);
+  opened = Must(world.world.Open());
+  EXPECT_EQ(Must(TurnToTakeBack(*opened.store, *opened.catalog, "s", world.last)), 2u);
+}
+
 // Mutant: by-hand-is-after-the-turn.
 TEST_F(RewindTest, ACheckpointByHandWithinATurnIsBeforeItsAnswer) {
   auto turn_of = [&](const std::string& name) {

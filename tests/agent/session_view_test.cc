@@ -87,6 +87,11 @@ TEST_F(SessionViewTest, WhatWasTakenBackIsMarkedUntilItIsUndone) {
   Prompt("s", "p2", "second");
   const Checkpoint target = world.last;
   world.Write("s", "t2", "b.txt", "2");
+  // A call of the first turn that went on: what that turn ended with is still there.
+  HookEvent late = world.Call(EventKind::kToolBegin, "s", "t3");
+  late.anchor = "p1";
+  world.Tell(late);
+  ASSERT_EQ(world.last.turn, 1u);
   world.End(EventKind::kTurnEnd, "s");
   const auto done = Must(world.Back(target));
   ASSERT_TRUE(done.operation);
