@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/mutant.h"
+#include "store/catalog.h"
 
 namespace belay {
 
@@ -42,38 +43,38 @@ void PreparedBatch::Seal() {
   body_hash = Sha256::Of(ByteSpan(bytes).subspan(kBatchHeaderSize));
 }
 
-Result<PackFile> Appender::CreatePack(Store& store, const StoreId& store_id,
+Result<PackFile> Appender::CreatePack(const PackPlace& place, const StoreId& store_id,
                                       bool by_gc) {
-  Fs& fs = store.fs();
+  Fs& fs = place.fs;
   PackHeader header;
-  header.pack = PackId(store.random().NewId());
+  header.pack = PackId(place.random.NewId());
   header.store = store_id;
   header.flags = by_gc ? 1 : 0;
-  header.created_ms = store.clock().WallMillis();
+  header.created_ms = place.clock.WallMillis();
   const Name name = PackFile::FileName(header.pack);
   // Outside of what is cleaned up after: what is there already is not ours to remove.
   BELAY_TRY(
       Fd file,
-      fs.Open(store.packs_dir(), name,
+      fs.Open(place.packs_dir, name,
               OpenMode::CreateNew(BELAY_MUTANT("pack-for-everybody") ? 0644 : 0600)));
   auto create = [&]() -> Status {
     BELAY_OK(WriteFull(fs, file, 0, Encode(header)));
     if (!BELAY_MUTANT("skip-new-pack-flush")) BELAY_OK(fs.Sync(file));
     BELAY_OK(file.Close());
-    if (!BELAY_MUTANT("skip-directory-flush")) BELAY_OK(fs.Sync(store.packs_dir()));
+    if (!BELAY_MUTANT("skip-directory-flush")) BELAY_OK(fs.Sync(place.packs_dir));
     return Ok();
   };
   Status created = create();
   if (!created.ok()) {
-    (void)fs.Unlink(store.packs_dir(), name);
+    (void)fs.Unlink(place.packs_dir, name);
     return std::move(created).error();
   }
-  return PackFile::Open(fs, store.packs_dir(), header.pack, store_id,
+  return PackFile::Open(fs, place.packs_dir, header.pack, store_id,
                         OpenMode::ReadWrite());
 }
 
 Status Appender::StartPack(End& at) {
-  BELAY_TRY(PackFile file, CreatePack(store_, at.manifest.store, false));
+  BELAY_TRY(PackFile file, CreatePack(PlaceIn(store_), at.manifest.store, false));
   at.manifest.packs.push_back({file.id(), std::nullopt});
   at.manifest.next_seq = at.next_seq;
   Status listed = store_.WriteManifest(at.manifest);
@@ -142,6 +143,11 @@ Status Appender::WriteTail(const End& at) {
                    Encode(Tail{at.manifest.packs.back().id, at.flushed, at.next_seq}));
 }
 
+bool Appender::IsOwn(const PackId& pack) {
+  std::lock_guard guard(store_.mutex_);
+  return store_.own_pack_ == pack;
+}
+
 Result<Appender::End> Appender::FindEnd() {
   End at;
   BELAY_TRY(at.manifest, store_.LoadManifest());
@@ -153,22 +159,30 @@ Result<Appender::End> Appender::FindEnd() {
   BELAY_TRY(auto tail, store_.LoadTail(open->id));
   if (tail && !BELAY_MUTANT("reuse-sequence-numbers"))
     at.next_seq = std::max(at.next_seq, tail->next_seq);
+  // Without one, who has read the log knows how far it went at least.
+  uint64_t due = tail ? tail->flushed : 0;
+  if (!tail && !IsOwn(open->id)) {
+    ExpectRemembered(store_, open->id);
+    if (auto known = store_.Expected(open->id)) {
+      due = known->position.offset;
+      at.next_seq = std::max(at.next_seq, known->next_seq);
+    }
+  }
   if (!held.ok()) {
     Errc code = held.error().code;
     if (code != Errc::kCorrupt && code != Errc::kNotFound)
       return std::move(held).error();
     // The open pack is gone or its header is damaged. New checkpoints must not depend
     // on it: seal it at what it should have, which verify then reports, and go on.
-    uint64_t length = tail ? tail->flushed : kPackHeaderSize;
-    BELAY_OK(Seal(at, length));
+    BELAY_OK(Seal(at, std::max<uint64_t>(due, kPackHeaderSize)));
     return at;
   }
   at.file = std::move(held->file);
   const uint64_t size = held->size;
   at.flushed = at.end = tail ? tail->flushed : kPackHeaderSize;
 
-  if (size < at.flushed) {  // acknowledged bytes are gone: as above
-    BELAY_OK(Seal(at, at.flushed));
+  if (size < std::max(at.flushed, due)) {  // acknowledged bytes are gone: as above
+    BELAY_OK(Seal(at, std::max(at.flushed, due)));
     return at;
   }
   // A pack whose header is damaged can be read; nothing more is put into it.
@@ -209,6 +223,10 @@ Result<Appender::End> Appender::FindEnd() {
             at.next_seq = std::max(at.next_seq, b.first_seq + b.log_count);
           return Ok();
         }));
+    if (at.end < due) {  // it was whole when it was read
+      damage = true;
+      at.end = due;
+    }
     if (damage && BELAY_MUTANT("cut-damage-as-torn")) {
       at.end = broken;
       damage = false;
@@ -237,7 +255,7 @@ Result<Appender::End> Appender::FindEnd() {
   return at;
 }
 
-Result<uint64_t> Appender::WriteBatch(Store& store, const PackFile& file,
+Result<uint64_t> Appender::WriteBatch(Fs& fs, Clock& clock, const PackFile& file,
                                       uint64_t offset, PreparedBatch& batch,
                                       uint64_t first_seq, uint64_t flushed_mark) {
   BatchHeader header;
@@ -249,7 +267,7 @@ Result<uint64_t> Appender::WriteBatch(Store& store, const PackFile& file,
   header.object_count = batch.object_count;
   header.log_count = batch.log_count;
   header.first_seq = batch.log_count > 0 ? first_seq : 0;
-  header.written_ms = store.clock().WallMillis();
+  header.written_ms = clock.WallMillis();
   header.body_hash = batch.body_hash;
   header.flushed_mark = flushed_mark;
   auto encoded = Encode(header);
@@ -257,7 +275,7 @@ Result<uint64_t> Appender::WriteBatch(Store& store, const PackFile& file,
   std::memcpy(batch.bytes.data(), encoded.data(), encoded.size());
   const size_t without_trailer = batch.bytes.size();
   batch.bytes.insert(batch.bytes.end(), trailer.begin(), trailer.end());
-  Status written = WriteFull(store.fs(), file.fd(), offset, batch.bytes);
+  Status written = WriteFull(fs, file.fd(), offset, batch.bytes);
   batch.bytes.resize(without_trailer);
   BELAY_OK(written);
   return header.end();
@@ -326,7 +344,8 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
   done.offset = at.end;
   done.first_seq = at.next_seq;
   done.body_hash = batch.body_hash;
-  auto end = WriteBatch(store_, *at.file, at.end, batch, at.next_seq, at.flushed);
+  auto end =
+      WriteBatch(fs, store_.clock(), *at.file, at.end, batch, at.next_seq, at.flushed);
   if (!end.ok()) {
     // Cut back, so that a failed append leaves nothing; if even that fails the next
     // appender does it.

@@ -68,10 +68,20 @@ class Appender {
   // The same for callers that hold the append lock (GC's swap).
   // Seals the open pack as it is, if there is one with anything in it.
   Status SealOpenPack();
-  // Starts `manifest`'s next pack file; the caller writes the manifest.
-  static Result<PackFile> CreatePack(Store& store, const StoreId& store_id, bool by_gc);
-  // Writes a sealed batch into a pack nobody else knows yet (GC).
-  static Result<uint64_t> WriteBatch(Store& store, const PackFile& file,
+  // Starts another pack file; the caller writes the manifest.
+  struct PackPlace {
+    Fs& fs;
+    Clock& clock;
+    Random& random;
+    const Fd& packs_dir;
+  };
+  static PackPlace PlaceIn(Store& store) {
+    return {store.fs(), store.clock(), store.random(), store.packs_dir()};
+  }
+  static Result<PackFile> CreatePack(const PackPlace& place, const StoreId& store_id,
+                                     bool by_gc);
+  // Writes a sealed batch into a pack nobody else knows yet (GC, repair).
+  static Result<uint64_t> WriteBatch(Fs& fs, Clock& clock, const PackFile& file,
                                      uint64_t offset, PreparedBatch& batch,
                                      uint64_t first_seq, uint64_t flushed_mark);
 
@@ -94,6 +104,8 @@ class Appender {
   // Decodes the deltas of a batch whose bases are in another pack than `at`'s.
   Status MakeWhole(const End& at, PreparedBatch& batch);
   Status WriteTail(const End& at);
+  // The last batch of this process went there.
+  bool IsOwn(const PackId& pack);
 
   Store& store_;
 };

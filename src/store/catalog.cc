@@ -5,6 +5,7 @@
 
 #include "base/mutant.h"
 #include "store/catalog_impl_internal.h"
+#include "store/heads.h"
 #include "store/repair.h"
 
 namespace belay {
@@ -170,18 +171,39 @@ Status Catalog::Impl::BuildNew() {
 
 Status Catalog::Impl::WriteNew() {
   BELAY_OK(Remove(place.fs, dir, NewName()));  // of somebody who was interrupted
+  std::optional<RememberedEnd> end;
+  std::optional<Error> unread;
+  if (!old_was_asked) {
+    auto known = [&]() -> Result<std::optional<RememberedEnd>> {
+      BELAY_TRY(auto old, CatalogDb::Open(*vfs, kDbFile));
+      return old->KnownEnd();
+    }();
+    if (known.ok())
+      end = *known;
+    else if (!IsWorthless(known.error().code))
+      unread = std::move(known).error();
+  }
+  if (end) log->Expect(*end);
   {
     BELAY_TRY(auto fresh, CatalogDb::Create(*vfs, kNewFile, options.page_size));
     BELAY_OK(fresh->CatchUp(*log));
+    BELAY_TRY(auto known, fresh->KnownEnd());
+    // Nobody says how far the log goes, and who may know could not be read this time.
+    if (unread && (!known || known->position.pack.is_zero())) return std::move(*unread);
     if (!fresh->log_was_whole() && !BELAY_MUTANT("catalogue-forgets-lost")) {
       // The old file may be the last to know what cannot be read any more.
       BELAY_TRY(auto now, fresh->Stored());
       auto old = CatalogDb::Open(*vfs, kDbFile);
-      std::optional<Error> unread;
       if (old.ok())
         BELAY_OK(fresh->KeepLost(OldRecords(**old, now->position.generation, unread)));
       else if (!IsWorthless(old.error().code))
         unread = std::move(old).error();
+      // Nor may it be forgotten how far the log went.
+      if (end && end->position.generation == now->position.generation &&
+          (!known || known->position.pack.is_zero() ||
+           (known->position.pack == end->position.pack &&
+            known->position.offset < end->position.offset)))
+        BELAY_OK(fresh->KeepEnd(*end));
       // It may be read another time, unless it is replaced now.
       if (unread && !old_was_asked && !BELAY_MUTANT("catalogue-forgets-unread"))
         return std::move(*unread);
@@ -383,9 +405,28 @@ std::vector<RememberedRecord> Catalog::Remembered(uint64_t generation) {
     if (!frozen.ok() && IsWorthless(frozen.error().code)) break;
     if (!frozen.ok()) continue;
     records = impl_->OldRecords(*frozen->db, generation, unread);
+    if (auto end = frozen->db->KnownEnd(); impl_->log && end.ok() && *end)
+      impl_->log->Expect(**end);
     if (!unread) break;
   }
   return records;
+}
+
+std::optional<RememberedEnd> Catalog::KnownEnd() {
+  auto frozen = impl_->Freeze();
+  if (!frozen.ok()) return std::nullopt;
+  auto end = frozen->db->KnownEnd();
+  return end.ok() ? *end : std::nullopt;
+}
+
+void ExpectRemembered(Store& store, const PackId& open) {
+  if (open.is_zero()) return;
+  auto tail = store.TailIfReadable(open);
+  if (!tail.ok() || *tail) return;
+  if (auto end = Heads::SavedEnd(store.fs(), store.dir())) store.Expect(*end);
+  auto catalog = Catalog::Open(store);
+  if (!catalog.ok()) return;
+  if (auto end = (*catalog)->KnownEnd()) store.Expect(*end);
 }
 
 }  // namespace belay

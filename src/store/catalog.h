@@ -68,6 +68,8 @@ class LogSource {
   // means that what was read up to there is no longer what the log holds. Looks at the
   // packs as the last Read() found them.
   virtual Result<std::optional<Hash256>> Mark(const LogPosition& position) = 0;
+  // The log went as far as this once: as Store::Expect.
+  virtual void Expect(const RememberedEnd& end) { (void)end; }
 };
 
 // The log of a store, which must outlive it.
@@ -160,6 +162,11 @@ struct CatalogPlace {
 
 class CatalogDb;
 
+// Where no tail says how far the open pack goes: has the store expect what the
+// catalogue and the heads remember of it. Asks nobody otherwise. Whoever is about to
+// write, or to call the log whole, does this first.
+void ExpectRemembered(Store& store, const PackId& open);
+
 class Catalog {
  public:
   // Touches no file yet. `store` must outlive the catalogue. Without a `log` only
@@ -189,7 +196,10 @@ class Catalog {
   // Every record the file holds, as it is, without bringing it up to date: a hint when
   // the log lost something. Changes nothing. Empty when there is no file or none that
   // can be read. A record is `sure` when the file is of generation `generation`.
+  // The log is told how far it went by then.
   std::vector<RememberedRecord> Remembered(uint64_t generation);
+  // How far the log went for all the file knows; empty as above.
+  std::optional<RememberedEnd> KnownEnd();
   // Why the last question was answered without the file; empty when it was not.
   const std::optional<Error>& trouble() const;
 

@@ -50,8 +50,9 @@ CREATE VIRTUAL TABLE search USING fts5(name, note, description, prompt,
 )sql";
 
 // Rows of `meta`.
-// kMetaDoubt is there when a part of the log that was read to get here was damaged.
-constexpr int64_t kMetaPlace = 1, kMetaSchemaHash = 2, kMetaDoubt = 3;
+// kMetaDoubt is there when a part of the log that was read to get here was damaged,
+// kMetaEnd says how far the log is known to have gone (RememberedEnd), flushed.
+constexpr int64_t kMetaPlace = 1, kMetaSchemaHash = 2, kMetaDoubt = 3, kMetaEnd = 4;
 
 Bytes EncodePlace(const CatalogDb::Place& place) {
   Bytes out;
@@ -348,9 +349,46 @@ Status CatalogDb::StorePlace(const Place& place) {
   return put->Bind(kMetaPlace).Bind(EncodePlace(place)).Run();
 }
 
+Result<std::optional<RememberedEnd>> CatalogDb::KnownEnd() {
+  BELAY_TRY(Statement * get, Prepare("SELECT value FROM meta WHERE key=?"));
+  get->Bind(kMetaEnd);
+  BELAY_TRY(bool row, get->Step());
+  constexpr size_t kNumber = 8;  // the last bytes
+  if (row && get->Blob(0).size() > kNumber) {
+    const ByteSpan value = get->Blob(0);
+    auto place = DecodePlace(value.first(value.size() - kNumber));
+    const uint64_t next_seq = LoadU64(value.data() + value.size() - kNumber);
+    get->Start();
+    if (!place)
+      return CatalogDamaged("what it knows of the end does not match its check");
+    return std::optional(RememberedEnd{place->position, next_seq});
+  }
+  get->Start();
+  // A file from before there was this row; nearly always it is the same place.
+  BELAY_TRY(auto stored, Stored());
+  if (!stored) return std::optional<RememberedEnd>();
+  BELAY_TRY(uint64_t next_seq, NextSeq());
+  return std::optional(RememberedEnd{stored->position, next_seq});
+}
+
+Result<uint64_t> CatalogDb::NextSeq() {
+  BELAY_TRY(Statement * last, Prepare("SELECT coalesce(max(seq), 0) FROM records"));
+  BELAY_TRY(auto highest, Sequences(*last));
+  return highest.at(0) + 1;
+}
+
+Status CatalogDb::KeepEnd(const RememberedEnd& end) {
+  Bytes value = EncodePlace({end.position, {}});
+  ByteWriter(value).U64(end.next_seq);
+  BELAY_TRY(Statement * put, Prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)"));
+  return put->Bind(kMetaEnd).Bind(value).Run();
+}
+
 Result<CatalogDb::Freshness> CatalogDb::Compare(LogSource& log) {
   BELAY_TRY(auto stored, Stored());
   if (!stored) return Freshness::kBehind;
+  BELAY_TRY(auto known, KnownEnd());
+  if (known) log.Expect(*known);
   BELAY_TRY(bool lacks, LacksWhatIsBack(log));
   if (lacks) return Freshness::kForeign;
   bool more = false;
@@ -427,6 +465,14 @@ Status CatalogDb::CatchUp(LogSource& log) {
     BELAY_TRY(auto mark, log.Mark(end));
     if (!mark) return Error(Errc::kConflict, "catalogue: the log changed meanwhile");
     BELAY_OK(StorePlace({end, *mark}));
+    if (end.flushed) {
+      BELAY_TRY(uint64_t next_seq, NextSeq());
+      BELAY_OK(KeepEnd({end, next_seq}));
+    } else if (!stored) {
+      RememberedEnd none;
+      none.position.generation = end.generation;
+      BELAY_OK(KeepEnd(none));
+    }
     if (!end.whole) {
       BELAY_TRY(Statement * put, Prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)"));
       BELAY_OK(put->Bind(kMetaDoubt).Bind(ByteSpan()).Run());

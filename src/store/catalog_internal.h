@@ -128,6 +128,10 @@ class CatalogDb {
     Hash256 mark;
   };
   Result<std::optional<Place>> Stored();
+  // How far the log went when it was last read and all of it flushed: for one that was
+  // built when the log had lost its end, before that.
+  Result<std::optional<RememberedEnd>> KnownEnd();
+  Status KeepEnd(const RememberedEnd& end);
 
   // --- questions; see Catalog
   // ----------------------------------------------------------
@@ -176,6 +180,7 @@ class CatalogDb {
   Status UnindexCheckpoint(uint64_t seq);
   Status Reindex(const RecordId& id);
   Status StorePlace(const Place& place);
+  Result<uint64_t> NextSeq();
   // A part of the log could not be read when this was built, and more of it can be now.
   // Looked for once a connection: it takes reading the log.
   Result<bool> LacksWhatIsBack(LogSource& log);

@@ -106,11 +106,16 @@ Result<std::vector<std::pair<const Fd*, Name>>> Collector::Leftovers() {
     if (e.type && *e.type != FileType::kRegular) continue;
     found.emplace_back(&store_.packs_dir(), Name::Literal(name));
   }
+  // Indexes before their packs, as in Swap().
+  std::stable_partition(found.begin(), found.end(), [](const auto& file) {
+    return !file.second.bytes().ends_with(".pack");
+  });
   return found;
 }
 
 Status Collector::Look() {
   BELAY_TRY(HeldLock use, store_.HoldForReading());
+  ExpectRemembered(store_, store_.open_pack());
   // The log first: what is published meanwhile is then more than it needs, not less,
   // and the second look under the lock marks it.
   log_ = LogView();
@@ -230,15 +235,16 @@ Status Collector::Swap(CopyTarget& target) {
   for (const Manifest::Pack& p : manifest.packs)
     if (!victims_.contains(p.id)) next.packs.push_back(p);
 
+  // The index first: one without its pack tells of a pack that is missing.
   auto unlink_victims = [&] {
     for (const PackId& id : victims_) {
+      (void)store_.fs().Unlink(store_.packs_dir(), PackIndex::FileName(id));
       if (salvage_.empty())
         (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(id));
       else if (auto to =
                    MoveAside(store_.fs(), store_.packs_dir(), PackFile::FileName(id));
                to.ok())
         set_aside_.push_back(to->bytes());
-      (void)store_.fs().Unlink(store_.packs_dir(), PackIndex::FileName(id));
     }
   };
   if (BELAY_MUTANT("gc-unlink-before-manifest")) unlink_victims();

@@ -14,7 +14,8 @@ CopyTarget::~CopyTarget() {
 Result<size_t> CopyTarget::NextPack() {
   if (packs_.empty() || (batch_.body_length() == 0 &&
                          packs_.back().end >= store_.options().pack_target)) {
-    BELAY_TRY(PackFile file, Appender::CreatePack(store_, store_id_, true));
+    BELAY_TRY(PackFile file,
+              Appender::CreatePack(Appender::PlaceIn(store_), store_id_, true));
     packs_.push_back(Finished{std::move(file), kPackHeaderSize, {}});
   }
   return packs_.size() - 1;
@@ -63,8 +64,8 @@ Status CopyTarget::Write() {
   batch_.flags = BatchHeader::kCopied;
   batch_.Seal();
   Finished& pack = packs_[number];
-  BELAY_TRY(uint64_t end,
-            Appender::WriteBatch(store_, pack.file, pack.end, batch_, 0, 0));
+  BELAY_TRY(uint64_t end, Appender::WriteBatch(store_.fs(), store_.clock(), pack.file,
+                                               pack.end, batch_, 0, 0));
   for (IndexEntry e : batch_.entries) {
     e.offset += pack.end + kBatchHeaderSize;
     pack.entries.push_back(e);

@@ -179,10 +179,15 @@ Status Heads::ReadAll(LogSource& log) {
   return Ok();
 }
 
-std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
-  auto dir = store.fs().Open(store.dir(), CacheName(), OpenMode::Directory());
+struct Heads::Saved {
+  Heads heads;
+  Hash256 mark;
+};
+
+std::optional<Heads::Saved> Heads::Decode(Fs& fs, const Fd& store_dir) {
+  auto dir = fs.Open(store_dir, CacheName(), OpenMode::Directory());
   if (!dir.ok()) return std::nullopt;
-  auto bytes = ReadSmallFile(store.fs(), *dir, FileName(), kMaxFile);
+  auto bytes = ReadSmallFile(fs, *dir, FileName(), kMaxFile);
   if (!bytes.ok() || bytes->size() < kHeadsMagic.size() + 8) return std::nullopt;
   ByteSpan body = ByteSpan(*bytes).first(bytes->size() - 8);
   if (Check64(body) != LoadU64(bytes->data() + body.size())) return std::nullopt;
@@ -217,10 +222,33 @@ std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
     heads.entries_.push_back(std::move(e));
   }
   if (!in.done()) return std::nullopt;
+  return Saved{std::move(heads), mark};
+}
+
+RememberedEnd Heads::End() const {
+  RememberedEnd end{position_, last_purge_ + 1};
+  for (const Entry& e : entries_) {
+    end.next_seq = std::max(end.next_seq, e.root.seq + 1);
+    if (e.last) end.next_seq = std::max(end.next_seq, e.last->seq + 1);
+  }
+  return end;
+}
+
+std::optional<RememberedEnd> Heads::SavedEnd(Fs& fs, const Fd& store_dir) {
+  auto saved = Decode(fs, store_dir);
+  if (!saved) return std::nullopt;
+  return saved->heads.End();
+}
+
+std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
+  auto saved = Decode(store.fs(), store.dir());
+  if (!saved) return std::nullopt;
+  Heads heads = std::move(saved->heads);
   if (heads.position_.generation != store.manifest().generation) return std::nullopt;
+  log.Expect(heads.End());
   // The log before this place is still the one that was read?
   auto now = log.Mark(heads.position_);
-  if (!now.ok() || !*now || **now != mark) return std::nullopt;
+  if (!now.ok() || !*now || **now != saved->mark) return std::nullopt;
   heads.saved_ = heads.position_;
   return heads;
 }
@@ -228,6 +256,9 @@ std::optional<Heads> Heads::Load(Store& store, LogSource& log) {
 // Not flushed, and replaced by rename: old, new or none.
 Status Heads::Save(Store& store, LogSource& log) const {
   if (!position_.whole || position_.pack.is_zero()) return Ok();
+  // What may still be cut off is read again; what is saved here was acknowledged, and a
+  // pack that ends before it is damaged.
+  if (!position_.flushed) return Ok();
   BELAY_TRY(auto mark, log.Mark(position_));
   if (!mark) return Ok();
   Bytes out;

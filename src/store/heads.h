@@ -31,6 +31,8 @@ class Heads {
 
   // Holds `use` shared while it reads.
   static Result<Heads> Read(Store& store);
+  // How far the log went for all the file knows; empty when it cannot be used.
+  static std::optional<RememberedEnd> SavedEnd(Fs& fs, const Fd& store_dir);
 
   // By path, as Catalog::Roots(): of those that share one, the newest.
   const std::vector<RootEntry>& roots() const { return roots_; }
@@ -50,11 +52,14 @@ class Heads {
     RootEntry root;
     std::optional<Last> last;
   };
+  struct Saved;
+  static std::optional<Saved> Decode(Fs& fs, const Fd& store_dir);
   static std::optional<Heads> Load(Store& store, LogSource& log);
   Result<bool> CatchUp(LogSource& log);
   Status ReadAll(LogSource& log);
   void Finish();
   Status Save(Store& store, LogSource& log) const;
+  RememberedEnd End() const;
 
   std::vector<Entry> entries_;
   std::vector<RootEntry> roots_;

@@ -217,6 +217,41 @@ bool LogView::IsWanted(const LogRecord& record) const {
   return says || !replaced;
 }
 
+void LogView::Take(std::vector<LogRecord> fresh) {
+  for (const LogRecord& r : fresh) {
+    max_seq = std::max(max_seq, r.seq);
+    for (const RecordId& id : DroppedBy(r)) dropped.insert(id);
+    for (const RecordId& id : ReleasedBy(r)) released.insert(id);
+  }
+  const bool anew = std::ranges::any_of(fresh, [](const LogRecord& r) {
+    return r.kind == RecordKind::kPurge || r.kind == RecordKind::kDrop;
+  });
+  records.insert(records.end(), std::make_move_iterator(fresh.begin()),
+                 std::make_move_iterator(fresh.end()));
+  auto order = [](const LogRecord& a, const LogRecord& b) {
+    return std::tie(a.seq, a.id) < std::tie(b.seq, b.id);
+  };
+  std::stable_sort(records.begin(), records.end(), order);
+  // A record may stand in two packs after a repair.
+  auto same = [](const LogRecord& a, const LogRecord& b) {
+    return a.seq == b.seq && a.id == b.id;
+  };
+  records.erase(std::unique(records.begin(), records.end(), same), records.end());
+  if (anew) NotePurges();
+  NoteAnnotations();
+}
+
+void LogView::NotePurges() {
+  purged.clear();
+  for (const LogRecord& r : records) {
+    if (!WasErased(r) && dropped.contains(r.id)) continue;
+    for (const ObjectKey& key : PurgedBy(r)) {
+      uint64_t& seq = purged[key];
+      seq = std::max(seq, r.seq);
+    }
+  }
+}
+
 Status ReadOn(Store& store, LogView& view) {
   std::vector<LogRecord> fresh;
   std::optional<LogPosition> after;
@@ -226,28 +261,7 @@ Status ReadOn(Store& store, LogView& view) {
     return Ok();
   }));
   view.whole &= view.position.whole;
-  for (const LogRecord& r : fresh) {
-    view.max_seq = std::max(view.max_seq, r.seq);
-    for (const RecordId& id : DroppedBy(r)) view.dropped.insert(id);
-    for (const RecordId& id : ReleasedBy(r)) view.released.insert(id);
-    for (const ObjectKey& key : PurgedBy(r)) {
-      uint64_t& seq = view.purged[key];
-      seq = std::max(seq, r.seq);
-    }
-  }
-  view.records.insert(view.records.end(), std::make_move_iterator(fresh.begin()),
-                      std::make_move_iterator(fresh.end()));
-  auto order = [](const LogRecord& a, const LogRecord& b) {
-    return std::tie(a.seq, a.id) < std::tie(b.seq, b.id);
-  };
-  std::stable_sort(view.records.begin(), view.records.end(), order);
-  // A record may stand in two packs after a repair.
-  auto same = [](const LogRecord& a, const LogRecord& b) {
-    return a.seq == b.seq && a.id == b.id;
-  };
-  view.records.erase(std::unique(view.records.begin(), view.records.end(), same),
-                     view.records.end());
-  view.NoteAnnotations();
+  view.Take(std::move(fresh));
   return Ok();
 }
 

@@ -68,7 +68,9 @@ struct LogView {
   std::vector<LogRecord> records;
   std::unordered_set<RecordId> dropped;
   std::unordered_set<RecordId> released;
-  std::unordered_map<ObjectKey, uint64_t> purged;  // newest purge's sequence number
+  // The newest purge's sequence number. (A drop takes back that something was given up
+  // as lost, never that it was erased.)
+  std::unordered_map<ObjectKey, uint64_t> purged;
   LogPosition position;
   uint64_t max_seq = 0;
   bool whole = true;  // no part of the log was unreadable
@@ -76,7 +78,10 @@ struct LogView {
   // meta by key), with the number of the last one that does.
   std::unordered_map<RecordId, std::map<std::string, uint64_t>> annotated;
 
-  // Counts `annotated` anew; ReadOn() does.
+  // Adds records to the others.
+  void Take(std::vector<LogRecord> fresh);
+  void NotePurges();
+  // Counts `annotated` anew; Take() does.
   void NoteAnnotations();
   // A name, note, pin, health or meta value that a later annotation replaced: whoever
   // reads the log comes to the same without it.

@@ -19,8 +19,18 @@ Hash256 ContentOf(LogRecord record) {
 
 std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
                                    const std::vector<RememberedRecord>& remembered) {
+  if (log.whole && !BELAY_MUTANT("catalogue-is-the-truth")) return {};
+  return LackingRecords(log, remembered, [&store](const ObjectKey& key) {
+    auto object = store.Get(key);
+    return object.ok() || (object.error().code != Errc::kNotFound &&
+                           object.error().code != Errc::kPurged);
+  });
+}
+
+std::vector<LogRecord> LackingRecords(
+    const LogView& log, const std::vector<RememberedRecord>& remembered,
+    const std::function<bool(const ObjectKey&)>& is_there) {
   std::vector<LogRecord> lost;
-  if (log.whole && !BELAY_MUTANT("catalogue-is-the-truth")) return lost;
   std::unordered_set<Hash256> there;
   for (const LogRecord& r : log.records) there.insert(ContentOf(r));
   // By number and id: of a checkpoint that was annotated a collection keeps less text.
@@ -37,12 +47,7 @@ std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
     if (!all.IsWanted(record) || numbered.contains({record.seq, record.id})) continue;
     if (!there.insert(ContentOf(record)).second) continue;
     // A collection may have taken it away: then what it needs is not there either.
-    if (!sure && !record.refs.empty()) {
-      auto state = store.Get(record.refs[0]);
-      if (!state.ok() && (state.error().code == Errc::kNotFound ||
-                          state.error().code == Errc::kPurged))
-        continue;
-    }
+    if (!sure && !record.refs.empty() && !is_there(record.refs[0])) continue;
     lost.push_back(record);
   }
   std::sort(lost.begin(), lost.end(),

@@ -17,6 +17,11 @@ namespace belay {
 // held.
 std::vector<LogRecord> LostRecords(Store& store, const LogView& log,
                                    const std::vector<RememberedRecord>& remembered);
+// The same where nobody can say that the log is whole: its packs were found, not
+// listed. `is_there` says of an object whether any of them holds it.
+std::vector<LogRecord> LackingRecords(
+    const LogView& log, const std::vector<RememberedRecord>& remembered,
+    const std::function<bool(const ObjectKey&)>& is_there);
 
 // Publishes them again as one batch, with their ids and sequence numbers. (One whose
 // number another record has by now gets a new one.) May be repeated: what is there is

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
+#include <unordered_set>
 
 #include "base/mutant.h"
 #include "store/appender.h"
+#include "store/heads.h"
+#include "store/inventory.h"
+#include "store/lost_records.h"
 #include "store/store_files.h"
 
 namespace belay {
@@ -48,12 +53,16 @@ class Repairer {
     BELAY_OK(ClearTheWayTo(home_, ManifestName()));
     BELAY_TRY(bool there, ReadManifest());
     BELAY_OK(MakeTailReadable());
+    ReadTail();
+    if (!there || (manifest_.open_pack() && !TailOf(manifest_.open_pack()->id)))
+      Recall(locks);
     BELAY_OK(ClearCache());
     BELAY_TRY(bool journals, KeepDirectory(Name::Literal("journal")));
     (void)journals;
     BELAY_OK(there ? CheckListed() : ListFromPacks());
     if (there && how_.take_in) BELAY_OK(TakeIn());
     BELAY_OK(SealUnreadable());
+    BELAY_OK(SealCutShort());
     if (changed_)
       BELAY_OK(ReplaceFile(fs_, home_, ManifestName(), EncodeManifest(manifest_)));
     BELAY_OK(RebuildIndexes());
@@ -197,6 +206,37 @@ class Repairer {
     return Ok();
   }
 
+  void ReadTail() {
+    if (auto bytes = ReadSmallFile(fs_, home_, TailName(), 4096); bytes.ok())
+      tail_ = DecodeTail(*bytes);
+  }
+  std::optional<Tail> TailOf(const PackId& id) const {
+    return tail_ && tail_->pack == id ? tail_ : std::nullopt;
+  }
+
+  // What the catalogue and the heads know, before either is built anew. Nobody else
+  // does when the manifest is lost or the open pack has no tail.
+  void Recall(StoreLocks& locks) {
+    if (BELAY_MUTANT("repair-asks-nobody")) return;
+    uint64_t generation = 0;
+    if (auto end = Heads::SavedEnd(fs_, home_)) ends_.push_back(*end);
+    auto catalog = Catalog::Open({fs_, clock_, random_, locks, home_}, nullptr);
+    if (!catalog.ok()) return;
+    if (auto end = (*catalog)->KnownEnd()) ends_.push_back(*end);
+    for (const RememberedEnd& end : ends_)
+      generation = std::max(generation, end.position.generation);
+    // Sure, unless the heads have seen a collection that the catalogue has not.
+    remembered_ = (*catalog)->Remembered(generation);
+  }
+  // How far `pack` went, for all that anybody knows; 0: nobody does.
+  uint64_t KnownLength(const PackId& pack) const {
+    uint64_t length = 0;
+    if (auto tail = TailOf(pack)) length = tail->flushed;
+    for (const RememberedEnd& end : ends_)
+      if (end.position.pack == pack) length = std::max(length, end.position.offset);
+    return length;
+  }
+
   // False: there is no such directory (any more); what had its name was moved aside.
   Result<bool> KeepDirectory(const Name& name) {
     auto stat = fs_.StatAt(home_, name);
@@ -335,6 +375,8 @@ class Repairer {
     const Name from = PackFile::FileName(id);
     const Name to = Name::Literal(from.bytes() + ".unreadable");
     BELAY_OK(fs_.Rename(packs_dir_, from, packs_dir_, to, RenameHow::kReplace));
+    // Or it would look as if its pack were missing.
+    (void)fs_.Unlink(packs_dir_, PackIndex::FileName(id));
     Done("left out " + from.bytes() + ", it is unreadable: now " + to.bytes());
     return Ok();
   }
@@ -345,11 +387,15 @@ class Repairer {
   Status ListFromPacks() {
     BELAY_TRY(auto entries, fs_.List(packs_dir_));
     std::vector<PackId> ids;
+    std::set<PackId> missing;  // of which only traces are left
     for (const DirEntry& e : entries) {
-      if (!e.name.ends_with(".pack")) continue;
-      auto id = Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
-      if (id) ids.emplace_back(*id);
+      const size_t dot = std::min(e.name.find('.'), e.name.size());
+      auto id = Id128::FromText(std::string_view(e.name).substr(0, dot));
+      if (!id) continue;
+      if (e.name.substr(dot) == ".pack") ids.emplace_back(*id);
+      if (e.name.substr(dot) == ".idx") missing.insert(PackId(*id));
     }
+    for (const PackId& id : ids) missing.erase(id);
     // Which store is this? What most packs say.
     std::map<StoreId, int> votes;
     Status unreadable = Ok();
@@ -394,11 +440,79 @@ class Repairer {
       BELAY_TRY(uint64_t length, SealedLength(file));
       // Sealed, its objects will be relied on: also those of a writer that was killed.
       BELAY_OK(fs_.SyncData(file.fd()));
-      manifest_.packs.push_back({id, length});
+      // One that was cut short stays known as that.
+      manifest_.packs.push_back({id, std::max(length, KnownLength(id))});
+    }
+    if (tail_) next_seq_ = std::max(next_seq_, tail_->next_seq);
+    for (const RememberedEnd& end : ends_)
+      next_seq_ = std::max(next_seq_, end.next_seq);
+    Done("made a new manifest from " + Packs(manifest_.packs.size()));
+    BELAY_OK(BringBackRemembered());
+    // Listed, so that nobody takes what is left for all there was.
+    for (const PackId& id : missing) {
+      BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
+      manifest_.packs.insert(manifest_.packs.begin(),
+                             {id, std::max(index.covered(), KnownLength(id))});
+      Done("pack " + id.text() + " is missing");
     }
     manifest_.next_seq = next_seq_;
     changed_ = true;
-    Done("made a new manifest from " + Packs(manifest_.packs.size()));
+    return Ok();
+  }
+
+  // With the packs the manifest may have lost some, and with them records that the
+  // catalogue still knows. They go into a pack of their own, which the new manifest
+  // names from its first moment: whoever reads the store by it finds them, or finds
+  // that what they need is gone. By a later step a kill would leave a store that looks
+  // whole without them, and the next question a catalogue that has forgotten them.
+  Status BringBackRemembered() {
+    std::vector<LogRecord> records;
+    std::unordered_set<ObjectKey> objects;
+    for (const Manifest::Pack& p : manifest_.packs) {
+      BELAY_TRY(PackFile file, PackFile::Open(fs_, packs_dir_, p.id, manifest_.store,
+                                              OpenMode::Read()));
+      BELAY_TRY(uint64_t size, file.Size());
+      const uint64_t end = std::min(size, *p.sealed);
+      BELAY_TRY(bool whole, ReadRecords(file, kPackHeaderSize, end,
+                                        [&records](const LogRecord& r) -> Status {
+                                          records.push_back(r);
+                                          return Ok();
+                                        }));
+      (void)whole;  // what else is lost, verify says
+      BELAY_TRY(auto entries, ObjectsIn(file, kPackHeaderSize, end));
+      for (const IndexEntry& e : entries) objects.insert(e.key);
+    }
+    LogView log;
+    log.Take(std::move(records));
+    std::set<uint64_t> taken;
+    for (const LogRecord& r : log.records) taken.insert(r.seq);
+    if (remembered_.empty()) {
+      if (taken.size() + 1 < next_seq_)
+        Done("nothing remembers the log, and of its numbers " +
+             std::to_string(next_seq_ - 1 - taken.size()) +
+             " are not there: of what was deleted, or of packs that are missing. If "
+             "you have a copy of those, put them into packs/ and run belay repair");
+      return Ok();
+    }
+    std::vector<LogRecord> lost = LackingRecords(
+        log, remembered_, [&](const ObjectKey& key) { return objects.contains(key); });
+    if (lost.empty()) return Ok();
+    PreparedBatch batch;
+    batch.flags = BatchHeader::kCopied;
+    for (const LogRecord& r : lost) next_seq_ = std::max(next_seq_, r.seq + 1);
+    for (LogRecord& r : lost) {
+      if (r.seq == 0 || !taken.insert(r.seq).second) r.seq = next_seq_++;
+      batch.AddLog(r);
+    }
+    batch.Seal();
+    BELAY_TRY(PackFile file, Appender::CreatePack({fs_, clock_, random_, packs_dir_},
+                                                  manifest_.store, true));
+    BELAY_TRY(uint64_t end,
+              Appender::WriteBatch(fs_, clock_, file, kPackHeaderSize, batch, 0, 0));
+    BELAY_OK(fs_.SyncData(file.fd()));
+    manifest_.packs.push_back({file.id(), end});
+    for (const LogRecord& r : lost)
+      Done("brought back from the catalogue: " + RecordTitle(r));
     return Ok();
   }
 
@@ -422,10 +536,7 @@ class Repairer {
   Status SealUnreadable() {
     if (!manifest_.open_pack()) return Ok();
     Manifest::Pack& open = manifest_.packs.back();
-    std::optional<Tail> tail;
-    if (auto bytes = ReadSmallFile(fs_, home_, TailName(), 4096); bytes.ok())
-      tail = DecodeTail(*bytes);
-    if (tail && tail->pack != open.id) tail.reset();
+    const std::optional<Tail> tail = TailOf(open.id);
     const uint64_t flushed = tail ? tail->flushed : kPackHeaderSize;
     auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(open.id));
     if (!stat.ok()) return Ok();
@@ -454,6 +565,34 @@ class Repairer {
     changed_ = true;
     Done("closed pack " + open.id.text() +
          ", a part of which cannot be read: the next checkpoint starts another");
+    return Ok();
+  }
+
+  // No tail, and the open pack ends before what somebody has read of it: as a writer
+  // would, it is sealed at what it should have. Verify then says what it lacks, and
+  // that is not forgotten when the catalogue is built anew.
+  Status SealCutShort() {
+    if (!manifest_.open_pack() || TailOf(manifest_.packs.back().id)) return Ok();
+    Manifest::Pack& open = manifest_.packs.back();
+    uint64_t due = 0, next_seq = 0;
+    for (const RememberedEnd& end : ends_) {
+      if (end.position.pack != open.id ||
+          end.position.generation != manifest_.generation)
+        continue;
+      due = std::max(due, end.position.offset);
+      next_seq = std::max(next_seq, end.next_seq);
+    }
+    auto file =
+        PackFile::Open(fs_, packs_dir_, open.id, manifest_.store, OpenMode::Read());
+    if (due == 0 || !file.ok()) return Ok();
+    BELAY_TRY(uint64_t size, file->Size());
+    BELAY_TRY(uint64_t end, WholeEnd(*file, size));
+    if (end >= due) return Ok();
+    open.sealed = due;
+    manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, next_seq});
+    changed_ = true;
+    Done("closed pack " + open.id.text() +
+         ", the end of which is gone: the next checkpoint starts another");
     return Ok();
   }
 
@@ -517,6 +656,9 @@ class Repairer {
   Manifest manifest_;
   uint64_t next_seq_ = 1;
   bool changed_ = false;
+  std::optional<Tail> tail_;
+  std::vector<RememberedEnd> ends_;
+  std::vector<RememberedRecord> remembered_;
   RepairReport report_;
 };
 

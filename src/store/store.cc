@@ -232,10 +232,38 @@ Result<Store::SizedFile> Store::HoldFile(const PackId& id, const StoreId& store,
   return SizedFile{std::move(file), stat.size};
 }
 
-Result<uint64_t> Store::DueLength(const Manifest::Pack& pack) {
+Result<uint64_t> Store::DueLength(const Manifest::Pack& pack, bool* vouched) {
+  std::optional<Tail> tail;
+  if (!pack.sealed) {
+    BELAY_TRY(tail, TailIfReadable(pack.id));
+  }
+  if (vouched) *vouched = pack.sealed || tail;
   if (pack.sealed) return *pack.sealed;
-  BELAY_TRY(auto tail, TailIfReadable(pack.id));
-  return tail ? tail->flushed : 0;
+  if (tail) return tail->flushed;
+  auto expected = Expected(pack.id);
+  return expected ? expected->position.offset : 0;
+}
+
+void Store::Expect(const RememberedEnd& end) {
+  if (end.position.pack.is_zero()) return;
+  std::lock_guard guard(mutex_);
+  RememberedEnd& known = expected_[end.position.pack];
+  if (std::pair(known.position.generation, known.position.offset) >
+      std::pair(end.position.generation, end.position.offset))
+    return;
+  const uint64_t next_seq = std::max(known.next_seq, end.next_seq);
+  known = end;
+  known.next_seq = next_seq;
+}
+
+std::optional<RememberedEnd> Store::Expected(const PackId& pack) {
+  std::lock_guard guard(mutex_);
+  auto known = expected_.find(pack);
+  if (known == expected_.end() ||
+      known->second.position.generation != manifest_->generation ||
+      BELAY_MUTANT("end-without-tail-is-the-end"))
+    return std::nullopt;
+  return known->second;
 }
 
 Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) {
@@ -247,7 +275,11 @@ Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) 
   }
   BELAY_TRY(uint64_t size, file.Size());
   if (pack.sealed) return std::min(size, *pack.sealed);
-  uint64_t end = tail ? tail->flushed : kPackHeaderSize;
+  uint64_t end = kPackHeaderSize;
+  if (tail)
+    end = tail->flushed;
+  else if (auto expected = Expected(pack.id))
+    end = std::max(end, expected->position.offset);
   if (size <= end) return size;
   // Beyond the mark only what is whole; damage that a later flush vouches for is
   // passed.

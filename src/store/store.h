@@ -43,6 +43,11 @@ struct StoreOptions {
 
 class BatchWriter;
 
+// The records in [from, end) of a pack, with their numbers; false when a part of them
+// cannot be read.
+Result<bool> ReadRecords(const PackFile& file, uint64_t from, uint64_t end,
+                         const std::function<Status(const LogRecord&)>& visit);
+
 // One pack as this process knows it. The open one grows: both marks only move forward,
 // after what they promise is true.
 struct OpenPack {
@@ -61,9 +66,17 @@ struct ObjectLocation {
 // Everything before this point of the log has been read. Valid within one generation.
 struct LogPosition {
   uint64_t generation = 0;
-  PackId pack;          // zero: the beginning
-  uint64_t offset = 0;  // end of the last batch read
-  bool whole = true;    // nothing of what was read to get here was damaged or missing
+  PackId pack;           // zero: the beginning
+  uint64_t offset = 0;   // end of the last batch read
+  bool whole = true;     // nothing of what was read to get here was damaged or missing
+  bool flushed = false;  // a seal or a tail says that all before it is on the disk
+};
+
+// How far the log went, all of it flushed, when somebody read it, and the number after
+// the last record he knows of.
+struct RememberedEnd {
+  LogPosition position;
+  uint64_t next_seq = 0;
 };
 
 class Store {
@@ -150,8 +163,16 @@ class Store {
   Status Refresh();
   Result<std::shared_ptr<const OpenPack>> Pack(const PackId& id);
   // What `pack` must hold at least: its sealed length, or as far as it is known to be
-  // flushed.
-  Result<uint64_t> DueLength(const Manifest::Pack& pack);
+  // flushed: by the tail, and without one by who has read it.
+  // (`vouched`, if given: by its seal or the tail.)
+  Result<uint64_t> DueLength(const Manifest::Pack& pack, bool* vouched = nullptr);
+  // Tells the store what is remembered of its end, in this process: the catalogue does,
+  // and the heads. ExpectRemembered() (store/catalog.h) asks both.
+  void Expect(const RememberedEnd& end);
+  // What was expected of `pack` under the present generation. Counts without a tail
+  // only: one that is there says how far the pack goes, also when an older copy of both
+  // was put back.
+  std::optional<RememberedEnd> Expected(const PackId& pack);
   // How far `pack` reaches: its sealed length, or for the open one the end of the last
   // whole batch (`whole` hashes everything beyond the flushed mark).
   Result<uint64_t> EndOf(const Manifest::Pack& pack, const PackFile& file);
@@ -224,6 +245,7 @@ class Store {
   std::shared_ptr<const Fd> tail_;  // shared with a thread that is just using it
   bool tail_writable_ = false;
   std::shared_ptr<const AllRecords> all_records_;  // after a miss
+  std::unordered_map<PackId, RememberedEnd> expected_;
   // Where this process's own last batch ended: no need to check it again.
   PackId own_pack_;
   uint64_t own_end_ = 0;

@@ -49,6 +49,8 @@ class StoreLog final : public LogSource {
     return std::optional(Sha256::Of(before));
   }
 
+  void Expect(const RememberedEnd& end) override { store_.Expect(end); }
+
  private:
   Store& store_;
 };

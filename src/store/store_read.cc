@@ -186,6 +186,39 @@ Result<HeldLock> Store::HoldForReading() {
   return held;
 }
 
+Result<bool> ReadRecords(const PackFile& file, uint64_t from, uint64_t end,
+                         const std::function<Status(const LogRecord&)>& visit) {
+  bool whole = true;
+  auto on_batch = [&](const BatchHeader& b, bool damaged) -> Status {
+    uint64_t index = 0;
+    uint64_t readable = 0;
+    bool visitor_failed = false;  // its errors are not the pack's damage
+    Status walked =
+        file.ForEachRecord(b, PackFile::Part::kLog, [&](const RecordAt& r) -> Status {
+          if (r.header.type != ObjectType::kLog) return Ok();
+          uint64_t place = index++;
+          auto bytes = file.ReadRecord(r);
+          if (!bytes.ok()) {
+            if (bytes.error().code == Errc::kCorrupt) return Ok();
+            return std::move(bytes).error();
+          }
+          auto record = DecodeLogRecord(*bytes);
+          if (!record.ok()) return Ok();
+          if (record->seq == 0) record->seq = b.first_seq + place;
+          ++readable;
+          Status visited = visit(*record);
+          visitor_failed = !visited.ok();
+          return visited;
+        });
+    if (!walked.ok() && (visitor_failed || walked.error().code != Errc::kCorrupt))
+      return walked;
+    whole &= walked.ok() && !damaged && readable == b.log_count;
+    return Ok();
+  };
+  BELAY_OK(file.ForEachBatch(from, end, on_batch));
+  return whole;
+}
+
 Result<LogPosition> Store::ReadLogHeld(
     const std::optional<LogPosition>& after,
     const std::function<Status(const LogRecord&)>& visit) {
@@ -212,39 +245,13 @@ Result<LogPosition> Store::ReadLogHeld(
       return std::move(file).error();
     }
     // First what must be there: a writer may move the mark on meanwhile.
-    BELAY_TRY(uint64_t due, DueLength(listed));
+    bool vouched = false;
+    BELAY_TRY(uint64_t due, DueLength(listed, &vouched));
     BELAY_TRY(uint64_t end, EndOf(listed, *file));
     position.whole &= end >= due;
-    auto on_batch = [&](const BatchHeader& b, bool damaged) -> Status {
-      uint64_t index = 0;
-      uint64_t readable = 0;
-      bool visitor_failed = false;  // its errors are not the pack's damage
-      Status walked = file->ForEachRecord(b, PackFile::Part::kLog,
-                                          [&](const RecordAt& r) -> Status {
-                                            if (r.header.type != ObjectType::kLog)
-                                              return Ok();
-                                            uint64_t place = index++;
-                                            auto bytes = file->ReadRecord(r);
-                                            if (!bytes.ok()) {
-                                              if (bytes.error().code == Errc::kCorrupt)
-                                                return Ok();
-                                              return std::move(bytes).error();
-                                            }
-                                            auto record = DecodeLogRecord(*bytes);
-                                            if (!record.ok()) return Ok();
-                                            if (record->seq == 0)
-                                              record->seq = b.first_seq + place;
-                                            ++readable;
-                                            Status visited = visit(*record);
-                                            visitor_failed = !visited.ok();
-                                            return visited;
-                                          });
-      if (!walked.ok() && (visitor_failed || walked.error().code != Errc::kCorrupt))
-        return walked;
-      position.whole &= walked.ok() && !damaged && readable == b.log_count;
-      return Ok();
-    };
-    BELAY_OK(file->ForEachBatch(from, end, on_batch));
+    position.flushed = vouched && end == due;
+    BELAY_TRY(bool whole, ReadRecords(*file, from, end, visit));
+    position.whole &= whole;
     // Also beyond the end: a batch there may be whole, and only not be read this time.
     position.whole &= !file->has_unreadable() || BELAY_MUTANT("unreadable-is-absent");
     position.pack = listed.id;

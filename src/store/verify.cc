@@ -54,6 +54,8 @@ class Verifier {
     BELAY_TRY(auto tail, store_.TailIfReadable(open->id));
     if (tail)
       LoseNumbersBelow(std::max(tail->next_seq, manifest.next_seq));
+    else if (auto known = store_.Expected(open->id))
+      LoseNumbersBelow(std::max(known->next_seq, manifest.next_seq));
     else
       ++report_.unknown_records;
     return Ok();

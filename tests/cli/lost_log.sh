@@ -95,6 +95,47 @@ run checkpoint -m three; expect_rc 0
 run list; expect_in_err "the store is damaged"; expect_in_out "three"
 restore
 
+# Cut short, and no tail that says so: the catalogue knows better, whoever comes first.
+for first in verify list status "checkpoint -m four" repair; do
+  truncate -s $((size - 100)) "$pack"; rm "$BELAY_HOME/tail"
+  run $first
+  if [ "$first" != repair ]; then
+    run list; expect_in_err "the store is damaged"; expect_in_out "one"
+    run verify; expect_rc 3; expect_in_out "'two'"
+    run list; expect_in_err "the store is damaged"
+    run gc; expect_rc 3
+    run repair
+  fi
+  expect_in_out "brought back from the catalogue: checkpoint 'two'"
+  run list; expect_in_out "two"
+  run repair --accept-loss; expect_rc 0
+  run verify --read-data; expect_rc 0
+  run list; expect_rc 0; expect_silent_err; expect_in_out "two"
+  restore
+done
+# What was not acknowledged is not missed.
+head -c 300 /dev/urandom >>"$pack"; rm "$BELAY_HOME/tail"
+run list; expect_rc 0; expect_silent_err; run verify; expect_rc 0; run repair; expect_rc 0
+restore
+
+# A pack that is gone with the manifest is not forgotten with it.
+for content in aaa bbb ccc; do echo $content >file; run checkpoint -m "$content"; done
+run list; expect_in_out "ccc"
+python3 - "$BELAY_HOME/manifest" <<'PY'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read()); data[20] ^= 1
+open(sys.argv[1], "wb").write(data)
+PY
+truncate -s $((size - 100)) "$pack"
+run verify; expect_rc 3
+run repair; expect_rc 3; expect_in_out "brought back from the catalogue: checkpoint 'ccc'"
+expect_in_out "'two'"
+run list; expect_in_err "the store is damaged"
+for name in one two aaa bbb ccc; do expect_in_out "$name"; done
+run repair --accept-loss; expect_rc 0; expect_in_out "given up"
+run list; expect_rc 0; expect_in_out "ccc"
+restore
+
 # A pack that was away and is back leaves no doubt behind, whoever asked meanwhile.
 mv "$pack" "$scratch/away"; damaged status roots; mv "$scratch/away" "$pack"
 run status; expect_rc 0; expect_silent_err; expect_in_out "two"

@@ -103,6 +103,18 @@ class Patient {
   void Delete(const std::string& pack) {
     Must(disk_->Unlink(Packs(), Name::Literal(pack)));
   }
+  void DeleteIndexOf(const std::string& pack) {
+    Delete(pack.substr(0, pack.find('.')) + ".idx");
+  }
+  void DeleteAtHome(const char* name) {
+    Fd home = Must(disk_->OpenDir(AbsPath::Literal("/store")));
+    Must(disk_->Unlink(home, Name::Literal(name)));
+  }
+  void DeleteCatalogue() {
+    Fd dir = Must(disk_->OpenDir(AbsPath::Literal("/store/catalog")));
+    for (const DirEntry& e : Must(disk_->List(dir)))
+      Must(disk_->Unlink(dir, Name::Literal(e.name)));
+  }
   World& NewWorld() {
     static uint64_t seed = 900;  // ids must not repeat
     worlds_.push_back(std::make_unique<World>(*disk_, ++seed));
@@ -114,12 +126,17 @@ class Patient {
   // As `belay repair` does it.
   Result<MendReport> Repair(bool accept_loss) {
     std::vector<RememberedRecord> remembered;
-    {
-      auto store = Open();
-      auto catalog = Must(Catalog::Open(*store));
-      remembered = catalog->Remembered(store->manifest().generation);
-    }
     World& world = NewWorld();
+    if (auto opened = world.Open(Store::Mode::kRead); opened.ok()) {
+      auto catalog = Must(Catalog::Open(**opened));
+      remembered = catalog->Remembered((*opened)->manifest().generation);
+    } else {
+      Fd home = Must(disk_->OpenDir(world.dir));
+      StoreLocks locks(*disk_, world.clock, home, world.options.lock_wait_ms);
+      auto catalog = Must(
+          Catalog::Open({*disk_, world.clock, world.random, locks, home}, nullptr));
+      remembered = catalog->Remembered(0);
+    }
     BELAY_TRY(RepairReport repaired,
               RepairStore(*disk_, world.clock, world.random, world.dir, world.options));
     (void)repaired;
@@ -180,14 +197,15 @@ void Judge(Patient& patient, Tally& tally) {
   std::set<RecordId> lost;
   {
     auto store = patient.Open();
+    auto catalog = Must(Catalog::Open(*store));
+    VerifyOptions options;
+    options.read_data = true;
+    // First: it tells the store how far to look.
+    options.remembered = catalog->Remembered(store->manifest().generation);
     whole = Whole(*store);
     auto listed = InTheLog(*store);
     for (const LogRecord& r : TheSample().records)
       if (!listed.contains(r.id)) lost.insert(r.id);
-    auto catalog = Must(Catalog::Open(*store));
-    VerifyOptions options;
-    options.read_data = true;
-    options.remembered = catalog->Remembered(store->manifest().generation);
     auto report = Must(VerifyStore(*store, options));
     // Every record that is gone is named, and nothing else.
     std::set<RecordId> named;
@@ -351,6 +369,164 @@ TEST(Mend, TheCatalogueRemembersThoughItIsBuiltAnew) {
   }
 }
 
+// Nobody but the catalogue knows how far the open pack went then.
+TEST(Mend, APackCutShortWithoutATailCostsNoRecordAndNothingThatIsWhole) {
+  Tally tally;
+  const std::string& pack = TheSample().packs.back();
+  for (uint64_t at = 0; at < TheSample().lengths.back();
+       at += RunEverything() ? 1 : 97 * kSlow)
+    for (const char* before : {"nothing", "a question", "a checkpoint"}) {
+      SCOPED_TRACE("cut to " + std::to_string(at) + " after " + before);
+      Patient patient;
+      patient.Cut(pack, at);
+      patient.DeleteAtHome("tail");
+      {
+        auto store = patient.Open();
+        auto catalog = Must(Catalog::Open(*store));
+        if (before == std::string("a question")) {
+          EXPECT_FALSE(Must(catalog->LogIsWhole()));
+          Must(catalog->Rebuild());
+        }
+      }
+      if (before == std::string("a checkpoint")) {
+        auto store = Must(patient.NewWorld().Open());
+        Must(MakeCheckpoint(*store, "meanwhile", {{"m", "x"}}));
+        auto catalog = Must(Catalog::Open(*store));
+        EXPECT_FALSE(Must(catalog->LogIsWhole()));
+      }
+      Judge(patient, tally);
+      if (HasFatalFailure() || HasNonfatalFailure()) return;
+    }
+  Show("cuts without a tail", tally);
+  if (kSlow > 1) return;
+  EXPECT_GT(tally.brought_back, 5);
+  EXPECT_GT(tally.given_up, 5);
+}
+
+TEST(Mend, ATornEndWithoutATailIsNoDamage) {
+  Patient patient;
+  patient.DeleteAtHome("tail");
+  {
+    Fd file = Must(patient.disk().Open(patient.Packs(),
+                                       Name::Literal(TheSample().packs.back()),
+                                       OpenMode::ReadWrite()));
+    Must(WriteFull(patient.disk(), file, TheSample().lengths.back(),
+                   AsBytes(Noise(8, 300))));
+  }
+  auto store = patient.Open();
+  auto catalog = Must(Catalog::Open(*store));
+  VerifyOptions options;
+  options.remembered = catalog->Remembered(store->manifest().generation);
+  EXPECT_TRUE(Must(VerifyStore(*store, options)).clean());
+  EXPECT_TRUE(Must(catalog->LogIsWhole()));
+  auto mended = Must(patient.Repair(false));
+  EXPECT_TRUE(mended.left.clean());
+  EXPECT_TRUE(mended.done.empty());
+}
+
+// What a dead writer left was read by somebody, and the power failed before anybody
+// flushed it: it was never acknowledged.
+TEST(Mend, WhatWasReadButNeverFlushedIsNotMissed) {
+  Patient patient;
+  {
+    World& world = patient.NewWorld();
+    world.options.pack_target = 1 << 20;
+    auto store = Must(world.Open());
+    Must(MakeCheckpoint(*store, "unflushed", {{"u", "x"}}));
+    ASSERT_EQ(store->manifest().packs.size(), TheSample().packs.size());
+  }
+  patient.DeleteAtHome("tail");  // as if it had not come to that
+  {
+    auto store = patient.Open();
+    auto catalog = Must(Catalog::Open(*store));
+    EXPECT_EQ(Must(catalog->Count({})), TheSample().wanted.size() + 1);
+  }
+  patient.Cut(TheSample().packs.back(), TheSample().lengths.back());
+  auto store = patient.Open();
+  auto catalog = Must(Catalog::Open(*store));
+  VerifyOptions options;
+  options.remembered = catalog->Remembered(store->manifest().generation);
+  EXPECT_TRUE(Must(VerifyStore(*store, options)).clean());
+  EXPECT_TRUE(Must(catalog->LogIsWhole()));
+  EXPECT_EQ(Must(catalog->Count({})), TheSample().wanted.size());
+}
+
+// The new manifest must not make a store whole by forgetting.
+TEST(Mend, APackThatIsGoneWithTheManifestIsNotForgotten) {
+  for (const std::string& pack : TheSample().packs)
+    for (bool index : {true, false})
+      for (bool killed : {false, true}) {
+        SCOPED_TRACE(pack + (index ? " with" : " without") + " its index" +
+                     (killed ? ", killed" : ""));
+        std::set<std::string> whole;
+        {
+          Patient patient;
+          patient.Delete(pack);
+          whole = Whole(*patient.Open());
+        }
+        ASSERT_LT(whole.size(), TheSample().wanted.size());
+        Patient patient;
+        patient.Delete(pack);
+        if (!index) patient.DeleteIndexOf(pack);
+        patient.DeleteAtHome("manifest");
+        if (killed) {
+          // Right after the new manifest was there; then somebody asks something.
+          World& world = patient.NewWorld();
+          Must(RepairStore(patient.disk(), world.clock, world.random, world.dir,
+                           world.options));
+          auto store = patient.Open();
+          auto catalog = Must(Catalog::Open(*store));
+          EXPECT_EQ(Must(catalog->Count({})), TheSample().wanted.size());
+          EXPECT_FALSE(Must(VerifyStore(*store, {.read_data = true})).clean());
+        }
+        auto mended = Must(patient.Repair(false));
+        EXPECT_FALSE(mended.left.clean());
+        std::set<std::string> hit;
+        for (const HitCheckpoint& h : mended.left.hit) hit.insert(*h.checkpoint.name);
+        for (const auto& [name, files] : TheSample().wanted)
+          EXPECT_EQ(hit.contains(name), !whole.contains(name)) << name;
+        {
+          auto store = patient.Open();
+          auto listed = InTheLog(*store);
+          for (const LogRecord& r : TheSample().records)
+            EXPECT_TRUE(listed.contains(r.id)) << RecordTitle(r);
+          EXPECT_FALSE(listed.contains(IdFor("gone")));
+          EXPECT_EQ(Whole(*store), whole);
+        }
+        ExpectCatalogueIsRight(patient);
+        mended = Must(patient.Repair(true));
+        for (const std::string& d : mended.left.damage) ADD_FAILURE() << d;
+        EXPECT_FALSE(mended.given_up.empty());
+        auto store = patient.Open();
+        EXPECT_TRUE(CollectGarbage(*store, {.everything = true}).ok());
+        EXPECT_EQ(Whole(*store), whole);
+      }
+}
+
+// Nor where an index alone tells of it, or nobody but the numbers.
+TEST(Mend, WithoutACatalogueTracesTellOfAPackThatIsGoneWithTheManifest) {
+  for (bool index : {true, false}) {
+    SCOPED_TRACE(index);
+    Patient patient;
+    patient.DeleteCatalogue();
+    patient.Delete(TheSample().packs.front());
+    if (!index) patient.DeleteIndexOf(TheSample().packs.front());
+    patient.DeleteAtHome("manifest");
+    World& world = patient.NewWorld();
+    auto repaired = Must(RepairStore(patient.disk(), world.clock, world.random,
+                                     world.dir, world.options));
+    bool said = false;
+    for (const std::string& line : repaired.done)
+      said |= line.find("missing") != std::string::npos;
+    EXPECT_TRUE(said);
+    if (!index) continue;
+    auto report = Must(VerifyStore(*patient.Open(), {.read_data = true}));
+    ASSERT_FALSE(report.clean());
+    EXPECT_EQ(report.damage[0], TheSample().packs.front() + " is missing");
+    EXPECT_GT(report.unknown_records, 0u);
+  }
+}
+
 TEST(Mend, DoubtGoesWhenTheLogCanBeReadAgain) {
   for (const std::string& pack : TheSample().packs) {
     SCOPED_TRACE(pack);
@@ -379,9 +555,7 @@ TEST(Mend, WithoutACatalogueTheLossIsNotHidden) {
     auto bytes = Must(ReadSmallFile(patient.disk(), patient.Packs(),
                                     Name::Literal(TheSample().packs.back()), 1 << 20));
     at = AsText(bytes).rfind("four");
-    Fd dir = Must(patient.disk().OpenDir(AbsPath::Literal("/store/catalog")));
-    for (const DirEntry& e : Must(patient.disk().List(dir)))
-      Must(patient.disk().Unlink(dir, Name::Literal(e.name)));
+    patient.DeleteCatalogue();
   }
   patient.Flip(TheSample().packs.back(), at);
   auto mended = Must(patient.Repair(false));
