@@ -55,10 +55,17 @@ ExitCode CmdGc(CommandContext& ctx) {
     json.Key("objects_removed").Uint(report.objects_removed);
     json.Key("records_removed").Uint(report.records_removed);
     json.Key("leftovers_removed").Uint(report.leftovers_removed);
+    json.Key("spared").BeginArray();
+    for (const std::string& name : report.spared) json.String(StrCat("packs/", name));
+    json.EndArray();
     json.EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
+  for (const std::string& name : report.spared)
+    ctx.term.Warn(StrCat("packs/", name,
+                         " holds what was given up as lost, and stays: belay repair "
+                         "takes it back"));
   if (!opened.ok()) {
     ctx.term.Out("nothing stored yet\n");
   } else if (freed == 0) {

@@ -7,6 +7,7 @@
 #include "cli/text.h"
 #include "restore/journal.h"
 #include "restore/rollback.h"
+#include "store/found_again.h"
 #include "store/inventory.h"
 #include "store/mend.h"
 #include "store/repair.h"
@@ -102,6 +103,8 @@ Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
   // Something damaged, and packs lie about that may hold it whole: take them in.
   BELAY_TRY(auto taken_in, TakeInUnlisted(ctx, at, *store));
   add(taken_in);
+  BELAY_TRY(auto taken_back, TakeBackGivenUp(*store));
+  add(taken_back);
   BELAY_TRY(all.mended, MendStore(*store, remembered, ctx.args.has("--accept-loss")));
   add(all.mended.done);
   BELAY_TRY(auto catalog, Catalog::Open(*store));

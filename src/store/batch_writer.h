@@ -44,6 +44,10 @@ class BatchWriter {
   // An encoded tree, state or node.
   Result<ObjectId> PutObject(ObjectType type, ByteSpan encoding,
                              const ObjectId& base = {});
+  // What was found under `key` in a pack of this store, and read well there.
+  Result<ObjectId> PutAs(const ObjectKey& key, ByteSpan bytes) {
+    return Put(key, bytes, Base());
+  }
   // `before`: what the directory was, empty = nothing known.
   Result<ObjectId> PutTree(const Tree& tree, const Tree& before = {});
   // The same, encoded. `before` is asked when it is of use, and may give nothing.

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/mutant.h"
+#include "store/found_again.h"
 #include "store/gc_internal.h"
 #include "store/repair.h"
 #include "store/verify.h"
@@ -60,7 +61,15 @@ Status Collector::CheckLeftovers() {
   VerifyOptions every_byte;
   every_byte.read_data = true;
   BELAY_TRY(VerifyReport report, VerifyStore(store_, every_byte));
-  if (report.clean()) return Ok();
+  if (report.clean()) {
+    BELAY_TRY(HeldLock use, store_.HoldForReading());
+    if (!BELAY_MUTANT("gc-removes-given-up")) {
+      BELAY_TRY(spared_, PacksWithGivenUp(store_));
+    }
+    for (const PackId& id : spared_)
+      report_.spared.push_back(PackFile::FileName(id).bytes());
+    return Ok();
+  }
   return Error(Errc::kCorrupt, "the store is damaged (" + report.damage.front() +
                                    "), and there are packs that may hold what is "
                                    "missing")
@@ -102,6 +111,7 @@ Result<std::vector<std::pair<const Fd*, Name>>> Collector::Leftovers() {
     std::string_view ending = name.substr(dot);
     bool ours = ending == ".pack" || ending == ".idx" || ending == ".idx.new";
     if (!ours || (manifest.Find(PackId(*id)) && ending != ".idx.new")) continue;
+    if (std::ranges::find(spared_, PackId(*id)) != spared_.end()) continue;
     // Only files can be ours.
     if (e.type && *e.type != FileType::kRegular) continue;
     found.emplace_back(&store_.packs_dir(), Name::Literal(name));

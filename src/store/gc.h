@@ -40,7 +40,9 @@ struct GcReport {
   uint64_t bytes_before = 0, bytes_after = 0;  // of all packs
   uint64_t objects_kept = 0, objects_removed = 0;
   uint64_t records_removed = 0;
-  uint64_t leftovers_removed = 0;   // files of interrupted operations
+  uint64_t leftovers_removed = 0;  // files of interrupted operations
+  // Packs that look like leftovers and hold what was given up as lost: they stay.
+  std::vector<std::string> spared;
   uint64_t reclaimable = 0;         // bytes unwanted when it began
   bool generation_changed = false;  // packs were replaced
 };

@@ -145,6 +145,7 @@ class Collector {
   const Numbered must_be_read_;
   std::vector<std::string> set_aside_;
   GcReport report_;
+  std::vector<PackId> spared_;
   Inventory inventory_;
   LogView log_;
   std::unique_ptr<Marker> marker_;

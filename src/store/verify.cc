@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/escape.h"
+#include "store/found_again.h"
 #include "store/inventory.h"
 #include "store/lost_records.h"
 
@@ -33,7 +34,13 @@ class Verifier {
     if (lost_tail_) BELAY_OK(LoseTheEnd(manifest));
     BELAY_OK(CheckReferences());
     BELAY_TRY(auto unlisted, UnlistedPacks(store_));
-    if (!unlisted.empty())
+    BELAY_TRY(auto found, PacksWithGivenUp(store_));
+    if (!found.empty())
+      report_.notes.push_back(
+          Counted(found.size(), "pack") +
+          " that the manifest does not name holds what was given up as lost: belay "
+          "repair takes it back");
+    else if (!unlisted.empty())
       report_.notes.push_back(
           Counted(unlisted.size(), "pack") +
           " that the manifest does not name: belay repair takes in such a pack when "

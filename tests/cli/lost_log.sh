@@ -136,6 +136,23 @@ run repair --accept-loss; expect_rc 0; expect_in_out "given up"
 run list; expect_rc 0; expect_in_out "ccc"
 restore
 
+# Given up, and then a copy is found after all.
+cp "$pack" "$scratch/copy"; rm "$pack"
+run repair --accept-loss; expect_rc 0
+run cat two file; expect_rc 1
+cp "$scratch/copy" "$pack"
+run verify; expect_rc 0; expect_in_out "holds what was given up as lost: belay repair takes it back"
+run gc; expect_rc 0; expect_in_err "holds what was given up as lost, and stays"
+run gc --json; expect_py "d['spared'] == ['packs/${pack##*/}']"
+[ -e "$pack" ] || fail "the only good copy was removed"
+run repair; expect_rc 0; expect_in_out "is back"; expect_in_out "checkpoint 'two'"
+run cat two file; expect_rc 0; expect_out $'2\n'
+run gc --everything; expect_rc 0; expect_silent_err
+[ ! -e "$pack" ] || fail "a leftover was not removed"
+run cat one file; expect_rc 0; expect_out $'1\n'
+run verify --read-data; expect_rc 0
+restore
+
 # A pack that was away and is back leaves no doubt behind, whoever asked meanwhile.
 mv "$pack" "$scratch/away"; damaged status roots; mv "$scratch/away" "$pack"
 run status; expect_rc 0; expect_silent_err; expect_in_out "two"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/mem_fs.h"
+#include "store/found_again.h"
 #include "store/gc.h"
 #include "store/inventory.h"
 #include "store/lost_records.h"
@@ -661,6 +662,67 @@ TEST(Mend, ARecordThatCannotBeReadAnyMoreStopsTheReplacement) {
   EXPECT_EQ(salvaged.error().code, Errc::kCorrupt);
   Must(store->Refresh());
   EXPECT_EQ(store->manifest().generation, manifest.generation);
+}
+
+// Somebody found a copy of it after all.
+TEST(Mend, APackThatComesBackAfterItWasGivenUpIsTakenBack) {
+  for (const std::string& pack : TheSample().packs) {
+    SCOPED_TRACE(pack);
+    Patient patient;
+    const Bytes bytes = Must(
+        ReadSmallFile(patient.disk(), patient.Packs(), Name::Literal(pack), 1 << 20));
+    patient.Delete(pack);
+    EXPECT_FALSE(Must(patient.Repair(true)).given_up.empty());
+    std::set<std::string> whole = Whole(*patient.Open());
+    ASSERT_LT(whole.size(), TheSample().wanted.size());
+    // One of what was lost is erased on purpose before that.
+    std::string erased;
+    for (const auto& [name, files] : TheSample().wanted)
+      if (!whole.contains(name)) erased = name;
+    const bool erase = pack == TheSample().packs.back();
+    ObjectKey state;
+    for (const LogRecord& r : TheSample().records)
+      if (r.id == IdFor(erased)) state = r.refs.at(0);
+    if (erase) {
+      auto store = Must(patient.NewWorld().Open());
+      Sample::Commit(*store, MakePurge(RecordId(store->random().NewId()), 9, {state},
+                                       "on purpose", /*erased=*/true));
+    }
+    Must(ReplaceFile(patient.disk(), patient.Packs(), Name::Literal(pack), bytes));
+    {
+      // It is no leftover.
+      auto store = patient.Open();
+      auto collected = Must(CollectGarbage(*store, {.everything = true}));
+      EXPECT_EQ(collected.spared, std::vector<std::string>{pack});
+      EXPECT_TRUE(patient.disk().StatAt(store->packs_dir(), Name::Literal(pack)).ok());
+      EXPECT_TRUE(Must(VerifyStore(*store, {.read_data = true})).clean());
+    }
+    {
+      auto store = Must(patient.NewWorld().Open(Store::Mode::kWriteExisting));
+      EXPECT_FALSE(Must(TakeBackGivenUp(*store)).empty());
+      EXPECT_TRUE(Must(TakeBackGivenUp(*store)).empty());
+    }
+    {
+      auto store = patient.Open();
+      auto report = Must(VerifyStore(*store, {.read_data = true}));
+      for (const std::string& d : report.damage) ADD_FAILURE() << d;
+      // Kept, too, and now the pack is nothing but a leftover.
+      auto collected = Must(CollectGarbage(*store, {.everything = true}));
+      EXPECT_TRUE(collected.spared.empty());
+      EXPECT_FALSE(patient.disk().StatAt(store->packs_dir(), Name::Literal(pack)).ok());
+    }
+    auto store = patient.Open();
+    EXPECT_TRUE(Must(VerifyStore(*store, {.read_data = true})).clean());
+    EXPECT_EQ(Whole(*store).size(), TheSample().wanted.size() - (erase ? 1 : 0));
+    if (erase) {
+      EXPECT_EQ(store->Get(state).error().code, Errc::kPurged);
+    }
+    EXPECT_FALSE(InTheLog(*store).contains(IdFor("gone")));
+    auto catalog = Must(Catalog::Open(*store));
+    for (const CatalogEntry& entry : Must(catalog->ListCheckpoints({})))
+      EXPECT_EQ(entry.lost > 0, erase && entry.checkpoint.name == erased)
+          << *entry.checkpoint.name;
+  }
 }
 
 // Its number was given to another meanwhile.

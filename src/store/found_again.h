@@ -1,0 +1,21 @@
+#pragma once
+
+// What was given up as lost (belay repair --accept-loss), and lies in a pack that
+// somebody put back afterwards.
+//
+// Such a pack is not listed again: its records may have been deleted since, and its
+// objects erased. What was given up is copied out of it, and nothing else.
+
+#include "store/store.h"
+
+namespace belay {
+
+// Packs that the manifest does not name and that hold something which was given up and
+// cannot be read elsewhere: no leftovers, whatever else is in them.
+Result<std::vector<PackId>> PacksWithGivenUp(Store& store);
+
+// Stores it again, as one batch, in which the marks that say it is lost are taken back
+// as far as that is no longer so. What was done, in words; empty: there was nothing.
+Result<std::vector<std::string>> TakeBackGivenUp(Store& store);
+
+}  // namespace belay
