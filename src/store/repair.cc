@@ -59,6 +59,7 @@ class Repairer {
     BELAY_OK(ClearCache());
     BELAY_TRY(bool journals, KeepDirectory(Name::Literal("journal")));
     (void)journals;
+    BELAY_OK(RenameMisnamed(there));
     BELAY_OK(there ? CheckListed() : ListFromPacks());
     if (there && how_.take_in) BELAY_OK(TakeIn());
     BELAY_OK(SealUnreadable());
@@ -348,6 +349,40 @@ class Repairer {
       if (raw.ok() && DecodeLogRecord(*raw).ok()) return true;
     }
     return false;
+  }
+
+  // A pack under the name of another: its header says which it is, and every batch in
+  // it. One rename at a time, each of which brings a pack to its name: killed anywhere,
+  // it can be done again. Where the name is taken by the pack itself, or by what does
+  // not say what it is, all stays as it is.
+  Status RenameMisnamed(bool listed) {
+    BELAY_TRY(auto entries, fs_.List(packs_dir_));
+    bool renamed = false;
+    for (const DirEntry& e : entries) {
+      if (!e.name.ends_with(".pack")) continue;
+      auto parsed =
+          Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
+      if (!parsed) continue;
+      const PackId name(*parsed);
+      // An exchange brings another one here, which may be misnamed in turn.
+      for (size_t i = 0; i < entries.size(); ++i) {
+        auto header = ReadHeader(name);
+        if (!header.ok() || header->pack == name ||
+            (listed && header->store != manifest_.store))
+          break;
+        auto other = ReadHeader(header->pack);
+        const bool free = !other.ok() && other.error().code == Errc::kNotFound;
+        if (!free && (!other.ok() || other->pack == header->pack)) break;
+        BELAY_OK(fs_.Rename(packs_dir_, PackFile::FileName(name), packs_dir_,
+                            PackFile::FileName(header->pack),
+                            free ? RenameHow::kNoReplace : RenameHow::kExchange));
+        renamed = true;
+        Done("packs/" + e.name + " was pack " + header->pack.text() +
+             ": it has its name again");
+        if (free) break;
+      }
+    }
+    return renamed ? fs_.Sync(packs_dir_) : Ok();
   }
 
   // Only damage is a reason to do without a pack. One that could not be read this time

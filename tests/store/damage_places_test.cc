@@ -158,6 +158,43 @@ TEST(Damage, APackInTheWrongPlaceIsFound) {
   JudgeRepair(disk.fs(), toll, out);
 }
 
+// Every byte is there, and each pack says which it is.
+TEST(Damage, PacksUnderTheNamesOfOthersGetTheirOwn) {
+  Findings out("renamed packs");
+  const auto& packs = TheSample().packs();
+  ASSERT_GE(packs.size(), 3u);
+  const std::string other = PackFile::FileName(PackId(IdFor("other"))).bytes();
+  struct Row {
+    const char* what;
+    std::vector<std::pair<std::string, std::string>> moves;  // from, to
+  };
+  const Row rows[] = {
+      {"two exchanged",
+       {{packs[0].file, "x"}, {packs[1].file, packs[0].file}, {"x", packs[1].file}}},
+      {"three in a circle",
+       {{packs[0].file, "x"},
+        {packs[1].file, packs[0].file},
+        {packs[2].file, packs[1].file},
+        {"x", packs[2].file}}},
+      {"one under a name nobody has", {{packs[1].file, other}}},
+  };
+  for (const Row& row : rows)
+    for (bool manifest : {true, false}) {
+      out.Case(std::string(row.what) + (manifest ? "" : ", and no manifest"));
+      DamagedDisk disk;
+      Fd dir = Must(disk.fs().OpenDir(AbsPath::Literal("/store/packs")));
+      for (const auto& [from, to] : row.moves)
+        Must(disk.fs().Rename(dir, Name::Literal(from), dir, Name::Literal(to),
+                              RenameHow::kNoReplace));
+      if (!manifest) disk.Delete("manifest");
+      Toll none;
+      none.found = false;
+      JudgeRepair(disk.fs(), none, out);
+      JudgeAppend(disk.fs(), none, out);
+      if (PackFiles(disk.fs()).contains(other)) out.Wrong("the strange name is left");
+    }
+}
+
 // --- files that are gone -------------------------------------------------------------
 
 TEST(Damage, ADeletedPackIsNamedWithTheCheckpointsItHits) {
