@@ -69,10 +69,12 @@ class Doctor {
   Result<Findings> Run() {
     BELAY_TRY(AbsPath dir, NamedDir(ctx_));
     AbsPath root = dir;
+    if (auto modes = LooseModes(ctx_)) f_.notes.push_back(*modes);
     auto found = LookUpRoot(ctx_, dir);
     if (found.ok() && *found) {
       f_.root = std::move(**found);
       root = f_.root->root;
+      if (f_.root->damage) Problem(*f_.root->damage);
       for (const RootStatus::Failure& failure : f_.root->failures)
         f_.problems.push_back(failure.what);
       for (const std::string& doubt : f_.root->doubts)

@@ -210,6 +210,14 @@ ExitCode CmdStatus(CommandContext& ctx) {
     obstacles.Find();
   else
     obstacles.FindOfPlace();
+  // As with belay list: what is left is told, and that it may not be all.
+  if (status->damage) {
+    const std::string text = StrCat(status->damage->what, "; run: belay verify");
+    ctx.term.Warn(text);
+    if (ctx.term.json())
+      status->failures.push_back(
+          {FormatUtcMillis(RealClock().WallMillis()), text, /*passing=*/true});
+  }
   const bool problem =
       std::any_of(status->failures.begin(), status->failures.end(),
                   [](const RootStatus::Failure& failure) { return !failure.passing; });

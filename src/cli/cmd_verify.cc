@@ -214,11 +214,13 @@ ExitCode CmdVerify(CommandContext& ctx) {
   const bool read_data = ctx.args.has("--read-data");
   VerifyReport report;
   std::optional<Error> newer;
+  const std::optional<std::string> modes = LooseModes(ctx);
   auto opened = OpenStore(ctx, Store::Mode::kRead);
   if (opened.ok()) {
     auto checked = Check(ctx, **opened, read_data);
     if (!checked.ok()) return FailOnStore(ctx, checked.error());
     report = std::move(*checked);
+    if (modes) report.notes.push_back(*modes);
     newer = CheckJournals(*(*opened)->store, report);
   } else if (opened.error().code != Errc::kNotFound) {
     if (opened.error().code == Errc::kCorrupt) TellWhatWasThere(ctx);

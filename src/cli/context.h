@@ -30,6 +30,7 @@ struct RootStatus {
   std::string hint = {};                       // of one that is not: what it may be
   std::optional<std::string> moved_from = {};  // the root that it looks like
   std::vector<std::string> doubts = {};        // about the last checkpoint
+  std::optional<Error> damage = {};            // of the store; the rest is what is left
   std::string last_json = {};  // the last checkpoint as a JSON object, or empty
   std::string last_text = {};  // the same for a person, one line
   std::optional<std::string> recovered = {};  // what was finished or taken back now

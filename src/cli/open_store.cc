@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "store/repair.h"
+
 namespace belay {
 
 Result<std::unique_ptr<OpenedStore>> PrepareStore(CommandContext& ctx) {
@@ -24,6 +26,20 @@ Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode 
     BELAY_OK(Store::CheckPlace(ctx.fs, opened->dir));
   BELAY_TRY(opened->store, std::move(store));
   return opened;
+}
+
+std::optional<std::string> LooseModes(CommandContext& ctx) {
+  auto at = PrepareStore(ctx);
+  if (!at.ok()) return std::nullopt;
+  auto dir = ctx.fs.OpenDir((*at)->dir);
+  if (!dir.ok() || !ctx.fs.StatAt(*dir, Name::Literal("manifest")).ok())
+    return std::nullopt;
+  auto open = OpenToOthers(ctx.fs, *dir, /*put_right=*/false);
+  if (!open.ok() || open->empty()) return std::nullopt;
+  std::string text = open->front();
+  if (open->size() > 1) text += " and " + std::to_string(open->size() - 1) + " more";
+  return "by their modes other users may read or write " + text +
+         ": belay repair makes all of it private";
 }
 
 ExitCode FailOnStore(CommandContext& ctx, Error error, std::string_view failures) {

@@ -30,6 +30,10 @@ Result<std::unique_ptr<OpenedStore>> OpenStore(CommandContext& ctx, Store::Mode 
 // failure itself does not say. `failures`: as of Terminal::Fail.
 ExitCode FailOnStore(CommandContext& ctx, Error error, std::string_view failures = {});
 
+// What the modes of the store's files let others do, in words; empty: nothing. Before
+// it is opened, which makes its directory private.
+std::optional<std::string> LooseModes(CommandContext& ctx);
+
 // "14 KiB", "1.2 GiB": at most four characters and a unit.
 std::string SizeText(uint64_t bytes);
 // "1 file", "14 files".

@@ -73,8 +73,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   // A store that lost a pack must not look like one that never had anything.
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto damage, SeenDamage(store, *catalog));
-  if (damage) return std::move(*damage);
   BELAY_TRY(auto root, FindRootFor(*catalog, dir));
+  if (damage && (!root || root->root.off)) return std::move(*damage);
   if (!root || root->root.off) {
     // A directory in one that once was protected is a directory of its own; the other
     // is only mentioned.
@@ -103,6 +103,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   }
   BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));
   RootStatus status{.root = std::move(path), .is_protected = true};
+  status.damage = std::move(damage);
   catalog.reset();
   auto recovered = RecoverFirst(ctx, *opened, root->root, /*wait_ms=*/0);
   // What was not recovered is a failure that stays, and is told as one.
@@ -137,6 +138,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
     if (auto view = LoadState(now, last->checkpoint.state); view.ok() && view->rules)
       status.doubts = DoubtsOf(*view->rules);
   }
+  // Not a root that never had anything.
+  if (!last && status.damage) return std::move(*status.damage);
   if (const auto& trouble = catalog->trouble()) {
     // Where nothing can be written, nothing can be rebuilt, and need not be.
     const bool locked_out =

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "scan/stat_cache.h"
+#include "store/store_files.h"
 
 namespace belay {
 
@@ -56,8 +57,17 @@ bool IsFailure(Errc code) {
 
 namespace {
 
+// In a store of a newer format nothing is changed, not even this.
+bool IsOfNewerFormat(Fs& fs, const Fd& store_dir) {
+  auto bytes = ReadSmallFile(fs, store_dir, ManifestName(), size_t{16} << 20);
+  if (!bytes.ok()) return false;
+  auto manifest = DecodeManifest(*bytes);
+  return !manifest.ok() && manifest.error().code == Errc::kUnsupported;
+}
+
 void Append(Fs& fs, const Fd& store_dir, Clock& clock, const RootId& root,
             std::string_view what, const Error& error) {
+  if (IsOfNewerFormat(fs, store_dir)) return;
   auto dir = fs.Open(store_dir, StatCache::DirName(), OpenMode::Directory());
   if (!dir.ok()) return;
   std::string line = std::to_string(clock.WallMillis());

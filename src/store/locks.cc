@@ -38,6 +38,7 @@ Result<Fd> StoreLocks::OpenFile() {
   auto file = fs_.Open(dir_, kFile, OpenMode::OpenOrCreate());
   if (!file.ok() && (file.error().sys == EISDIR || file.error().sys == ELOOP)) {
     Error error = std::move(file).error();
+    error.code = Errc::kCorrupt;
     error.what = "the store's file `lock` is something else: " + error.what;
     error.hint = "put it right with: belay repair";
     return error;

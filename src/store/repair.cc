@@ -37,7 +37,9 @@ class Repairer {
     BELAY_TRY(FileStat stat, fs_.Stat(home_));
     if (stat.uid != options_.uid)
       return Error(Errc::kRefused, "the store " + dir_.bytes() + " belongs to user " +
-                                       std::to_string(stat.uid));
+                                       std::to_string(stat.uid) + ", not to you (" +
+                                       std::to_string(options_.uid) + ")")
+          .WithHint("set BELAY_HOME to a directory of your own");
     BELAY_OK(OpenPacks());
     BELAY_OK(CheckIsStore());
     BELAY_OK(CheckWritable());
@@ -67,6 +69,13 @@ class Repairer {
     if (changed_)
       BELAY_OK(ReplaceFile(fs_, home_, ManifestName(), EncodeManifest(manifest_)));
     BELAY_OK(RebuildIndexes());
+    BELAY_TRY(auto closed, OpenToOthers(fs_, home_, /*put_right=*/true));
+    if (!closed.empty())
+      Done("others could read or write " + closed.front() +
+           (closed.size() == 1
+                ? std::string()
+                : " and " + std::to_string(closed.size() - 1) + " more") +
+           ": private now (directories 0700, files 0600)");
     return std::move(report_);
   }
 
@@ -698,6 +707,39 @@ class Repairer {
 };
 
 }  // namespace
+
+Result<std::vector<std::string>> OpenToOthers(Fs& fs, const Fd& home, bool put_right) {
+  constexpr uint32_t kOthers = 0077;
+  std::vector<std::string> open;
+  auto look = [&](const Fd& file, const FileStat& stat, const std::string& shown) {
+    if ((stat.mode & kOthers) == 0) return;
+    const bool directory = stat.type == FileType::kDirectory;
+    if (put_right && !fs.SetMode(file, directory ? 0700 : 0600).ok()) return;
+    open.push_back(shown);
+  };
+  BELAY_TRY(FileStat home_stat, fs.Stat(home));
+  look(home, home_stat, "the store's directory");
+  auto below = [&](const Fd& dir, const std::string& prefix) -> Status {
+    BELAY_TRY(auto entries, fs.List(dir));
+    for (const DirEntry& e : entries) {
+      const Name name = Name::Literal(e.name);
+      auto stat = fs.StatAt(dir, name);
+      if (!stat.ok() || (stat->mode & kOthers) == 0) continue;
+      if (stat->type != FileType::kRegular && stat->type != FileType::kDirectory)
+        continue;
+      auto file = fs.Open(dir, name,
+                          stat->type == FileType::kDirectory ? OpenMode::Directory()
+                                                             : OpenMode::Read());
+      if (file.ok()) look(*file, *stat, prefix + e.name);
+    }
+    return Ok();
+  };
+  for (const char* name : {"packs", "catalog", "cache", "journal", "agents", "forks"})
+    if (auto dir = fs.Open(home, Name::Literal(name), OpenMode::Directory()); dir.ok())
+      BELAY_OK(below(*dir, std::string(name) + "/"));
+  BELAY_OK(below(home, ""));
+  return open;
+}
 
 Result<Name> MoveAside(Fs& fs, const Fd& dir, const Name& name) {
   constexpr int kTries = 100;

@@ -260,17 +260,40 @@ import hashlib, sys
 body = open(sys.argv[1], "rb").read()[:-71]
 open(sys.argv[1], "wb").write(body + b"check " + hashlib.sha256(body).hexdigest().encode() + b"\n")
 PY
+mkdir -p "$BELAY_HOME/cache"
 before=$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)
-for command in verify du gc repair status; do
+for command in verify du gc repair status checkpoint; do
   run $command; expect_rc 1; expect_in_err "newer Belay"
 done
+run hook claude; expect_rc 0   # which notes what it could not do
 [ "$before" = "$(cd "$BELAY_HOME" && find . -type f -exec sha256sum {} + | sort)" ] ||
   fail "a newer store was changed"
 restore
 
+# Open to others: said, and put right.
+chmod -R go+rwX "$BELAY_HOME"
+run verify; expect_rc 0; expect_in_out "other users may read or write the store's directory and"
+chmod -R go+rwX "$BELAY_HOME"
+run doctor; expect_in_out "other users may read or write"
+run verify --json; expect_py "any('belay repair makes all of it private' in n for n in d['notes'])"
+run repair; expect_rc 0; expect_in_out "private now"
+[ -z "$(find "$BELAY_HOME" -perm /077)" ] || fail "open: $(find "$BELAY_HOME" -perm /077)"
+run verify --json; expect_rc 0; expect_py "d['notes'] == []"
+restore
+
+# Somebody else's store: what to do is said here, too.
+if [ "$(id -u)" = 0 ]; then
+  chown 12345 "$BELAY_HOME"
+  run repair; expect_rc 1; expect_in_err "belongs to user 12345, not to you (0)"; expect_in_err "BELAY_HOME"
+  restore
+fi
+
 # A lock that is no file: what to do, and that helps.
 rm "$BELAY_HOME/lock"; mkdir "$BELAY_HOME/lock"; echo more >>a
-run checkpoint; expect_rc 1; expect_in_err "\`lock\` is something else"; expect_in_err "belay repair"
+for command in checkpoint verify "verify --json"; do
+  run $command; expect_rc 3; expect_in_err "\`lock\` is something else"; expect_in_err "belay repair"
+done
+expect_py 'd["error"]["code"] == "damaged"'
 run repair; expect_rc 0; expect_in_out "lock was a directory: moved aside"
 run checkpoint; expect_rc 0
 restore
