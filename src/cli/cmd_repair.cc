@@ -176,7 +176,7 @@ ExitCode CmdRepair(CommandContext& ctx) {
         "Of that, the next belay checkpoint stores again what the directory still has; "
         "run belay repair once more after it.");
   term.Say(
-      "To go on without what cannot be read, for good, so that belay gc can work: "
+      "To go on without what cannot be read, so that belay gc can work: "
       "belay repair --accept-loss");
   return ExitCode::kDamaged;
 }

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "store/repair.h"
+#include "store/private.h"
 
 namespace belay {
 

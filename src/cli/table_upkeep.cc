@@ -43,7 +43,7 @@ constexpr Example kVerifyExamples[] = {
 constexpr std::string_view kRepairUsage[] = {"repair [--accept-loss]"};
 constexpr FlagSpec kRepairFlags[] = {
     {.name = "--accept-loss",
-     .help = "give up what cannot be read, for good, so that belay gc can go on"}};
+     .help = "give up what cannot be read, so that belay gc can go on"}};
 constexpr Example kRepairExamples[] = {
     {"belay repair", "after `belay verify` found something"},
     {"belay repair --accept-loss", "when it cannot be brought back and gc refuses"}};
@@ -127,7 +127,8 @@ constexpr CommandSpec kUpkeep[] = {
          "stays damaged is counted (exit 3), and named by belay verify --read-data.\n\n"
          "With --accept-loss what still cannot be read is given up: it is named once "
          "more, no longer counts as damage, and belay gc goes on. The damaged files "
-         "are kept aside.",
+         "are kept aside; a pack that is put back into packs/ later is taken in by "
+         "the next belay repair.",
      .flags = kRepairFlags,
      .examples = kRepairExamples,
      .run = CmdRepair,

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/chat.h"
 #include "core/operations.h"
 #include "store/catalog.h"
 

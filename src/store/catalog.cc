@@ -6,7 +6,7 @@
 #include "base/mutant.h"
 #include "store/catalog_impl_internal.h"
 #include "store/heads.h"
-#include "store/repair.h"
+#include "store/private.h"
 
 namespace belay {
 

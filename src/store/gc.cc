@@ -6,7 +6,7 @@
 #include "base/mutant.h"
 #include "store/found_again.h"
 #include "store/gc_internal.h"
-#include "store/repair.h"
+#include "store/private.h"
 #include "store/verify.h"
 
 namespace belay {

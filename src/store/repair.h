@@ -33,11 +33,4 @@ Result<RepairReport> RepairStore(Fs& fs, Clock& clock, Random& random,
                                  const AbsPath& dir, const StoreOptions& options,
                                  const RepairOptions& how = {});
 
-// What in the store other users may read or write, or only reach, by its modes; with
-// `put_right` it is made private to its owner.
-Result<std::vector<std::string>> OpenToOthers(Fs& fs, const Fd& home, bool put_right);
-
-// Renames what is not ours and in the way to "<name>.aside"; its new name.
-Result<Name> MoveAside(Fs& fs, const Fd& dir, const Name& name);
-
 }  // namespace belay

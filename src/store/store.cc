@@ -5,7 +5,7 @@
 
 #include "base/mutant.h"
 #include "store/batch_writer.h"
-#include "store/repair.h"
+#include "store/private.h"
 #include "store/store_files.h"
 
 namespace belay {

@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "base/mutant.h"
+#include "store/appender.h"
+#include "store/inventory.h"
+#include "store/repair_internal.h"
+
+namespace belay {
+
+namespace {
+
+// Only damage is a reason to do without a pack. One that could not be read this time
+// would be out of the manifest for good.
+Status MayBeLeftOut(const PackId& id, const Error& error) {
+  if (BELAY_MUTANT("repair-leaves-pack-out")) return Ok();
+  if (error.code != Errc::kCorrupt) return error;
+  if (error.sys == 0) return Ok();
+  const std::string name = PackFile::FileName(id).bytes();
+  return SysError(error.sys, name +
+                                 " cannot be read, and there is no manifest that "
+                                 "says what it is")
+      .WithHint("if it stays so, move packs/" + name +
+                " elsewhere and run belay repair again, which then does without it");
+}
+
+}  // namespace
+
+Status Repairer::SetAside(const PackId& id) {
+  const Name from = PackFile::FileName(id);
+  const Name to = Name::Literal(from.bytes() + ".unreadable");
+  BELAY_OK(fs_.Rename(packs_dir_, from, packs_dir_, to, RenameHow::kReplace));
+  // Or it would look as if its pack were missing.
+  (void)fs_.Unlink(packs_dir_, PackIndex::FileName(id));
+  Done("left out " + from.bytes() + ", it is unreadable: now " + to.bytes());
+  return Ok();
+}
+
+Status Repairer::ListFromPacks() {
+  BELAY_TRY(auto entries, fs_.List(packs_dir_));
+  std::vector<PackId> ids;
+  std::set<PackId> missing;  // of which only traces are left
+  for (const DirEntry& e : entries) {
+    const size_t dot = std::min(e.name.find('.'), e.name.size());
+    auto id = Id128::FromText(std::string_view(e.name).substr(0, dot));
+    if (!id) continue;
+    if (e.name.substr(dot) == ".pack") ids.emplace_back(*id);
+    if (e.name.substr(dot) == ".idx") missing.insert(PackId(*id));
+  }
+  for (const PackId& id : ids) missing.erase(id);
+  // Which store is this? What most packs say.
+  std::map<StoreId, int> votes;
+  Status unreadable = Ok();
+  for (const PackId& id : ids) {
+    auto header = HeaderOf(id, std::nullopt);
+    if (header.ok()) {
+      ++votes[header->store];
+      continue;
+    }
+    if (header.error().code != Errc::kCorrupt) return std::move(header).error();
+    if (unreadable.ok()) unreadable = MayBeLeftOut(id, header.error());
+  }
+  // Nobody to say it, and somebody who might have: no store is made up.
+  if (votes.empty()) BELAY_OK(unreadable);
+  StoreId store(random_.NewId());
+  int most = 0;
+  for (const auto& [candidate, count] : votes) {
+    if (count > most) {
+      most = count;
+      store = candidate;
+    }
+  }
+  std::vector<std::pair<int64_t, PackId>> order;
+  for (const PackId& id : ids) {
+    auto header = HeaderOf(id, store);
+    if (!header.ok()) BELAY_OK(MayBeLeftOut(id, header.error()));
+    if (!header.ok() || header->store != store) {
+      BELAY_OK(SetAside(id));
+      continue;
+    }
+    order.emplace_back(header->created_ms, id);
+  }
+  std::sort(order.begin(), order.end());
+  manifest_ = Manifest();
+  manifest_.store = store;
+  // Unlike any generation before it: caches made under those must not be trusted.
+  manifest_.generation =
+      static_cast<uint64_t>(std::max<int64_t>(clock_.WallMillis(), 1));
+  for (const auto& [created, id] : order) {
+    BELAY_TRY(PackFile file,
+              PackFile::Open(fs_, packs_dir_, id, store, OpenMode::Read()));
+    BELAY_TRY(uint64_t length, SealedLength(file));
+    // Sealed, its objects will be relied on: also those of a writer that was killed.
+    BELAY_OK(fs_.SyncData(file.fd()));
+    // One that was cut short stays known as that.
+    manifest_.packs.push_back({id, std::max(length, KnownLength(id))});
+  }
+  if (tail_) next_seq_ = std::max(next_seq_, tail_->next_seq);
+  for (const RememberedEnd& end : ends_) next_seq_ = std::max(next_seq_, end.next_seq);
+  Done("made a new manifest from " + CountPacks(manifest_.packs.size()));
+  BELAY_OK(BringBackRemembered());
+  // Listed, so that nobody takes what is left for all there was.
+  for (const PackId& id : missing) {
+    BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
+    manifest_.packs.insert(manifest_.packs.begin(),
+                           {id, std::max(index.covered(), KnownLength(id))});
+    Done("pack " + id.text() + " is missing");
+  }
+  manifest_.next_seq = next_seq_;
+  changed_ = true;
+  return Ok();
+}
+
+Status Repairer::BringBackRemembered() {
+  std::vector<LogRecord> records;
+  std::unordered_set<ObjectKey> objects;
+  for (const Manifest::Pack& p : manifest_.packs) {
+    BELAY_TRY(PackFile file,
+              PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read()));
+    BELAY_TRY(uint64_t size, file.Size());
+    const uint64_t end = std::min(size, *p.sealed);
+    BELAY_TRY(bool whole, ReadRecords(file, kPackHeaderSize, end,
+                                      [&records](const LogRecord& r) -> Status {
+                                        records.push_back(r);
+                                        return Ok();
+                                      }));
+    (void)whole;  // what else is lost, verify says
+    BELAY_TRY(auto entries, ObjectsIn(file, kPackHeaderSize, end));
+    for (const IndexEntry& e : entries) objects.insert(e.key);
+  }
+  LogView log;
+  log.Take(std::move(records));
+  std::set<uint64_t> taken;
+  for (const LogRecord& r : log.records) taken.insert(r.seq);
+  if (remembered_.empty()) {
+    if (taken.size() + 1 < next_seq_)
+      Done("nothing remembers the log, and of its numbers " +
+           std::to_string(next_seq_ - 1 - taken.size()) +
+           " are not there: of what was deleted, or of packs that are missing. If "
+           "you have a copy of those, put them into packs/ and run belay repair");
+    return Ok();
+  }
+  std::vector<LogRecord> lost = LackingRecords(
+      log, remembered_, [&](const ObjectKey& key) { return objects.contains(key); });
+  if (lost.empty()) return Ok();
+  PreparedBatch batch;
+  batch.flags = BatchHeader::kCopied;
+  for (const LogRecord& r : lost) next_seq_ = std::max(next_seq_, r.seq + 1);
+  for (LogRecord& r : lost) {
+    if (r.seq == 0 || !taken.insert(r.seq).second) r.seq = next_seq_++;
+    batch.AddLog(r);
+  }
+  batch.Seal();
+  BELAY_TRY(PackFile file, Appender::CreatePack({fs_, clock_, random_, packs_dir_},
+                                                manifest_.store, true));
+  BELAY_TRY(uint64_t end,
+            Appender::WriteBatch(fs_, clock_, file, kPackHeaderSize, batch, 0, 0));
+  BELAY_OK(fs_.SyncData(file.fd()));
+  manifest_.packs.push_back({file.id(), end});
+  for (const LogRecord& r : lost)
+    Done("brought back from the catalogue: " + RecordTitle(r));
+  return Ok();
+}
+
+Status Repairer::TakeIn() {
+  BELAY_TRY(auto entries, fs_.List(packs_dir_));
+  for (const DirEntry& e : entries) {
+    if (!e.name.ends_with(".pack")) continue;
+    auto parsed =
+        Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
+    if (!parsed || manifest_.Find(PackId(*parsed))) continue;
+    const PackId id(*parsed);
+    auto header = HeaderOf(id, manifest_.store);
+    if (!header.ok() || header->store != manifest_.store) continue;
+    BELAY_TRY(PackFile file,
+              PackFile::Open(fs_, packs_dir_, id, manifest_.store, OpenMode::Read()));
+    BELAY_TRY(uint64_t end, SealedLength(file));
+    BELAY_OK(fs_.SyncData(file.fd()));
+    if (end <= kPackHeaderSize) continue;
+    manifest_.packs.insert(manifest_.packs.begin(), {id, end});
+    manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
+    if (!changed_) ++manifest_.generation;
+    changed_ = true;
+    Done("took in pack " + id.text() + ", which the manifest did not name");
+  }
+  return Ok();
+}
+
+}  // namespace belay

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <cerrno>
+
+#include "store/inventory.h"
+#include "store/repair_internal.h"
+
+namespace belay {
+
+Result<PackHeader> Repairer::ReadHeader(const PackId& id) {
+  const Name name = PackFile::FileName(id);
+  auto read = [&]() -> Result<PackHeader> {
+    BELAY_TRY(Fd file, fs_.Open(packs_dir_, name, OpenMode::Read()));
+    return PackFile::ReadHeader(fs_, file);
+  };
+  auto header = read();
+  if (header.ok() || header.error().code == Errc::kCorrupt ||
+      header.error().code == Errc::kUnsupported)
+    return header;
+  const Error& error = header.error();
+  auto stat = fs_.StatAt(packs_dir_, name);
+  if (stat.ok() && stat->type != FileType::kRegular)
+    return Error(Errc::kCorrupt, "it is " + std::string(FileTypeName(stat->type)));
+  if (IsUnreadable(error) || error.sys == EACCES)
+    return Error(Errc::kCorrupt, error.sys, error.what);
+  return header;
+}
+
+Result<PackHeader> Repairer::HeaderOf(const PackId& id,
+                                      const std::optional<StoreId>& store) {
+  auto header = ReadHeader(id);
+  if (header.ok() && header->pack == id) return header;
+  if (!header.ok() && (header.error().code != Errc::kCorrupt || !store)) return header;
+  if (!store) return Error(Errc::kCorrupt, "pack header is damaged");
+  // Opens when any batch of this pack is left.
+  auto rest = PackFile::Open(fs_, packs_dir_, id, *store, OpenMode::Read());
+  if (!rest.ok()) {
+    // What may come back another time must not be taken for what is lost.
+    if (!header.ok() && header.error().sys != 0) return header;
+    return std::move(rest).error();
+  }
+  if (!rest->header_is_damaged()) return ReadHeader(id);  // this time it was read
+  PackHeader fixed;
+  fixed.pack = id;
+  fixed.store = *store;
+  fixed.created_ms = clock_.WallMillis();
+  BELAY_TRY(Fd file,
+            fs_.Open(packs_dir_, PackFile::FileName(id), OpenMode::ReadWrite()));
+  Status written = WriteFull(fs_, file, 0, Encode(fixed));
+  if (written.ok()) written = fs_.Sync(file);
+  // A sector that does not even take new bytes: every batch still names its pack.
+  if (!written.ok() && IsUnreadable(written.error())) return fixed;
+  BELAY_OK(written);
+  Done("put back the header of pack " + id.text());
+  return fixed;
+}
+
+Result<uint64_t> Repairer::WholeEnd(const PackFile& file, uint64_t limit) {
+  uint64_t end = kPackHeaderSize;
+  BELAY_OK(file.ForEachBatch(
+      kPackHeaderSize, limit, [&](const BatchHeader& b, bool damaged) -> Status {
+        if (damaged) return Ok();
+        BELAY_TRY(bool trailer, file.TrailerIsThere(b));
+        if (trailer) end = b.end();
+        if (b.first_seq != 0)
+          next_seq_ = std::max(next_seq_, b.first_seq + b.log_count);
+        Status walked = file.ForEachRecord(
+            b, PackFile::Part::kLog, [&](const RecordAt& r) -> Status {
+              if (r.header.type != ObjectType::kLog) return Ok();
+              auto raw = file.ReadRecord(r);
+              if (!raw.ok()) return Ok();
+              auto record = DecodeLogRecord(*raw);
+              if (record.ok()) next_seq_ = std::max(next_seq_, record->seq + 1);
+              return Ok();
+            });
+        if (!walked.ok() && walked.error().code != Errc::kCorrupt) return walked;
+        return Ok();
+      }));
+  return end;
+}
+
+Result<bool> Repairer::HasRecords(const PackFile& file, uint64_t from, uint64_t limit) {
+  BELAY_TRY(auto records, file.ReadableRecords(from, limit));
+  for (const RecordAt& r : records) {
+    if (r.header.type != ObjectType::kLog) continue;
+    auto raw = file.ReadRecord(r);
+    if (raw.ok() && DecodeLogRecord(*raw).ok()) return true;
+  }
+  return false;
+}
+
+Result<uint64_t> Repairer::SealedLength(const PackFile& file) {
+  BELAY_TRY(uint64_t size, file.Size());
+  BELAY_TRY(uint64_t end, WholeEnd(file, size));
+  BELAY_TRY(bool more, HasRecords(file, end, size));
+  return more || file.has_unreadable() ? size : end;
+}
+
+Status Repairer::RenameMisnamed(bool listed) {
+  BELAY_TRY(auto entries, fs_.List(packs_dir_));
+  bool renamed = false;
+  for (const DirEntry& e : entries) {
+    if (!e.name.ends_with(".pack")) continue;
+    auto parsed =
+        Id128::FromText(std::string_view(e.name).substr(0, e.name.size() - 5));
+    if (!parsed) continue;
+    const PackId name(*parsed);
+    // An exchange brings another one here, which may be misnamed in turn.
+    for (size_t i = 0; i < entries.size(); ++i) {
+      auto header = ReadHeader(name);
+      if (!header.ok() || header->pack == name ||
+          (listed && header->store != manifest_.store))
+        break;
+      auto other = ReadHeader(header->pack);
+      const bool free = !other.ok() && other.error().code == Errc::kNotFound;
+      if (!free && (!other.ok() || other->pack == header->pack)) break;
+      BELAY_OK(fs_.Rename(packs_dir_, PackFile::FileName(name), packs_dir_,
+                          PackFile::FileName(header->pack),
+                          free ? RenameHow::kNoReplace : RenameHow::kExchange));
+      renamed = true;
+      Done("packs/" + e.name + " was pack " + header->pack.text() +
+           ": it has its name again");
+      if (free) break;
+    }
+  }
+  return renamed ? fs_.Sync(packs_dir_) : Ok();
+}
+
+Status Repairer::CheckListed() {
+  for (const Manifest::Pack& p : manifest_.packs) {
+    auto header = HeaderOf(p.id, manifest_.store);
+    if (!header.ok() && header.error().code != Errc::kNotFound &&
+        header.error().code != Errc::kCorrupt)
+      return std::move(header).error();
+    if (!header.ok())
+      Done("pack " + p.id.text() + " cannot be put right here: " +
+           (header.error().code == Errc::kNotFound ? "it is missing"
+                                                   : header.error().what));
+  }
+  return Ok();
+}
+
+Status Repairer::SealUnreadable() {
+  if (!manifest_.open_pack()) return Ok();
+  Manifest::Pack& open = manifest_.packs.back();
+  const std::optional<Tail> tail = TailOf(open.id);
+  const uint64_t flushed = tail ? tail->flushed : kPackHeaderSize;
+  auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(open.id));
+  if (!stat.ok()) return Ok();
+
+  auto file =
+      PackFile::Open(fs_, packs_dir_, open.id, manifest_.store, OpenMode::Read());
+  bool unreadable = !file.ok() && IsUnreadable(file.error());
+  if (file.ok()) {
+    if (stat->size > flushed)
+      BELAY_OK(file->ForEachBatch(flushed, stat->size,
+                                  [&](const BatchHeader& b, bool) -> Status {
+                                    BELAY_TRY(bool whole, file->IsWhole(b));
+                                    (void)whole;
+                                    return Ok();
+                                  }));
+    unreadable = file->has_unreadable();
+    if (unreadable) {
+      BELAY_TRY(uint64_t end, WholeEnd(*file, stat->size));
+      (void)end;
+    }
+  }
+  if (!unreadable) return Ok();
+  if (tail) next_seq_ = std::max(next_seq_, tail->next_seq);
+  open.sealed = std::max(stat->size, flushed);
+  manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
+  changed_ = true;
+  Done("closed pack " + open.id.text() +
+       ", a part of which cannot be read: the next checkpoint starts another");
+  return Ok();
+}
+
+Status Repairer::SealCutShort() {
+  if (!manifest_.open_pack() || TailOf(manifest_.packs.back().id)) return Ok();
+  Manifest::Pack& open = manifest_.packs.back();
+  uint64_t due = 0, next_seq = 0;
+  for (const RememberedEnd& end : ends_) {
+    if (end.position.pack != open.id || end.position.generation != manifest_.generation)
+      continue;
+    due = std::max(due, end.position.offset);
+    next_seq = std::max(next_seq, end.next_seq);
+  }
+  auto file =
+      PackFile::Open(fs_, packs_dir_, open.id, manifest_.store, OpenMode::Read());
+  if (due == 0 || !file.ok()) return Ok();
+  BELAY_TRY(uint64_t size, file->Size());
+  BELAY_TRY(uint64_t end, WholeEnd(*file, size));
+  if (end >= due) return Ok();
+  open.sealed = due;
+  manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, next_seq});
+  changed_ = true;
+  Done("closed pack " + open.id.text() +
+       ", the end of which is gone: the next checkpoint starts another");
+  return Ok();
+}
+
+Status Repairer::RebuildIndexes() {
+  uint64_t rebuilt = 0;
+  for (const Manifest::Pack& p : manifest_.packs) {
+    auto file =
+        PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read());
+    if (!file.ok()) continue;
+    BELAY_OK(ClearTheWayTo(packs_dir_, PackIndex::FileName(p.id)));
+    BELAY_OK(ClearTheWayTo(packs_dir_, Name::Literal(p.id.text() + ".idx.new")));
+    BELAY_TRY(uint64_t size, file->Size());
+    uint64_t limit = std::min(size, p.sealed.value_or(size));
+    // An open pack grows on from its last whole batch; a sealed one has nothing more
+    // to come, whatever its end looks like.
+    uint64_t covered = limit;
+    if (!p.sealed) {
+      BELAY_TRY(covered, WholeEnd(*file, limit));
+    }
+    BELAY_TRY(auto entries, ObjectsIn(*file, kPackHeaderSize, limit));
+    BELAY_OK(PackIndex::WriteWhole(fs_, packs_dir_, p.id, entries, covered));
+    ++rebuilt;
+  }
+  Done("rebuilt the index of " + CountPacks(rebuilt));
+  return Ok();
+}
+
+}  // namespace belay
