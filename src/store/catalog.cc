@@ -47,6 +47,19 @@ Status Remove(Fs& fs, const Fd& dir, const Name& name) {
   return done;
 }
 
+// While it lives pages are read though they are damaged: by who asks an old file what
+// it remembers, of which each row has a check of its own.
+class AsItIs {
+ public:
+  explicit AsItIs(SqliteFs& vfs) : vfs_(vfs) { vfs_.CheckPages(false); }
+  ~AsItIs() { vfs_.CheckPages(true); }
+  AsItIs(const AsItIs&) = delete;
+  AsItIs& operator=(const AsItIs&) = delete;
+
+ private:
+  SqliteFs& vfs_;
+};
+
 }  // namespace
 
 Status Catalog::Impl::Prepare() {
@@ -175,6 +188,7 @@ Status Catalog::Impl::WriteNew() {
   std::optional<Error> unread;
   if (!old_was_asked) {
     auto known = [&]() -> Result<std::optional<RememberedEnd>> {
+      const AsItIs damaged_too(*vfs);
       BELAY_TRY(auto old, CatalogDb::Open(*vfs, kDbFile));
       return old->KnownEnd();
     }();
@@ -193,9 +207,13 @@ Status Catalog::Impl::WriteNew() {
     if (!fresh->log_was_whole() && !BELAY_MUTANT("catalogue-forgets-lost")) {
       // The old file may be the last to know what cannot be read any more.
       BELAY_TRY(auto now, fresh->Stored());
-      auto old = CatalogDb::Open(*vfs, kDbFile);
+      auto old = [&]() -> Result<std::vector<RememberedRecord>> {
+        const AsItIs damaged_too(*vfs);
+        BELAY_TRY(auto file, CatalogDb::Open(*vfs, kDbFile));
+        return OldRecords(*file, now->position.generation, unread);
+      }();
       if (old.ok())
-        BELAY_OK(fresh->KeepLost(OldRecords(**old, now->position.generation, unread)));
+        BELAY_OK(fresh->KeepLost(*old));
       else if (!IsWorthless(old.error().code))
         unread = std::move(old).error();
       // Nor may it be forgotten how far the log went.
@@ -227,7 +245,7 @@ std::vector<RememberedRecord> Catalog::Impl::OldRecords(CatalogDb& old,
   return records;
 }
 
-Result<Catalog::Impl::Frozen> Catalog::Impl::Freeze() {
+Result<Catalog::Impl::Frozen> Catalog::Impl::Freeze(Pages pages) {
   Frozen frozen;
   auto held = place.locks.Acquire(StoreLock::kCatalog, LockMode::kShared);
   if (held.ok())
@@ -239,6 +257,7 @@ Result<Catalog::Impl::Frozen> Catalog::Impl::Freeze() {
   frozen.dir = std::make_unique<Fd>(std::move(opened));
   BELAY_TRY(frozen.vfs, SqliteFs::Register(place.fs, place.clock, place.random,
                                            *frozen.dir, SqliteFs::Access::kReadOnly));
+  frozen.vfs->CheckPages(pages == Pages::kWhole);
   BELAY_TRY(frozen.db, CatalogDb::Open(*frozen.vfs, kDbFile));
   return frozen;
 }
@@ -349,7 +368,7 @@ Result<std::vector<std::string>> Catalog::Check() {
     problems.push_back(error.what);
     return Ok();
   };
-  auto frozen = my.Freeze();
+  auto frozen = my.Freeze(Impl::Pages::kWhole);
   if (!frozen.ok()) {
     if (frozen.error().code == Errc::kNotFound) return problems;
     BELAY_OK(damaged(frozen.error()));
@@ -401,7 +420,7 @@ std::vector<RememberedRecord> Catalog::Remembered(uint64_t generation) {
   // nobody can ask again.
   for (int attempt = 0; attempt < 2; ++attempt) {
     std::optional<Error> unread;
-    auto frozen = impl_->Freeze();
+    auto frozen = impl_->Freeze(Impl::Pages::kAsTheyAre);
     if (!frozen.ok() && IsWorthless(frozen.error().code)) break;
     if (!frozen.ok()) continue;
     records = impl_->OldRecords(*frozen->db, generation, unread);
@@ -413,7 +432,7 @@ std::vector<RememberedRecord> Catalog::Remembered(uint64_t generation) {
 }
 
 std::optional<RememberedEnd> Catalog::KnownEnd() {
-  auto frozen = impl_->Freeze();
+  auto frozen = impl_->Freeze(Impl::Pages::kAsTheyAre);
   if (!frozen.ok()) return std::nullopt;
   auto end = frozen->db->KnownEnd();
   return end.ok() ? *end : std::nullopt;

@@ -12,7 +12,7 @@ namespace {
 
 // Raised whenever the schema, or what is put into it, changes: files with another one
 // are built anew.
-constexpr int64_t kSchemaVersion = 4;
+constexpr int64_t kSchemaVersion = 5;
 
 // records: every record that was not dropped; the payload is its encoding, and the rest
 // of the row repeats parts of it for SQLite to look for. checkpoints, annotations,
@@ -175,6 +175,10 @@ Result<std::unique_ptr<CatalogDb>> CatalogDb::Create(SqliteFs& vfs, const char* 
   std::string set = "PRAGMA page_size=" + std::to_string(page_size) +
                     "; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF";
   BELAY_OK(db->Execute(set.c_str()));
+  int reserve = SqliteFs::kPageCheckSize;
+  if (sqlite3_file_control(db->db_, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve) !=
+      SQLITE_OK)
+    return db->LastError("reserve");
   BELAY_OK(db->CreateSchema());
   return db;
 }

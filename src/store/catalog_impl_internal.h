@@ -51,7 +51,9 @@ struct Catalog::Impl {
     std::unique_ptr<SqliteFs> vfs;
     std::unique_ptr<CatalogDb> db;
   };
-  Result<Frozen> Freeze();
+  // As they are: to remember what is left in a damaged file, row by row.
+  enum class Pages { kWhole, kAsTheyAre };
+  Result<Frozen> Freeze(Pages pages);
 
   // Runs `ask` on a database that holds everything published so far.
   template <class Answer>

@@ -3,9 +3,14 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <new>
+
+#include "base/bytes.h"
+#include "base/mutant.h"
+#include "base/sha256.h"
 
 namespace belay {
 
@@ -24,6 +29,23 @@ int Guarded(Body body) noexcept {
 constexpr int kSectorSize = 4096;
 constexpr int kLongestName = 128;
 
+// SQLite reads and writes its main file by pages, but for a look at the header.
+bool IsPage(size_t count, sqlite3_int64 offset) {
+  return count >= 512 && std::has_single_bit(count) &&
+         static_cast<uint64_t>(offset) % count == 0;
+}
+
+// What the last bytes of a page must be: of its content, and of its place, so that a
+// page is not taken for another.
+uint64_t PageCheck(ByteSpan page, sqlite3_int64 offset) {
+  Bytes bytes;
+  bytes.reserve(page.size());
+  ByteWriter w(bytes);
+  w.Raw(page.first(page.size() - SqliteFs::kPageCheckSize));
+  w.U64(static_cast<uint64_t>(offset));
+  return Check64(bytes);
+}
+
 }  // namespace
 
 struct SqliteFs::Impl {
@@ -31,6 +53,7 @@ struct SqliteFs::Impl {
   struct Open {
     Impl& owner;
     Fd fd;                   // not open: stands for a file that is not there
+    bool has_pages = false;  // with checks: the main file. A WAL has its own.
     bool flush_dir = false;  // the name may not be durable yet
     bool persist_wal = false;
   };
@@ -78,10 +101,26 @@ struct SqliteFs::Impl {
       }
       auto got = ReadFull(open.owner.fs, open.fd, static_cast<uint64_t>(offset), span);
       if (!got.ok()) return open.owner.Failed(got.error(), SQLITE_IOERR_READ);
-      if (*got == span.size()) return SQLITE_OK;
+      if (*got == span.size()) {
+        if (open.has_pages && IsPage(span.size(), offset))
+          return CheckPage(open, span, offset);
+        return SQLITE_OK;
+      }
       std::ranges::fill(span.subspan(*got), std::byte{0});  // as SQLite asks for
       return SQLITE_IOERR_SHORT_READ;
     });
+  }
+  static int CheckPage(Open& open, ByteSpan page, sqlite3_int64 offset) {
+    if (!open.owner.check_pages || BELAY_MUTANT("catalogue-trusts-pages"))
+      return SQLITE_OK;
+    if (LoadU64(page.last(kPageCheckSize).data()) == PageCheck(page, offset))
+      return SQLITE_OK;
+    return open.owner.Failed(
+        Error(Errc::kCorrupt,
+              "page " +
+                  std::to_string(static_cast<uint64_t>(offset) / page.size() + 1) +
+                  " is not what was written"),
+        SQLITE_IOERR_READ);
   }
   static int Write(sqlite3_file* file, const void* bytes, int count,
                    sqlite3_int64 offset) {
@@ -89,6 +128,12 @@ struct SqliteFs::Impl {
       Open& open = Of(file);
       if (!open.owner.writes) return open.owner.NotAllowed();
       ByteSpan span(static_cast<const std::byte*>(bytes), static_cast<size_t>(count));
+      Bytes page;
+      if (open.has_pages && IsPage(span.size(), offset)) {
+        page.assign(span.begin(), span.end());
+        StoreU64(page.data() + page.size() - kPageCheckSize, PageCheck(page, offset));
+        span = page;
+      }
       auto done =
           WriteFull(open.owner.fs, open.fd, static_cast<uint64_t>(offset), span);
       if (!done.ok()) return open.owner.Failed(done.error(), SQLITE_IOERR_WRITE);
@@ -166,6 +211,7 @@ struct SqliteFs::Impl {
       if (!fd.ok()) return owner.Failed(fd.error(), SQLITE_CANTOPEN);
       constexpr int kJournals = SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL;
       mine->open = new Open{.owner = owner, .fd = std::move(*fd)};
+      mine->open->has_pages = (flags & SQLITE_OPEN_MAIN_DB) != 0;
       mine->open->flush_dir = mode.create && (flags & kJournals) != 0;
       mine->base.pMethods = &kMethods;
       if (out_flags != nullptr) *out_flags = flags;
@@ -244,6 +290,7 @@ struct SqliteFs::Impl {
   const Fd& dir;
   bool read_only = false;
   bool writes = false;
+  bool check_pages = true;
   bool flush_failed = false;
   std::optional<Error> last_error;
   char vfs_name[40] = {};
@@ -307,6 +354,7 @@ SqliteFs::~SqliteFs() { sqlite3_vfs_unregister(&impl_->vfs); }
 
 const char* SqliteFs::name() const { return impl_->vfs_name; }
 void SqliteFs::AllowWrites(bool allow) { impl_->writes = allow && !impl_->read_only; }
+void SqliteFs::CheckPages(bool check) { impl_->check_pages = check; }
 bool SqliteFs::flush_failed() const { return impl_->flush_failed; }
 
 std::optional<Error> SqliteFs::TakeError() {

@@ -4,12 +4,15 @@
 //
 // Guarantees
 //   * Every file operation of a connection that names this VFS is one call of the Fs,
-//   so
-//     MemFs and FaultFs drive SQLite too. (SQLite seeds its own random numbers from the
-//     system's; nothing that is stored depends on them but the salts of a WAL.)
+//     so MemFs and FaultFs drive SQLite too. (SQLite seeds its own random numbers from
+//     the system's; nothing that is stored depends on them but the salts of a WAL.)
 //   * While writes are not allowed nothing is written, cut or removed: an attempt
-//   fails.
-//     (An empty WAL may be created by opening.)
+//     fails. (An empty WAL may be created by opening.)
+//   * A page of the main file that is not what was written there is kCorrupt, never
+//     content: its last kPageCheckSize bytes, which whoever creates the file must have
+//     SQLite reserve, are a check of the rest. SQLite's own looks do not find what
+//     misleads a search alone: of the flipped bits in full text's pages that change
+//     answers, FTS5's integrity-check misses some.
 //   * The first flush of a journal or WAL also flushes the directory that names it.
 //
 // There is no locking and no shared memory: who may read and write when is the caller's
@@ -43,6 +46,9 @@ class SqliteFs {
   // What sqlite3_open_v2 is given to find this VFS.
   const char* name() const;
   void AllowWrites(bool allow);
+  static constexpr size_t kPageCheckSize = 8;
+  // Not checked: for who reads what is left of a damaged file, and checks each row.
+  void CheckPages(bool check);
   // What the Fs said when an operation last failed; SQLite itself only knows "I/O
   // error".
   std::optional<Error> TakeError();

@@ -197,9 +197,8 @@ class CatalogDamage : public ::testing::Test {
     // answered: a question that comes upon the damage has the file built anew.
     auto answers = found ? BriefAnswers(*catalog) : AllAnswers(*catalog);
     if (!answers.ok()) return answers.error().what;
-    if (!found && *answers != want_) return "other answers, and Check finds nothing";
-    if (found && *answers != brief_) ++other_;
-    return "";
+    if (*answers == (found ? brief_ : want_)) return "";
+    return found ? "other answers" : "other answers, and Check finds nothing";
   }
 
   // Each of the two with one file of it at a time.
@@ -235,7 +234,6 @@ class CatalogDamage : public ::testing::Test {
   std::string brief_ = TrueBriefAnswers(log_.all);
   MemFs whole_, halves_;
   size_t found_ = 0;
-  size_t other_ = 0;  // found by Check, and answered otherwise
 };
 
 TEST_F(CatalogDamage, NoDamageIsNotFound) {
@@ -251,7 +249,7 @@ TEST_F(CatalogDamage, FlippedBitIsFoundOrChangesNoAnswer) {
     // Every byte takes 13 minutes; the test limit is five.
     size_t stride = RunEverything() ? 4 : 151;
     size_t flips = 0;
-    found_ = other_ = 0;
+    found_ = 0;
     for (size_t at = random.Below(stride); at < size; at += stride, ++flips) {
       auto bit = std::byte{1} << random.Below(8);
       auto disk = target.disk.Clone();
@@ -261,7 +259,11 @@ TEST_F(CatalogDamage, FlippedBitIsFoundOrChangesNoAnswer) {
           << target.name << " byte " << at << " bit " << std::to_integer<int>(bit);
     }
     std::cout << target.name << ": " << size << " bytes, " << flips << " flips, "
-              << found_ << " found by Check, " << other_ << " answered otherwise\n";
+              << found_ << " found by Check\n";
+    // What is in the WAL, too, is not read; all else has a check.
+    if (target.name == std::string_view("file")) {
+      EXPECT_EQ(found_, flips);
+    }
   }
 }
 
@@ -280,10 +282,7 @@ TEST_F(CatalogDamage, LostOrForeignPagesAreFoundOrChangeNoAnswer) {
       EXPECT_EQ(
           changed([&](Bytes& b) { std::fill(&b[at], b.data() + end, std::byte{}); }),
           "");
-      // A file that is cut tells SQLite so: every answer is right.
-      other_ = 0;
       EXPECT_EQ(changed([&](Bytes& b) { b.resize(at); }), "");
-      EXPECT_EQ(other_, 0u);
       if (at == 0) continue;
       EXPECT_EQ(changed([&](Bytes& b) { std::copy_n(&b[at - 512], end - at, &b[at]); }),
                 "");
