@@ -27,8 +27,11 @@ class SqliteFsTest : public ::testing::Test {
   Db Open(SqliteFs& vfs, const char* file, int more = SQLITE_OPEN_CREATE) {
     sqlite3* db = nullptr;
     last_ = sqlite3_open_v2(file, &db, SQLITE_OPEN_READWRITE | more, vfs.name());
-    if (last_ == SQLITE_OK)
-      Run(db, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY");
+    if (last_ != SQLITE_OK) return Db(db);
+    Run(db, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY");
+    int reserve = SqliteFs::kPageCheckSize;
+    EXPECT_EQ(sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve),
+              SQLITE_OK);
     return Db(db);
   }
   int Run(sqlite3* db, const char* sql) {
@@ -65,6 +68,34 @@ TEST_F(SqliteFsTest, KeepsAWalDatabaseInTheDirectory) {
   }
   Db db = Open(*vfs, "a.db");
   EXPECT_EQ(Number(db.get(), "SELECT sum(a) FROM t"), 6);
+}
+
+TEST_F(SqliteFsTest, APageThatChangedIsNotReadUnlessAskedFor) {
+  auto vfs = Register(disk_);
+  vfs->AllowWrites(true);
+  {
+    Db db = Open(*vfs, "a.db");
+    ASSERT_EQ(Run(db.get(), "CREATE TABLE t(a); INSERT INTO t VALUES('needle')"),
+              SQLITE_OK);
+  }
+  Fd file = disk_.Open(dir_, Name::Literal("a.db"), OpenMode::ReadWrite()).value();
+  Bytes bytes(disk_.Stat(file)->size);
+  ASSERT_EQ(ReadFull(disk_, file, 0, bytes).value(), bytes.size());
+  const size_t at = AsText(bytes).find("needle");
+  ASSERT_NE(at, std::string::npos);
+  ASSERT_TRUE(WriteFull(disk_, file, at, AsBytes("beetle")).ok());
+  constexpr const char* kAsk = "SELECT count(*) FROM t WHERE a='beetle'";
+  {
+    Db db = Open(*vfs, "a.db");
+    EXPECT_EQ(Number(db.get(), kAsk), -1);
+    auto error = vfs->TakeError();
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, Errc::kCorrupt);
+    EXPECT_EQ(error->what, "page 2 is not what was written");
+  }
+  vfs->CheckPages(false);
+  Db db = Open(*vfs, "a.db");
+  EXPECT_EQ(Number(db.get(), kAsk), 1);
 }
 
 TEST_F(SqliteFsTest, EveryJournalModeWorks) {
