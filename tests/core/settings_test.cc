@@ -266,6 +266,8 @@ TEST(Settings, HostileTextIsRefusedWithoutHarm) {
       {"star as a key", "* = 1"},
       {"letter outside quotes", "a =\xcf\xbb\"x\""},
       {"letter in a bare key", "\xcf\xbb = 1"},
+      {"letter in a string to us, and not to the parser",
+       "a = 7b='''=c'd''e'f=''@\xc8\xbf@'= [["},
       {"no key", "= 1"},
       {"empty header", "[]"},
       {"open header", "[a"},
@@ -311,6 +313,23 @@ TEST(Settings, LargeButHarmlessTextIsRead) {
     Result<Settings> parsed = Parse(row.text);
     EXPECT_TRUE(parsed.ok()) << row.name << ": " << parsed.error().what;
   }
+}
+
+TEST(Settings, LettersComeThroughAsTheyAre) {
+  // With marks that are none among them: by words, and by an escape.
+  Settings settings = Parse(
+                          "exclude = ['\xcf\xbb', \"Z0yce\", '''Z1\xc8\xbf"
+                          "z''', \"\\u00fc\\u005a1yff\"]\n"
+                          "[tools]\n'Z0y\xc3\xa9' = false\n")
+                          .value();
+  EXPECT_THAT(settings.exclude, ElementsAre("\xcf\xbb", "Z0yce",
+                                            "Z1\xc8\xbf"
+                                            "z",
+                                            "\xc3\xbcZ1yff"));
+  EXPECT_TRUE(settings.tools.contains("Z0y\xc3\xa9"));
+  auto bad = Parse("enabled = \"\xc3\xa9\" x");
+  ASSERT_FALSE(bad.ok());
+  EXPECT_THAT(bad.error().what, testing::Not(HasSubstr("Z0y")));
 }
 
 TEST(Settings, SizesAreReadStrictly) {
