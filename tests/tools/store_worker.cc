@@ -202,7 +202,9 @@ int Write(char** args) {
 bool Exists(const char* path) { return access(path, F_OK) == 0; }
 
 int Collect(char** args) {
-  Place place(args[0], args[3], 250);  // some collections later
+  // In the middle of one collection, or some collections later.
+  SeededRandom random(std::strtoull(args[3], nullptr, 10));
+  Place place(args[0], args[3], random.Below(2) == 0 ? 250 : 2'500);
   Log log(args[1]);
   while (!Exists(args[2])) {
     auto store = place.Open(Store::Mode::kWrite);
