@@ -16,36 +16,37 @@ namespace belay {
 
 namespace {
 
-Result<std::vector<std::string>> TakeInUnlisted(CommandContext& ctx, OpenedStore& at,
-                                                Store& store) {
-  std::vector<std::string> done;
+Status TakeInUnlisted(CommandContext& ctx, OpenedStore& at, Store& store,
+                      std::vector<std::string>& done) {
   BELAY_TRY(auto unlisted, UnlistedPacks(store));
-  if (unlisted.empty()) return done;
+  if (unlisted.empty()) return Ok();
   VerifyOptions every_byte;
   every_byte.read_data = true;
   BELAY_TRY(VerifyReport report, VerifyStore(store, every_byte));
-  if (report.clean()) return done;
-  BELAY_TRY(RepairReport repaired, RepairStore(ctx.fs, at.clock, at.random, at.dir,
-                                               at.options, {.take_in = true}));
-  BELAY_OK(store.Refresh());
-  return repaired.done;
+  if (report.clean()) return Ok();
+  BELAY_OK(RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
+                       {.take_in = true, .said = &done}));
+  return store.Refresh();
 }
 
 // What the catalogue knows, before anything is built anew. Sure only while a manifest
-// says that nothing was collected since.
-std::vector<RememberedRecord> Recall(CommandContext& ctx, OpenedStore& at) {
+// says that nothing was collected since. An error is not "nothing": what is in the way
+// may go by the repair.
+Result<std::vector<RememberedRecord>> Recall(CommandContext& ctx, OpenedStore& at) {
+  std::vector<RememberedRecord> nothing;
   auto store =
       Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options, Store::Mode::kRead);
   if (store.ok()) {
     auto catalog = Catalog::Open(**store);
-    if (!catalog.ok()) return {};
+    if (!catalog.ok()) return std::move(catalog).error();
     return (*catalog)->Remembered((*store)->manifest().generation);
   }
   auto dir = ctx.fs.OpenDir(at.dir);
-  if (!dir.ok() || store.error().code != Errc::kCorrupt) return {};
+  if (!dir.ok() || store.error().code != Errc::kCorrupt)
+    return std::move(store).error();
   StoreLocks locks(ctx.fs, at.clock, *dir, at.options.lock_wait_ms);
   auto catalog = Catalog::Open({ctx.fs, at.clock, at.random, locks, *dir}, nullptr);
-  if (!catalog.ok()) return {};
+  if (!catalog.ok()) return std::move(catalog).error();
   return (*catalog)->Remembered(0);
 }
 
@@ -88,24 +89,28 @@ struct Repaired {
   uint64_t checkpoints = 0;
 };
 
-Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
-  Repaired all;
-  std::vector<RememberedRecord> remembered = Recall(ctx, at);
-  BELAY_TRY(all.report, RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
-                                    {.without_packs = ctx.args.has("--accept-loss")}));
-  // Now the manifest can be asked what the catalogue's memory is worth.
-  if (all.report.made_packs) remembered = Recall(ctx, at);
+// `all` has what was put right also when an error ends it.
+Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
+  auto remembered = Recall(ctx, at);
+  BELAY_TRY(RepairReport report,
+            RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
+                        {.without_packs = ctx.args.has("--accept-loss"),
+                         .said = &all.report.done}));
+  // Now the manifest can be asked what the catalogue's memory is worth, and what was in
+  // the way of asking is gone.
+  if (report.made_packs || !remembered.ok() || remembered->empty())
+    remembered = Recall(ctx, at);
+  if (!remembered.ok()) return std::move(remembered).error();
   BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
                                     Store::Mode::kWriteExisting));
   auto add = [&all](const std::vector<std::string>& lines) {
     all.report.done.insert(all.report.done.end(), lines.begin(), lines.end());
   };
   // Something damaged, and packs lie about that may hold it whole: take them in.
-  BELAY_TRY(auto taken_in, TakeInUnlisted(ctx, at, *store));
-  add(taken_in);
+  BELAY_OK(TakeInUnlisted(ctx, at, *store, all.report.done));
   BELAY_TRY(auto taken_back, TakeBackGivenUp(*store));
   add(taken_back);
-  BELAY_TRY(all.mended, MendStore(*store, remembered, ctx.args.has("--accept-loss")));
+  BELAY_TRY(all.mended, MendStore(*store, *remembered, ctx.args.has("--accept-loss")));
   add(all.mended.done);
   BELAY_TRY(auto catalog, Catalog::Open(*store));
   BELAY_TRY(auto moved, catalog->ClearTheWay());
@@ -115,7 +120,7 @@ Result<Repaired> Repair(CommandContext& ctx, OpenedStore& at) {
   add(aside);
   BELAY_TRY(all.checkpoints, catalog->Count(std::nullopt));
   add({"rebuilt the catalogue: " + CountText(all.checkpoints, "checkpoint")});
-  return all;
+  return Ok();
 }
 
 void WriteJson(const Repaired& all, JsonWriter& json) {
@@ -139,8 +144,10 @@ ExitCode CmdRepair(CommandContext& ctx) {
   auto prepared = PrepareStore(ctx);
   if (!prepared.ok()) return ctx.term.Fail(prepared.error());
   OpenedStore& at = **prepared;
-  auto repaired = Repair(ctx, at);
-  if (!repaired.ok()) {
+  Repaired all;
+  if (Status repaired = Repair(ctx, at, all); !repaired.ok()) {
+    for (const std::string& line : all.report.done)
+      ctx.term.Warn(StrCat("done before it failed: ", Scrub(line)));
     if (Status place = Store::CheckPlace(ctx.fs, at.dir);
         repaired.error().code == Errc::kNotFound && !place.ok())
       return ctx.term.Fail(place.error());
@@ -153,17 +160,16 @@ ExitCode CmdRepair(CommandContext& ctx) {
   term.WorkIsDone();
   if (term.json()) {
     JsonWriter json;
-    WriteJson(*repaired, json);
+    WriteJson(all, json);
     term.OutJson(json);
-    return repaired->mended.left.clean() ? ExitCode::kOk : ExitCode::kDamaged;
+    return all.mended.left.clean() ? ExitCode::kOk : ExitCode::kDamaged;
   }
-  for (const std::string& line : repaired->report.done)
-    term.Out(StrCat(Scrub(line), "\n"));
-  for (const std::string& line : repaired->mended.given_up)
+  for (const std::string& line : all.report.done) term.Out(StrCat(Scrub(line), "\n"));
+  for (const std::string& line : all.mended.given_up)
     term.Out(StrCat("given up: ", Scrub(line), "\n"));
-  const VerifyReport& left = repaired->mended.left;
+  const VerifyReport& left = all.mended.left;
   if (left.clean()) {
-    term.Say(repaired->mended.given_up.empty()
+    term.Say(all.mended.given_up.empty()
                  ? "Every byte was read: the store is whole."
                  : "Every byte was read: what is left is whole.");
     return ExitCode::kOk;

@@ -19,9 +19,10 @@ Result<RepairReport> Repairer::Run() {
                                      std::to_string(stat.uid) + ", not to you (" +
                                      std::to_string(options_.uid) + ")")
         .WithHint("set BELAY_HOME to a directory of your own");
+  BELAY_OK(CheckVersion());
+  BELAY_OK(CheckWritable());
   BELAY_OK(OpenPacks());
   BELAY_OK(CheckIsStore());
-  BELAY_OK(CheckWritable());
   BELAY_OK(ClearTheWayTo(home_, Name::Literal("lock"), /*fifo_will_do=*/true));
   StoreLocks locks(fs_, clock_, home_, options_.lock_wait_ms);
   std::vector<HeldLock> held;
@@ -61,6 +62,14 @@ bool Repairer::HasRemains() {
   if (Exists(home_, "manifest") || Exists(home_, "tail")) return true;
   auto catalog = fs_.Open(home_, Name::Literal("catalog"), OpenMode::Directory());
   return catalog.ok() && Exists(*catalog, "catalog.db");
+}
+
+Status Repairer::CheckVersion() {
+  auto bytes = ReadSmallFile(fs_, home_, ManifestName(), size_t{16} << 20);
+  if (!bytes.ok()) return Ok();  // ReadManifest() judges
+  auto manifest = DecodeManifest(*bytes);
+  if (manifest.ok() || manifest.error().code != Errc::kUnsupported) return Ok();
+  return std::move(manifest).error();
 }
 
 Status Repairer::OpenPacks() {

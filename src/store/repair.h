@@ -25,6 +25,8 @@ struct RepairOptions {
   // The directory of the packs is gone, and somebody accepts that: it is made anew,
   // empty. Without it nothing is done, since a copy may be brought back.
   bool without_packs = false;
+  // Gets what was put right, one after the other: also when an error ends it.
+  std::vector<std::string>* said = nullptr;
 };
 
 // Works on a store that Store::Open refuses for damage. The catalogue is not touched:

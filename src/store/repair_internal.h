@@ -27,7 +27,10 @@ class Repairer {
   Result<RepairReport> Run();
 
  private:
-  void Done(std::string what) { report_.done.push_back(std::move(what)); }
+  void Done(std::string what) {
+    if (how_.said != nullptr) how_.said->push_back(what);
+    report_.done.push_back(std::move(what));
+  }
   static std::string CountPacks(uint64_t count) {
     return std::to_string(count) + (count == 1 ? " pack" : " packs");
   }
@@ -39,6 +42,8 @@ class Repairer {
   // Files that only a store has, and only once something was stored.
   bool HasRemains();
   Status OpenPacks();
+  // A manifest of a newer format is said before anything is moved out of the way.
+  Status CheckVersion();
   // A manifest, or at least one pack: otherwise this is somebody's directory, in which
   // not even a lock file is made, or there is nothing left to repair.
   Status CheckIsStore();
@@ -106,8 +111,11 @@ class Repairer {
   Status BringBackRemembered();
   // Packs of this store that the manifest does not name.
   Status TakeIn();
+  // Which store this is: what most packs say; where that is no majority, what the tail
+  // or the newest record that anybody remembers is of.
+  Result<StoreId> WhoseStore(const std::vector<PackId>& ids);
   // What GC would remove as left over is kept under a name it does not know.
-  Status SetAside(const PackId& id);
+  Status SetAside(const PackId& id, std::string_view why);
 
   const RepairOptions how_;
   Fs& fs_;

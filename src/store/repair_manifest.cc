@@ -6,6 +6,7 @@
 #include "base/mutant.h"
 #include "store/appender.h"
 #include "store/inventory.h"
+#include "store/private.h"
 #include "store/repair_internal.h"
 
 namespace belay {
@@ -28,14 +29,51 @@ Status MayBeLeftOut(const PackId& id, const Error& error) {
 
 }  // namespace
 
-Status Repairer::SetAside(const PackId& id) {
+Status Repairer::SetAside(const PackId& id, std::string_view why) {
   const Name from = PackFile::FileName(id);
-  const Name to = Name::Literal(from.bytes() + ".unreadable");
-  BELAY_OK(fs_.Rename(packs_dir_, from, packs_dir_, to, RenameHow::kReplace));
+  BELAY_TRY(Name to, MoveAside(fs_, packs_dir_, from));
   // Or it would look as if its pack were missing.
   (void)fs_.Unlink(packs_dir_, PackIndex::FileName(id));
-  Done("left out " + from.bytes() + ", it is unreadable: now " + to.bytes());
-  return Ok();
+  Done("left out " + from.bytes() + ", " + std::string(why) + ": now " + to.bytes());
+  // Before a manifest that does without it.
+  return fs_.Sync(packs_dir_);
+}
+
+Result<StoreId> Repairer::WhoseStore(const std::vector<PackId>& ids) {
+  std::map<PackId, StoreId> said;
+  std::map<StoreId, int> votes;
+  Status unreadable = Ok();
+  for (const PackId& id : ids) {
+    auto header = HeaderOf(id, std::nullopt);
+    if (header.ok()) {
+      said.emplace(id, header->store);
+      ++votes[header->store];
+      continue;
+    }
+    if (header.error().code != Errc::kCorrupt) return std::move(header).error();
+    if (unreadable.ok()) unreadable = MayBeLeftOut(id, header.error());
+  }
+  // Nobody to say it, and somebody who might have: no store is made up.
+  if (votes.empty()) BELAY_OK(unreadable);
+  if (votes.empty()) return StoreId(random_.NewId());
+  if (votes.size() == 1) return votes.begin()->first;
+  // Packs of others lie about. Who remembers where this store ended knows better than
+  // any number of them.
+  std::vector<PackId> known;
+  if (tail_) known.push_back(tail_->pack);
+  for (const RememberedEnd& end : ends_) known.push_back(end.position.pack);
+  for (const PackId& id : known)
+    if (auto at = said.find(id); at != said.end()) return at->second;
+  const auto most =
+      std::ranges::max_element(votes, {}, [](const auto& vote) { return vote.second; });
+  if (std::ranges::count(votes, most->second,
+                         [](const auto& vote) { return vote.second; }) == 1)
+    return most->first;
+  return Error(
+             Errc::kCorrupt,
+             "there is no manifest, and as many packs of one store as of another in " +
+                 dir_.bytes() + "/packs")
+      .WithHint("move the packs of the other store elsewhere, then run belay repair");
 }
 
 Status Repairer::ListFromPacks() {
@@ -50,34 +88,14 @@ Status Repairer::ListFromPacks() {
     if (e.name.substr(dot) == ".idx") missing.insert(PackId(*id));
   }
   for (const PackId& id : ids) missing.erase(id);
-  // Which store is this? What most packs say.
-  std::map<StoreId, int> votes;
-  Status unreadable = Ok();
-  for (const PackId& id : ids) {
-    auto header = HeaderOf(id, std::nullopt);
-    if (header.ok()) {
-      ++votes[header->store];
-      continue;
-    }
-    if (header.error().code != Errc::kCorrupt) return std::move(header).error();
-    if (unreadable.ok()) unreadable = MayBeLeftOut(id, header.error());
-  }
-  // Nobody to say it, and somebody who might have: no store is made up.
-  if (votes.empty()) BELAY_OK(unreadable);
-  StoreId store(random_.NewId());
-  int most = 0;
-  for (const auto& [candidate, count] : votes) {
-    if (count > most) {
-      most = count;
-      store = candidate;
-    }
-  }
+  BELAY_TRY(const StoreId store, WhoseStore(ids));
   std::vector<std::pair<int64_t, PackId>> order;
   for (const PackId& id : ids) {
     auto header = HeaderOf(id, store);
     if (!header.ok()) BELAY_OK(MayBeLeftOut(id, header.error()));
     if (!header.ok() || header->store != store) {
-      BELAY_OK(SetAside(id));
+      BELAY_OK(
+          SetAside(id, header.ok() ? "it is of another store" : "it is unreadable"));
       continue;
     }
     order.emplace_back(header->created_ms, id);

@@ -8,7 +8,7 @@ namespace belay {
 
 namespace {
 
-// MoveAside() and repair give such names: "x.aside", "x.aside2", "x.unreadable".
+// MoveAside() gives such names: "x.aside", "x.aside2"; repair once gave "x.unreadable".
 bool IsAside(std::string_view name) {
   const size_t end = name.find_last_not_of("0123456789");
   if (end == std::string_view::npos) return false;
