@@ -36,7 +36,9 @@ constexpr uint64_t kProbeByte = 63;
 Result<Fd> StoreLocks::OpenFile() {
   static const Name kFile = Name::Literal("lock");
   auto file = fs_.Open(dir_, kFile, OpenMode::OpenOrCreate());
-  if (!file.ok() && (file.error().sys == EISDIR || file.error().sys == ELOOP)) {
+  // ENXIO: a socket, or a device that is not there.
+  if (!file.ok() && (file.error().sys == EISDIR || file.error().sys == ELOOP ||
+                     file.error().sys == ENXIO)) {
     Error error = std::move(file).error();
     error.code = Errc::kCorrupt;
     error.what = "the store's file `lock` is something else: " + error.what;
