@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/mutant.h"
+
 namespace belay {
 
 namespace {
@@ -31,11 +33,33 @@ Error LocksDoNotWork(Error cause) {
 }
 
 constexpr uint64_t kProbeByte = 63;
+
+const Name& LockFileName() {
+  static const Name name = Name::Literal("lock");
+  return name;
+}
+
+// Whether it is worth two more calls to see that the file is the present one: for what
+// keeps others from writing to the packs, or from removing what was found there. The
+// catalogue, which can be made again, and the gate, which only orders who waits, do
+// without: they are taken most often.
+bool GuardsChanges(uint64_t byte, LockMode mode) {
+  if (BELAY_MUTANT("lock-by-old-name")) return false;
+  if (byte == static_cast<uint64_t>(StoreLock::kCatalog)) return false;
+  return mode == LockMode::kExclusive || byte == static_cast<uint64_t>(StoreLock::kUse);
+}
+
+// So often is the file opened again when it was moved away: more is no accident.
+constexpr int kOpenings = 8;
+
+Error MovedAway() {
+  return Error(Errc::kBusy, "the store's file `lock` is being moved away all the time")
+      .WithHint("try again in a moment");
+}
 }  // namespace
 
 Result<Fd> StoreLocks::OpenFile() {
-  static const Name kFile = Name::Literal("lock");
-  auto file = fs_.Open(dir_, kFile, OpenMode::OpenOrCreate());
+  auto file = fs_.Open(dir_, LockFileName(), OpenMode::OpenOrCreate());
   // ENXIO: a socket, or a device that is not there.
   if (!file.ok() && (file.error().sys == EISDIR || file.error().sys == ELOOP ||
                      file.error().sys == ENXIO)) {
@@ -48,12 +72,26 @@ Result<Fd> StoreLocks::OpenFile() {
   return file;
 }
 
+Result<bool> StoreLocks::IsPresent(const Fd& file, uint64_t byte, LockMode mode) {
+  if (!GuardsChanges(byte, mode)) return true;
+  BELAY_TRY(FileStat ours, fs_.Stat(file));
+  auto present = fs_.StatAt(dir_, LockFileName());
+  if (present.ok()) return present->dev == ours.dev && present->ino == ours.ino;
+  if (present.error().code == Errc::kNotFound) return false;
+  return std::move(present).error();
+}
+
 Result<std::optional<HeldLock>> StoreLocks::TryAcquire(StoreLock which, LockMode mode) {
-  BELAY_TRY(Fd file, OpenFile());
-  auto got = fs_.TryLock(file, static_cast<uint64_t>(which), mode);
-  if (!got.ok()) return LocksDoNotWork(got.error());
-  if (!*got) return std::optional<HeldLock>();
-  return std::optional<HeldLock>(HeldLock(std::move(file)));
+  const auto byte = static_cast<uint64_t>(which);
+  for (int i = 0; i < kOpenings; ++i) {
+    BELAY_TRY(Fd file, OpenFile());
+    auto got = fs_.TryLock(file, byte, mode);
+    if (!got.ok()) return LocksDoNotWork(got.error());
+    if (!*got) return std::optional<HeldLock>();
+    BELAY_TRY(const bool present, IsPresent(file, byte, mode));
+    if (present) return std::optional<HeldLock>(HeldLock(std::move(file)));
+  }
+  return MovedAway();
 }
 
 Result<HeldLock> StoreLocks::Acquire(StoreLock which, LockMode mode, int64_t wait_ms) {
@@ -75,10 +113,17 @@ Result<HeldLock> StoreLocks::AcquireByte(uint64_t byte, LockMode mode, int64_t w
   const int64_t deadline = clock_.SteadyNanos() + wait_ms * 1'000'000;
   constexpr int64_t kFirstPause = 50'000;  // 50 us: an append takes about a millisecond
   constexpr int64_t kLongestPause = 5'000'000;
+  int openings = 1;
   for (int64_t pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     auto got = fs_.TryLock(file, byte, mode);
     if (!got.ok()) return LocksDoNotWork(got.error());
-    if (*got) return HeldLock(std::move(file));
+    if (*got) {
+      BELAY_TRY(const bool present, IsPresent(file, byte, mode));
+      if (present) return HeldLock(std::move(file));
+      if (openings++ == kOpenings) return MovedAway();
+      BELAY_TRY(file, OpenFile());
+      continue;
+    }
     if (clock_.SteadyNanos() >= deadline)
       return Error(Errc::kBusy, std::string(holder)).WithHint("try again in a moment");
     clock_.SleepNanos(pause);

@@ -3,6 +3,10 @@
 // The store's locks: bytes of the file `lock`, held by open file description, released
 // by the kernel when the holder dies. Order: as the enumerators; see ARCHITECTURE.md.
 //
+// The file may be moved away by a user, or by a repair that took it for something else,
+// so that what was opened is no longer what others open: who got a lock that guards
+// changes looks whether the name still leads there, and otherwise begins again.
+//
 // Waiting polls with growing pauses up to a deadline, because a holder may be stopped
 // and nobody may wait for ever; kBusy then says what was being waited for.
 
@@ -53,6 +57,10 @@ class StoreLocks {
 
  private:
   Result<Fd> OpenFile();
+  // Does the name `lock` still lead to `file`, which was opened by it? Asked when the
+  // lock is held: whoever comes later then finds the same file. Not asked, and true,
+  // for locks that guard no changes.
+  Result<bool> IsPresent(const Fd& file, uint64_t byte, LockMode mode);
   Result<HeldLock> AcquireByte(uint64_t byte, LockMode mode, int64_t wait_ms,
                                std::string_view holder);
   Fs& fs_;

@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "crash/hook_fs.h"
+#include <functional>
+#include <optional>
+
 #include "store/private.h"
 #include "store/repair.h"
 #include "support/fs_world.h"
+#include "support/pass_fs.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -34,6 +37,106 @@ TEST(LockFile, WhatIsNoFileIsDamageThatRepairPutsRight) {
     EXPECT_EQ(held.error().code, Errc::kCorrupt) << held.error().what;
     EXPECT_EQ(held.error().hint, "put it right with: belay repair");
   }
+}
+
+// Lets somebody else do something before each attempt to lock.
+class BeforeLocking final : public PassFs {
+ public:
+  BeforeLocking(Fs& inner, std::function<void()> act)
+      : PassFs(inner), act_(std::move(act)) {}
+  Result<bool> TryLock(const Fd& file, uint64_t byte, LockMode mode) override {
+    act_();
+    return PassFs::TryLock(file, byte, mode);
+  }
+
+ private:
+  std::function<void()> act_;
+};
+
+// Somebody else takes the file away between the opening and the locking of it: without
+// a second look two would hold one lock, each through a file of its own.
+TEST(LockFile, NobodyHoldsALockOfAFileThatWasMovedAway) {
+  const auto acquire = [](StoreLocks& locks, int which) -> Result<HeldLock> {
+    switch (which) {
+      case 0:
+        return locks.Acquire(StoreLock::kAppend, LockMode::kExclusive);
+      case 1:
+        return locks.Acquire(StoreLock::kUse, LockMode::kExclusive);
+      case 2:
+        return locks.AcquireRoot(RootId(), 0);
+      default: {
+        BELAY_TRY(auto held,
+                  locks.TryAcquire(StoreLock::kCollector, LockMode::kExclusive));
+        if (!held) return Error(Errc::kBusy, "held");
+        return std::move(*held);
+      }
+    }
+  };
+  for (int which = 0; which < 4; ++which)
+    for (bool made_anew : {false, true}) {
+      SCOPED_TRACE(std::to_string(which) + (made_anew ? ", made anew" : ""));
+      MemFs disk;
+      FakeClock clock;
+      Fd dir = TopOf(disk);
+      StoreLocks other(disk, clock, dir, 0);
+      std::optional<HeldLock> others;
+      int moved = 0;
+      BeforeLocking fs(disk, [&] {
+        if (moved++ != 0) return;
+        Must(disk.Rename(dir, N("lock"), dir, N("lock.aside"), RenameHow::kNoReplace));
+        if (made_anew) others = Must(acquire(other, which));
+      });
+      StoreLocks first(fs, clock, dir, 0);
+      auto held = acquire(first, which);
+      EXPECT_EQ(moved, 2);  // it tried the file that came after it, too
+      if (made_anew) {
+        // The other one has it under the present name.
+        ASSERT_FALSE(held.ok());
+        EXPECT_EQ(held.error().code, Errc::kBusy) << held.error().what;
+        others.reset();
+        EXPECT_TRUE(acquire(first, which).ok());
+      } else {
+        ASSERT_TRUE(held.ok()) << held.error().what;
+        EXPECT_FALSE(acquire(other, which).ok());
+      }
+    }
+}
+
+// A lock was held when the file was moved away: what is acquired from then on is
+// acquired under the present name, by its holder, too.
+TEST(LockFile, AllAgreeOnTheFileUnderThePresentName) {
+  MemFs disk;
+  FakeClock clock;
+  Fd dir = TopOf(disk);
+  StoreLocks one(disk, clock, dir, 0);
+  StoreLocks two(disk, clock, dir, 0);
+  HeldLock before = Must(one.Acquire(StoreLock::kUse, LockMode::kShared));
+  Must(disk.Rename(dir, N("lock"), dir, N("lock.aside"), RenameHow::kNoReplace));
+  HeldLock append = Must(two.Acquire(StoreLock::kAppend, LockMode::kExclusive));
+  EXPECT_FALSE(one.Acquire(StoreLock::kAppend, LockMode::kExclusive).ok());
+  append.Release();
+  append = Must(one.Acquire(StoreLock::kAppend, LockMode::kExclusive));
+  EXPECT_FALSE(two.Acquire(StoreLock::kAppend, LockMode::kExclusive).ok());
+}
+
+TEST(LockFile, AFileThatIsMovedAwayAllTheTimeIsGivenUp) {
+  MemFs disk;
+  FakeClock clock;
+  Fd dir = TopOf(disk);
+  int moved = 0;
+  BeforeLocking fs(disk, [&] {
+    Must(disk.Rename(dir, N("lock"), dir, N("aside" + std::to_string(++moved)),
+                     RenameHow::kNoReplace));
+  });
+  StoreLocks locks(fs, clock, dir, 200);
+  auto held = locks.Acquire(StoreLock::kAppend, LockMode::kExclusive);
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code, Errc::kBusy);
+  EXPECT_FALSE(locks.TryAcquire(StoreLock::kCollector, LockMode::kExclusive).ok());
+  EXPECT_LE(moved, 100);
+  // No lock on the way is left behind: nobody but them moves it.
+  StoreLocks other(disk, clock, dir, 0);
+  EXPECT_TRUE(other.Acquire(StoreLock::kAppend, LockMode::kExclusive).ok());
 }
 
 }  // namespace
