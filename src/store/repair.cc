@@ -145,12 +145,31 @@ Status Repairer::CheckWritable() {
 }
 
 Status Repairer::ClearTheWayTo(const Fd& dir, const Name& name, bool fifo_will_do) {
+  auto will_do = [&](const FileStat& stat) {
+    return stat.type == FileType::kRegular ||
+           (fifo_will_do && stat.type == FileType::kFifo);
+  };
   auto stat = fs_.StatAt(dir, name);
-  if (!stat.ok() || stat->type == FileType::kRegular) return Ok();
-  if (fifo_will_do && stat->type == FileType::kFifo) return Ok();
-  BELAY_TRY(Name to, MoveAside(fs_, dir, name));
-  Done(name.bytes() + " was " + std::string(FileTypeName(stat->type)) +
-       ": moved aside, now " + to.bytes());
+  if (!stat.ok() || will_do(*stat)) return Ok();
+  auto to = MoveAside(fs_, dir, name);
+  // Another repair was there first.
+  if (!to.ok() && to.error().code == Errc::kNotFound) return Ok();
+  if (!to.ok()) return std::move(to).error();
+  // Nothing is locked while the way to `lock` is cleared: another repair may have moved
+  // aside what was there, and what was moved now may be the file that it made and a
+  // writer holds. That goes back before somebody makes another.
+  BELAY_TRY(FileStat moved, fs_.StatAt(dir, *to));
+  if (will_do(moved) && !BELAY_MUTANT("repair-takes-live-lock")) {
+    Status back = fs_.Rename(dir, *to, dir, name, RenameHow::kNoReplace);
+    if (back.ok()) return Ok();
+    Error error = std::move(back).error();
+    error.what = "the file " + name.bytes() + " of another belay process is now " +
+                 to->bytes() + ", and could not be put back: " + error.what;
+    error.hint = "wait until no belay process is at work, then run belay repair again";
+    return error;
+  }
+  Done(name.bytes() + " was " + std::string(FileTypeName(moved.type)) +
+       ": moved aside, now " + to->bytes());
   return Ok();
 }
 

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "store/private.h"
 #include "store/repair.h"
@@ -137,6 +138,96 @@ TEST(LockFile, AFileThatIsMovedAwayAllTheTimeIsGivenUp) {
   // No lock on the way is left behind: nobody but them moves it.
   StoreLocks other(disk, clock, dir, 0);
   EXPECT_TRUE(other.Acquire(StoreLock::kAppend, LockMode::kExclusive).ok());
+}
+
+// Lets somebody else do something before and after the first renaming of `lock`.
+class AroundMoving final : public PassFs {
+ public:
+  AroundMoving(Fs& inner, std::function<void()> before, std::function<void()> after)
+      : PassFs(inner), before_(std::move(before)), after_(std::move(after)) {}
+  Status Rename(const Fd& from_dir, const Name& from, const Fd& to_dir, const Name& to,
+                RenameHow how) override {
+    const bool first = from == N("lock") && !std::exchange(moved_, true);
+    if (first) before_();
+    Status done = PassFs::Rename(from_dir, from, to_dir, to, how);
+    if (first) after_();
+    return done;
+  }
+
+ private:
+  std::function<void()> before_, after_;
+  bool moved_ = false;
+};
+
+// A store whose `lock` is a directory, and another repair that is faster.
+class TwoRepairs {
+ public:
+  TwoRepairs() {
+    Must(MakeCheckpoint(*Must(world_.Open()), "one", {{"a", "b"}}));
+    dir_ = Must(disk_.OpenDir(world_.dir));
+    Must(disk_.Unlink(dir_, N("lock")));
+    Must(disk_.MakeDir(dir_, N("lock"), 0700));
+  }
+  MemFs& disk() { return disk_; }
+  World& world() { return world_; }
+  const Fd& dir() { return dir_; }
+  // The other one has moved the directory aside, and a writer is at work.
+  void TheOtherIsFaster() {
+    Must(disk_.Rename(dir_, N("lock"), dir_, N("other"), RenameHow::kNoReplace));
+    held_ = Must(locks_.Acquire(StoreLock::kAppend, LockMode::kExclusive));
+    file_ = Must(disk_.StatAt(dir_, N("lock"))).ino;
+  }
+  uint64_t file() const { return file_; }
+  StoreLocks& locks() { return locks_; }
+  Result<RepairReport> Repair(Fs& fs) {
+    return RepairStore(fs, world_.clock, world_.random, world_.dir, world_.options);
+  }
+
+ private:
+  MemFs disk_;
+  World world_{disk_};
+  Fd dir_;
+  StoreLocks locks_{disk_, world_.clock, dir_, 0};
+  HeldLock held_;
+  uint64_t file_ = 0;
+};
+
+TEST(LockFile, ARepairPutsBackWhatAnotherHadPutRight) {
+  TwoRepairs two;
+  AroundMoving fs(
+      two.disk(), [&] { two.TheOtherIsFaster(); }, [] {});
+  auto repaired = two.Repair(fs);
+  ASSERT_FALSE(repaired.ok());
+  EXPECT_EQ(repaired.error().code, Errc::kBusy) << repaired.error().what;
+  EXPECT_EQ(Must(two.disk().StatAt(two.dir(), N("lock"))).ino, two.file());
+  EXPECT_FALSE(two.disk().StatAt(two.dir(), N("lock.aside")).ok());
+  EXPECT_FALSE(two.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive).ok());
+}
+
+TEST(LockFile, WhatCannotBePutBackIsKeptAndSaid) {
+  TwoRepairs two;
+  AroundMoving fs(
+      two.disk(), [&] { two.TheOtherIsFaster(); },
+      [&] { Must(two.disk().Open(two.dir(), N("lock"), OpenMode::CreateNew())); });
+  auto repaired = two.Repair(fs);
+  ASSERT_FALSE(repaired.ok());
+  EXPECT_NE(repaired.error().what.find("is now lock.aside"), std::string::npos)
+      << repaired.error().what;
+  EXPECT_FALSE(repaired.error().hint.empty());
+  EXPECT_EQ(Must(two.disk().StatAt(two.dir(), N("lock.aside"))).ino, two.file());
+}
+
+TEST(LockFile, ARepairGoesOnWhenAnotherHasClearedTheWay) {
+  TwoRepairs two;
+  AroundMoving fs(
+      two.disk(),
+      [&] {
+        Must(two.disk().Rename(two.dir(), N("lock"), two.dir(), N("other"),
+                               RenameHow::kNoReplace));
+      },
+      [] {});
+  auto repaired = two.Repair(fs);
+  EXPECT_TRUE(repaired.ok()) << repaired.error().what;
 }
 
 }  // namespace
