@@ -19,12 +19,21 @@ Result<std::vector<std::string>> OpenToOthers(Fs& fs, const Fd& home, bool put_r
       const Name name = Name::Literal(e.name);
       auto stat = fs.StatAt(dir, name);
       if (!stat.ok() || (stat->mode & kOthers) == 0) continue;
-      if (stat->type != FileType::kRegular && stat->type != FileType::kDirectory)
+      OpenMode mode = OpenMode::Read();
+      if (stat->type == FileType::kDirectory)
+        mode = OpenMode::Directory();
+      else if (stat->type == FileType::kFifo)
+        mode = OpenMode::Path();  // a reader would let writers of it go on
+      else if (stat->type != FileType::kRegular)
         continue;
-      auto file = fs.Open(dir, name,
-                          stat->type == FileType::kDirectory ? OpenMode::Directory()
-                                                             : OpenMode::Read());
-      if (file.ok()) look(*file, *stat, prefix + e.name);
+      auto file = fs.Open(dir, name, mode);
+      if (!file.ok()) continue;
+      // A path leads to anything: what it was may have been swapped for something else.
+      if (stat->type == FileType::kFifo) {
+        stat = fs.Stat(*file);
+        if (!stat.ok() || stat->type != FileType::kFifo) continue;
+      }
+      look(*file, *stat, prefix + e.name);
     }
     return Ok();
   };

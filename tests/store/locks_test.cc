@@ -230,5 +230,20 @@ TEST(LockFile, ARepairGoesOnWhenAnotherHasClearedTheWay) {
   EXPECT_TRUE(repaired.ok()) << repaired.error().what;
 }
 
+// A FIFO can be locked like a file, so it may stay; but not open to others.
+TEST(LockFile, AFifoIsMadePrivate) {
+  FsWorld disk(FsKind::kReal);
+  Fd dir = Must(disk.fs().OpenDir(disk.path()));
+  Must(disk.fs().SetMode(dir, 0700));
+  ASSERT_EQ(mkfifoat(dir.handle(), "lock", 0600), 0);
+  ASSERT_EQ(fchmodat(dir.handle(), "lock", 0666, 0), 0);
+  const std::vector<std::string> expected = {"lock"};
+  EXPECT_EQ(Must(OpenToOthers(disk.fs(), dir, /*put_right=*/false)), expected);
+  EXPECT_EQ(Must(disk.fs().StatAt(dir, N("lock"))).mode, 0666u);
+  EXPECT_EQ(Must(OpenToOthers(disk.fs(), dir, /*put_right=*/true)), expected);
+  EXPECT_EQ(Must(disk.fs().StatAt(dir, N("lock"))).mode, 0600u);
+  EXPECT_TRUE(Must(OpenToOthers(disk.fs(), dir, /*put_right=*/true)).empty());
+}
+
 }  // namespace
 }  // namespace belay::test
