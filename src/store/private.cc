@@ -2,6 +2,14 @@
 
 namespace belay {
 
+namespace {
+// By its name, as MoveAside() gives them: "x.aside", "x.aside2".
+bool WasMovedAside(std::string_view name) {
+  const size_t end = name.find_last_not_of("0123456789");
+  return end != std::string_view::npos && name.substr(0, end + 1).ends_with(".aside");
+}
+}  // namespace
+
 Result<std::vector<std::string>> OpenToOthers(Fs& fs, const Fd& home, bool put_right) {
   constexpr uint32_t kOthers = 0077;
   std::vector<std::string> open;
@@ -19,6 +27,8 @@ Result<std::vector<std::string>> OpenToOthers(Fs& fs, const Fd& home, bool put_r
       const Name name = Name::Literal(e.name);
       auto stat = fs.StatAt(dir, name);
       if (!stat.ok() || (stat->mode & kOthers) == 0) continue;
+      // Not ours, and its owner may want it as it is; but a file may be a pack of ours.
+      if (stat->type != FileType::kRegular && WasMovedAside(e.name)) continue;
       OpenMode mode = OpenMode::Read();
       if (stat->type == FileType::kDirectory)
         mode = OpenMode::Directory();

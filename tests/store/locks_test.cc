@@ -245,5 +245,25 @@ TEST(LockFile, AFifoIsMadePrivate) {
   EXPECT_TRUE(Must(OpenToOthers(disk.fs(), dir, /*put_right=*/true)).empty());
 }
 
+TEST(LockFile, TheModesOfWhatWasMovedAsideAreLeftAlone) {
+  TwoRepairs two;  // of which there is one here
+  MemFs& disk = two.disk();
+  Must(
+      disk.SetMode(Must(disk.Open(two.dir(), N("lock"), OpenMode::Directory())), 0755));
+  Must(disk.MakeDir(two.dir(), N("x.aside12"), 0755));
+  Must(disk.MakeSpecial(two.dir(), N("y.aside"), FileType::kFifo, 0666));
+  auto repaired = Must(two.Repair(disk));
+  EXPECT_EQ(repaired.done.front(), "lock was a directory: moved aside, now lock.aside");
+  for (const std::string& line : repaired.done)
+    EXPECT_EQ(line.find("private now"), std::string::npos) << line;
+  EXPECT_EQ(Must(disk.StatAt(two.dir(), N("lock.aside"))).mode, 0755u);
+  EXPECT_EQ(Must(disk.StatAt(two.dir(), N("x.aside12"))).mode, 0755u);
+  EXPECT_EQ(Must(disk.StatAt(two.dir(), N("y.aside"))).mode, 0666u);
+  // A file may be a pack of ours that was moved aside: that stays private.
+  Must(disk.Open(two.dir(), N("z.aside"), OpenMode::CreateNew(0644)));
+  Must(two.Repair(disk));
+  EXPECT_EQ(Must(disk.StatAt(two.dir(), N("z.aside"))).mode, 0600u);
+}
+
 }  // namespace
 }  // namespace belay::test
