@@ -40,13 +40,12 @@ const Name& LockFileName() {
 }
 
 // Whether it is worth two more calls to see that the file is the present one: for what
-// keeps others from writing to the packs, or from removing what was found there. The
-// catalogue, which can be made again, and the gate, which only orders who waits, do
-// without: they are taken most often.
+// keeps others from writing to the packs. Shared locks, and those of the catalogue,
+// which can be made again, do without: they are taken most often.
 bool GuardsChanges(uint64_t byte, LockMode mode) {
   if (BELAY_MUTANT("lock-by-old-name")) return false;
-  if (byte == static_cast<uint64_t>(StoreLock::kCatalog)) return false;
-  return mode == LockMode::kExclusive || byte == static_cast<uint64_t>(StoreLock::kUse);
+  return mode == LockMode::kExclusive &&
+         byte != static_cast<uint64_t>(StoreLock::kCatalog);
 }
 
 // So often is the file opened again when it was moved away: more is no accident.
