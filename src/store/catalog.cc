@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kDbFile = "catalog.db";
 constexpr const char* kNewFile = "catalog.new";
+constexpr const char* kNextFile = "catalog.next";
 
 const Name& DirName() {
   static const Name name = Name::Literal("catalog");
@@ -31,6 +32,10 @@ const Name& NewName() {
   static const Name name = Name::Literal(kNewFile);
   return name;
 }
+const Name& NextName() {
+  static const Name name = Name::Literal(kNextFile);
+  return name;
+}
 const Name& ChangesName() {
   static const Name name = Name::Literal("changes");
   return name;
@@ -46,19 +51,6 @@ Status Remove(Fs& fs, const Fd& dir, const Name& name) {
   if (!done.ok() && done.error().code == Errc::kNotFound) return Ok();
   return done;
 }
-
-// While it lives pages are read though they are damaged: by who asks an old file what
-// it remembers, of which each row has a check of its own.
-class AsItIs {
- public:
-  explicit AsItIs(SqliteFs& vfs) : vfs_(vfs) { vfs_.CheckPages(false); }
-  ~AsItIs() { vfs_.CheckPages(true); }
-  AsItIs(const AsItIs&) = delete;
-  AsItIs& operator=(const AsItIs&) = delete;
-
- private:
-  SqliteFs& vfs_;
-};
 
 }  // namespace
 
@@ -160,7 +152,7 @@ Status Catalog::Impl::BuildNew() {
   Writing writing(*this);
   db.reset();
   // What is no file is not ours to remove.
-  for (const Name* name : {&DbName(), &WalName(), &NewName()}) {
+  for (const Name* name : {&DbName(), &WalName(), &NewName(), &NextName()}) {
     auto stat = place.fs.StatAt(dir, *name);
     if (stat.ok() && stat->type != FileType::kRegular)
       return Error(Errc::kIo, "catalog/" + name->bytes() + " is " +
@@ -188,9 +180,8 @@ Status Catalog::Impl::WriteNew() {
   std::optional<Error> unread;
   if (!old_was_asked) {
     auto known = [&]() -> Result<std::optional<RememberedEnd>> {
-      const AsItIs damaged_too(*vfs);
-      BELAY_TRY(auto old, CatalogDb::Open(*vfs, kDbFile));
-      return old->KnownEnd();
+      BELAY_TRY(Frozen old, OpenFrozen(Pages::kAsTheyAre));
+      return old.db->KnownEnd();
     }();
     if (known.ok())
       end = *known;
@@ -208,9 +199,8 @@ Status Catalog::Impl::WriteNew() {
       // The old file may be the last to know what cannot be read any more.
       BELAY_TRY(auto now, fresh->Stored());
       auto old = [&]() -> Result<std::vector<RememberedRecord>> {
-        const AsItIs damaged_too(*vfs);
-        BELAY_TRY(auto file, CatalogDb::Open(*vfs, kDbFile));
-        return OldRecords(*file, now->position.generation, unread);
+        BELAY_TRY(Frozen file, OpenFrozen(Pages::kAsTheyAre));
+        return OldRecords(*file.db, now->position.generation, unread);
       }();
       if (old.ok())
         BELAY_OK(fresh->KeepLost(*old));
@@ -239,6 +229,8 @@ std::vector<RememberedRecord> Catalog::Impl::OldRecords(CatalogDb& old,
   auto stored = old.Stored();
   const bool same =
       stored.ok() && *stored && (*stored)->position.generation == generation;
+  if (!stored.ok() && stored.error().code != Errc::kCorrupt && !unread)
+    unread = stored.error();  // or they would be doubted for good
   std::vector<RememberedRecord> records = old.AllRecords(unread);
   if (!same)
     for (RememberedRecord& r : records) r.sure = false;
@@ -246,28 +238,43 @@ std::vector<RememberedRecord> Catalog::Impl::OldRecords(CatalogDb& old,
 }
 
 Result<Catalog::Impl::Frozen> Catalog::Impl::Freeze(Pages pages) {
-  Frozen frozen;
   auto held = place.locks.Acquire(StoreLock::kCatalog, LockMode::kShared);
-  if (held.ok())
-    frozen.lock = std::move(*held);
-  else if (held.error().code != Errc::kRefused)  // a read-only disk: nobody writes
-    return std::move(held).error();
+  // A read-only disk refuses: nobody writes.
+  if (!held.ok() && held.error().code != Errc::kRefused) return std::move(held).error();
+  BELAY_TRY(Frozen frozen, OpenFrozen(pages));
+  if (held.ok()) frozen.lock = std::move(*held);
+  return frozen;
+}
+
+Result<Catalog::Impl::Frozen> Catalog::Impl::OpenFrozen(Pages pages) {
+  Frozen frozen;
   BELAY_TRY(Fd opened,
             place.fs.Open(place.store_dir, DirName(), OpenMode::Directory()));
   frozen.dir = std::make_unique<Fd>(std::move(opened));
   BELAY_TRY(frozen.vfs, SqliteFs::Register(place.fs, place.clock, place.random,
                                            *frozen.dir, SqliteFs::Access::kReadOnly));
   frozen.vfs->CheckPages(pages == Pages::kWhole);
-  BELAY_TRY(frozen.db, CatalogDb::Open(*frozen.vfs, kDbFile));
+  auto file = CatalogDb::Open(*frozen.vfs, kDbFile);
+  // Somebody was interrupted while the names changed: the new file has all that the old
+  // one knew. Beside an old one it counts for nothing, that may know more by now.
+  if (!file.ok() && file.error().code == Errc::kNotFound &&
+      !BELAY_MUTANT("catalogue-forgets-new"))
+    file = CatalogDb::Open(*frozen.vfs, kNextFile);
+  if (!file.ok()) return std::move(file).error();
+  frozen.db = std::move(*file);
   return frozen;
 }
 
 // A database beside the WAL of another one would be read together with it, and a
 // database that lost its WAL in the middle of a checkpoint is damaged without a sign.
 // So each step is durable before the next:
-// 1. the old file goes, 2. its WAL goes, 3. the new file gets the name.
-// Between them there is no file, and the next question builds one.
+// 1. the new file gets a name that says that it is whole, 2. the old file goes, 3. its
+// WAL goes, 4. the new file gets the name.
+// Between 2 and 4 there is no file, and the next question builds one; what only the old
+// one knew it finds in the one that is whole.
 Status Catalog::Impl::MoveIntoPlace() {
+  BELAY_OK(place.fs.Rename(dir, NewName(), dir, NextName(), RenameHow::kReplace));
+  BELAY_OK(place.fs.Sync(dir));
   auto wal = place.fs.StatAt(dir, WalName());
   if (wal.ok()) {
     BELAY_OK(Remove(place.fs, dir, DbName()));
@@ -277,7 +284,7 @@ Status Catalog::Impl::MoveIntoPlace() {
   } else if (wal.error().code != Errc::kNotFound) {
     return std::move(wal).error();
   }
-  BELAY_OK(place.fs.Rename(dir, NewName(), dir, DbName(), RenameHow::kReplace));
+  BELAY_OK(place.fs.Rename(dir, NextName(), dir, DbName(), RenameHow::kReplace));
   return place.fs.Sync(dir);
 }
 
@@ -345,7 +352,8 @@ Result<std::vector<std::string>> Catalog::ClearTheWay() {
   }
   for (const char* file :
        {"catalog.db", "catalog.db-wal", "catalog.db-shm", "catalog.db-journal",
-        "catalog.new", "catalog.new-wal", "catalog.new-journal", "changes"})
+        "catalog.new", "catalog.new-wal", "catalog.new-journal", "catalog.next",
+        "catalog.next-wal", "catalog.next-journal", "changes"})
     BELAY_OK(clear(*dir, Name::Literal(file), FileType::kRegular,
                    "catalog/" + std::string(file)));
   auto changes = ReadSmallFile(my.place.fs, *dir, ChangesName(), 4096);

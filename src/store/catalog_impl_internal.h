@@ -54,6 +54,8 @@ struct Catalog::Impl {
   // As they are: to remember what is left in a damaged file, row by row.
   enum class Pages { kWhole, kAsTheyAre };
   Result<Frozen> Freeze(Pages pages);
+  // The same for who has the lock already, in either mode.
+  Result<Frozen> OpenFrozen(Pages pages);
 
   // Runs `ask` on a database that holds everything published so far.
   template <class Answer>

@@ -61,7 +61,8 @@ Result<RepairReport> Repairer::Run() {
 bool Repairer::HasRemains() {
   if (Exists(home_, "manifest") || Exists(home_, "tail")) return true;
   auto catalog = fs_.Open(home_, Name::Literal("catalog"), OpenMode::Directory());
-  return catalog.ok() && Exists(*catalog, "catalog.db");
+  return catalog.ok() &&
+         (Exists(*catalog, "catalog.db") || Exists(*catalog, "catalog.next"));
 }
 
 Status Repairer::CheckVersion() {

@@ -250,7 +250,8 @@ bool Store::HasRemains(const std::vector<DirEntry>& packs) {
   if (is_there(fs_.StatAt(dir_, TailName()))) return true;
   auto catalog = fs_.Open(dir_, Name::Literal("catalog"), OpenMode::Directory());
   if (!catalog.ok()) return is_there(catalog);
-  return is_there(fs_.StatAt(*catalog, Name::Literal("catalog.db")));
+  return is_there(fs_.StatAt(*catalog, Name::Literal("catalog.db"))) ||
+         is_there(fs_.StatAt(*catalog, Name::Literal("catalog.next")));
 }
 
 Status Store::Create() {

@@ -689,7 +689,8 @@ TEST_F(CatalogTest, ReadOnlyDiskIsNoObstacle) {
 
 TEST_F(CatalogTest, SomethingElseUnderTheNameOfAFileIsNoObstacle) {
   Fill(20);
-  for (const char* file : {"catalog.db", "catalog.db-wal", "changes", "catalog.new"})
+  for (const char* file :
+       {"catalog.db", "catalog.db-wal", "changes", "catalog.new", "catalog.next"})
     for (FileType type : {FileType::kDirectory, FileType::kSymlink, FileType::kFifo}) {
       SCOPED_TRACE(std::string(file) + " is " + std::string(FileTypeName(type)));
       auto disk = disk_.Clone();

@@ -370,6 +370,73 @@ TEST(Mend, TheCatalogueRemembersThoughItIsBuiltAnew) {
   }
 }
 
+// While it is built, too, and while the files change their names; and by who is
+// interrupted where somebody was before.
+TEST(Mend, TheCatalogueRemembersThoughItsBuildingIsInterrupted) {
+  const std::vector<std::string> names = {"one", "two", "three"};
+  for (bool again : {false, true}) {
+    auto rebuild = [](Fs& fs) -> Status {
+      World world(fs, 7);
+      BELAY_TRY(auto store, world.Open(Store::Mode::kRead));
+      BELAY_TRY(auto catalog, Catalog::Open(*store));
+      return catalog->Rebuild();
+    };
+    auto setup = [&](Fs& disk) -> Status {
+      World world(disk);
+      world.options.pack_target = 1000;
+      {
+        BELAY_TRY(auto store, world.Open());
+        for (const std::string& name : names)
+          BELAY_OK(MakeCheckpoint(*store, name, {{"f", Noise(6, 1500)}}));
+        BELAY_TRY(auto catalog, Catalog::Open(*store));
+        BELAY_OK(catalog->CatchUp());
+        BELAY_OK(disk.Unlink(store->packs_dir(),
+                             PackFile::FileName(store->manifest().packs.front().id)));
+      }
+      if (!again) return Ok();
+      // When the old file is gone and its WAL is not.
+      Fault fault = Fault::PowerCut(4);
+      fault.only = {FsCall::kUnlink};
+      FaultFs cut(disk, fault);
+      (void)rebuild(cut);
+      BELAY_TRY(Fd dir, disk.OpenDir(AbsPath::Literal("/store/catalog")));
+      EXPECT_FALSE(disk.StatAt(dir, Name::Literal("catalog.db")).ok());
+      EXPECT_TRUE(disk.StatAt(dir, Name::Literal("catalog.db-wal")).ok());
+      return Ok();
+    };
+    auto remembers = [&](Fs& disk) -> Status {
+      World world(disk, 8);
+      BELAY_TRY(auto store, world.Open(Store::Mode::kRead));
+      BELAY_TRY(auto catalog, Catalog::Open(*store));
+      std::set<RecordId> known;
+      for (const auto& [r, sure] : catalog->Remembered(store->manifest().generation))
+        if (sure) known.insert(r.id);
+      for (const std::string& name : names)
+        if (!known.contains(IdFor(name)))
+          return Error(Errc::kNotFound, "nobody remembers " + name);
+      return Ok();
+    };
+    for (const Fault& fault : {Fault::PowerCut(0), Fault::Errno(0, EIO)}) {
+      SweepOptions options{.name = fault.Text() + (again ? ", again" : ""),
+                           .fault = fault,
+                           .tears = 2,
+                           .crash_after_error = true};
+      Expect(SweepFaults(
+          options, setup, [&](Fs& fs, Acks&) { return rebuild(fs); },
+          [&](Fs& disk, const SweepRun&) -> Status {
+            BELAY_OK(remembers(disk));
+            BELAY_OK(rebuild(disk));
+            Fd dir = Must(disk.OpenDir(AbsPath::Literal("/store/catalog")));
+            for (const DirEntry& e : Must(disk.List(dir)))
+              if (e.name != "catalog.db" && e.name != "catalog.db-wal" &&
+                  e.name != "changes")
+                return Error(Errc::kExists, "left: " + e.name);
+            return remembers(disk);
+          }));
+    }
+  }
+}
+
 // Nobody but the catalogue knows how far the open pack went then.
 TEST(Mend, APackCutShortWithoutATailCostsNoRecordAndNothingThatIsWhole) {
   Tally tally;
