@@ -256,7 +256,7 @@ Result<Catalog::Impl::Frozen> Catalog::Impl::OpenFrozen(Pages pages) {
   frozen.vfs->CheckPages(pages == Pages::kWhole);
   auto file = CatalogDb::Open(*frozen.vfs, kDbFile);
   // Somebody was interrupted while the names changed: the new file has all that the old
-  // one knew. Beside an old one it counts for nothing, that may know more by now.
+  // one knew. Beside an old one it counts for nothing, which may know more by now.
   if (!file.ok() && file.error().code == Errc::kNotFound &&
       !BELAY_MUTANT("catalogue-forgets-new"))
     file = CatalogDb::Open(*frozen.vfs, kNextFile);

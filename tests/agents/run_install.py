@@ -1,4 +1,5 @@
 """The agents themselves, from npm into a cache folder, at the versions of `versions`."""
+import fcntl
 import os
 import pathlib
 import platform
@@ -44,6 +45,14 @@ def install(pin):
         return f"only x86_64 programs are pinned, this is {platform.machine()}"
     if not shutil.which("npm"):
         return "npm is not installed"
+    cache().mkdir(parents=True, exist_ok=True)
+    # Tests run side by side: a program that one runs must not be written by another.
+    with (cache() / f"{pin.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return "" if pin.installed() else _install(pin)
+
+
+def _install(pin):
     if pin.folder.exists():
         shutil.rmtree(pin.folder)
     pin.folder.mkdir(parents=True)

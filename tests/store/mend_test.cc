@@ -419,7 +419,8 @@ TEST(Mend, TheCatalogueRemembersThoughItsBuildingIsInterrupted) {
     for (const Fault& fault : {Fault::PowerCut(0), Fault::Errno(0, EIO)}) {
       SweepOptions options{.name = fault.Text() + (again ? ", again" : ""),
                            .fault = fault,
-                           .tears = 2,
+                           .stride = kSlow,
+                           .tears = 1,
                            .crash_after_error = true};
       Expect(SweepFaults(
           options, setup, [&](Fs& fs, Acks&) { return rebuild(fs); },
