@@ -52,11 +52,11 @@ Result<std::vector<RememberedRecord>> Recall(CommandContext& ctx, OpenedStore& a
 
 // Journals that nobody can read keep their roots from being used; what they were of
 // cannot be finished. As the next command on such a root would, with its words.
-Result<std::vector<std::string>> PutJournalsAside(Store& store, Catalog& catalog) {
-  std::vector<std::string> done;
+Status PutJournalsAside(Store& store, Catalog& catalog,
+                        std::vector<std::string>& done) {
   Fs& fs = store.fs();
   auto dir = fs.Open(store.dir(), Name::Literal("journal"), OpenMode::Directory());
-  if (!dir.ok() && dir.error().code == Errc::kNotFound) return done;
+  if (!dir.ok() && dir.error().code == Errc::kNotFound) return Ok();
   if (!dir.ok()) return std::move(dir).error();
   BELAY_TRY(auto entries, fs.List(*dir));
   BELAY_TRY(auto roots, catalog.Roots());
@@ -80,7 +80,7 @@ Result<std::vector<std::string>> PutJournalsAside(Store& store, Catalog& catalog
     BELAY_TRY(auto recovered, Recover(store, request));
     if (recovered) done.push_back(StrCat(root->root.path, ": ", recovered->text));
   }
-  return done;
+  return Ok();
 }
 
 struct Repaired {
@@ -103,23 +103,21 @@ Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
   if (!remembered.ok()) return std::move(remembered).error();
   BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
                                     Store::Mode::kWriteExisting));
-  auto add = [&all](const std::vector<std::string>& lines) {
-    all.report.done.insert(all.report.done.end(), lines.begin(), lines.end());
-  };
+  std::vector<std::string>& done = all.report.done;
   // Something damaged, and packs lie about that may hold it whole: take them in.
-  BELAY_OK(TakeInUnlisted(ctx, at, *store, all.report.done));
-  BELAY_TRY(auto taken_back, TakeBackGivenUp(*store));
-  add(taken_back);
-  BELAY_TRY(all.mended, MendStore(*store, *remembered, ctx.args.has("--accept-loss")));
-  add(all.mended.done);
+  BELAY_OK(TakeInUnlisted(ctx, at, *store, done));
+  BELAY_OK(TakeBackGivenUp(*store, done));
+  Status mended =
+      MendStore(*store, *remembered, ctx.args.has("--accept-loss"), all.mended);
+  done.insert(done.end(), all.mended.done.begin(), all.mended.done.end());
+  BELAY_OK(mended);
   BELAY_TRY(auto catalog, Catalog::Open(*store));
   BELAY_TRY(auto moved, catalog->ClearTheWay());
-  add(moved);
+  done.insert(done.end(), moved.begin(), moved.end());
   BELAY_OK(catalog->Rebuild());
-  BELAY_TRY(auto aside, PutJournalsAside(*store, *catalog));
-  add(aside);
+  BELAY_OK(PutJournalsAside(*store, *catalog, done));
   BELAY_TRY(all.checkpoints, catalog->Count(std::nullopt));
-  add({"rebuilt the catalogue: " + CountText(all.checkpoints, "checkpoint")});
+  done.push_back("rebuilt the catalogue: " + CountText(all.checkpoints, "checkpoint"));
   return Ok();
 }
 
@@ -146,6 +144,8 @@ ExitCode CmdRepair(CommandContext& ctx) {
   OpenedStore& at = **prepared;
   Repaired all;
   if (Status repaired = Repair(ctx, at, all); !repaired.ok()) {
+    for (const std::string& line : all.mended.given_up)
+      ctx.term.Warn(StrCat("given up before it failed: ", Scrub(line)));
     for (const std::string& line : all.report.done)
       ctx.term.Warn(StrCat("done before it failed: ", Scrub(line)));
     if (Status place = Store::CheckPlace(ctx.fs, at.dir);

@@ -326,6 +326,10 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
   BELAY_TRY(End at, FindEnd());
   BELAY_OK(CheckAhead(at, ahead));
   if (still_true) BELAY_OK(still_true());
+  // Never acknowledged and invisible: the catalogue leaves such numbers out.
+  if (at.next_seq > kMaxSeq - batch.log_count)
+    return Error(Errc::kCorrupt, "the store's sequence numbers cannot go on from " +
+                                     std::to_string(at.next_seq));
   BELAY_OK(MakeWhole(at, batch));
   const uint64_t length = kBatchHeaderSize + batch.body_length() + kBatchTrailerSize;
   const bool full =

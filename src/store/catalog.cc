@@ -115,6 +115,9 @@ Status Catalog::Impl::Update() {
   if (*freshness == CatalogDb::Freshness::kCurrent) return Ok();
   if (*freshness == CatalogDb::Freshness::kForeign) return BuildNew();
   BELAY_OK(AboutToWrite());
+  // Of somebody who was interrupted before he took the old file away: it counts for
+  // nothing beside one that answers, and takes as much room.
+  (void)Remove(place.fs, dir, NextName());
   Status caught_up = db->CatchUp(*log);
   if (caught_up.ok()) {
     MoveLongWal();

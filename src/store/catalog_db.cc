@@ -78,6 +78,36 @@ std::optional<CatalogDb::Place> DecodePlace(ByteSpan bytes) {
   return place;
 }
 
+constexpr size_t kEndLength = 8 + 16 + 8 + 8 + 8;
+
+Bytes EncodeEnd(const RememberedEnd& end) {
+  Bytes out;
+  ByteWriter w(out);
+  w.U64(end.position.generation);
+  w.Raw(end.position.pack.span());
+  w.U64(end.position.offset);
+  w.U64(end.next_seq);
+  w.U64(Check64(out));
+  return out;
+}
+
+std::optional<RememberedEnd> DecodeEnd(ByteSpan bytes) {
+  if (bytes.size() != kEndLength) return std::nullopt;
+  ByteReader r(bytes);
+  RememberedEnd end;
+  end.position.generation = r.U64();
+  end.position.pack = PackId(Id128::FromSpan(r.Raw(16)));
+  end.position.offset = r.U64();
+  end.next_seq = r.U64();
+  if (BELAY_MUTANT("end-number-unchecked")) {
+    (void)r.U64();
+    return end;
+  }
+  if (r.U64() != Check64(bytes.first(kEndLength - 8)) || end.next_seq > kMaxSeq)
+    return std::nullopt;
+  return end;
+}
+
 // The catalogue has no code of its own to run: whatever a damaged file asks for is
 // refused.
 void Harden(sqlite3* db) {
@@ -357,18 +387,16 @@ Result<std::optional<RememberedEnd>> CatalogDb::KnownEnd() {
   BELAY_TRY(Statement * get, Prepare("SELECT value FROM meta WHERE key=?"));
   get->Bind(kMetaEnd);
   BELAY_TRY(bool row, get->Step());
-  constexpr size_t kNumber = 8;  // the last bytes
-  if (row && get->Blob(0).size() > kNumber) {
-    const ByteSpan value = get->Blob(0);
-    auto place = DecodePlace(value.first(value.size() - kNumber));
-    const uint64_t next_seq = LoadU64(value.data() + value.size() - kNumber);
+  if (row && get->Blob(0).size() == kEndLength) {
+    auto end = DecodeEnd(get->Blob(0));
     get->Start();
-    if (!place)
+    if (!end)
       return CatalogDamaged("what it knows of the end does not match its check");
-    return std::optional(RememberedEnd{place->position, next_seq});
+    return end;
   }
   get->Start();
-  // A file from before there was this row; nearly always it is the same place.
+  // A file from before there was this row, or its number had a check of its own; nearly
+  // always it is the same place.
   BELAY_TRY(auto stored, Stored());
   if (!stored) return std::optional<RememberedEnd>();
   BELAY_TRY(uint64_t next_seq, NextSeq());
@@ -382,10 +410,8 @@ Result<uint64_t> CatalogDb::NextSeq() {
 }
 
 Status CatalogDb::KeepEnd(const RememberedEnd& end) {
-  Bytes value = EncodePlace({end.position, {}});
-  ByteWriter(value).U64(end.next_seq);
   BELAY_TRY(Statement * put, Prepare("INSERT OR REPLACE INTO meta VALUES(?, ?)"));
-  return put->Bind(kMetaEnd).Bind(value).Run();
+  return put->Bind(kMetaEnd).Bind(EncodeEnd(end)).Run();
 }
 
 Result<CatalogDb::Freshness> CatalogDb::Compare(LogSource& log) {

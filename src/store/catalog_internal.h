@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "store/catalog.h"
+#include "store/pack_format.h"
 #include "store/sqlite_fs.h"
 
 struct sqlite3;
@@ -35,7 +36,6 @@ Error RowDisagrees(uint64_t seq);
 // SQLite's integers are signed.
 inline int64_t Signed(uint64_t value) { return static_cast<int64_t>(value); }
 inline uint64_t Unsigned(int64_t value) { return static_cast<uint64_t>(value); }
-inline constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
 inline int64_t AsLimit(size_t limit) {
   return limit < INT64_MAX ? static_cast<int64_t>(limit) : INT64_MAX;
 }

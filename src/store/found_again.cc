@@ -232,12 +232,12 @@ Result<std::vector<PackId>> PacksWithGivenUp(Store& store) {
   return out;
 }
 
-Result<std::vector<std::string>> TakeBackGivenUp(Store& store) {
+Status TakeBackGivenUp(Store& store, std::vector<std::string>& done) {
   BELAY_TRY(auto unlisted, UnlistedPacks(store));
-  if (unlisted.empty()) return std::vector<std::string>();
-  BELAY_TRY(auto done, CopyFound(store, unlisted));
-  BELAY_OK(UnmarkWhole(store, done));
-  return done;
+  if (unlisted.empty()) return Ok();
+  BELAY_TRY(auto copied, CopyFound(store, unlisted));
+  done.insert(done.end(), copied.begin(), copied.end());
+  return UnmarkWhole(store, done);
 }
 
 }  // namespace belay

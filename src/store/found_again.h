@@ -15,7 +15,8 @@ namespace belay {
 Result<std::vector<PackId>> PacksWithGivenUp(Store& store);
 
 // Stores it again, as one batch, in which the marks that say it is lost are taken back
-// as far as that is no longer so. What was done, in words; empty: there was nothing.
-Result<std::vector<std::string>> TakeBackGivenUp(Store& store);
+// as far as that is no longer so. What was done, in words, is put behind `done`, also
+// when an error ends it.
+Status TakeBackGivenUp(Store& store, std::vector<std::string>& done);
 
 }  // namespace belay

@@ -237,7 +237,9 @@ RememberedEnd Heads::End() const {
 std::optional<RememberedEnd> Heads::SavedEnd(Fs& fs, const Fd& store_dir) {
   auto saved = Decode(fs, store_dir);
   if (!saved) return std::nullopt;
-  return saved->heads.End();
+  const RememberedEnd end = saved->heads.End();
+  if (end.next_seq > kMaxSeq) return std::nullopt;
+  return end;
 }
 
 std::optional<Heads> Heads::Load(Store& store, LogSource& log) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/bytes.h"
 #include "base/mutant.h"
+#include "base/sha256.h"
 
 namespace belay {
 
@@ -104,6 +106,12 @@ Result<HeldLock> StoreLocks::AcquireRoot(const RootId& root, int64_t wait_ms) {
   const uint64_t byte = kFirst + (LoadU64(root.bytes.data()) >> 16);
   return AcquireByte(byte, LockMode::kExclusive, wait_ms,
                      "another belay process is at work on this directory");
+}
+
+Result<HeldLock> StoreLocks::AcquireNamed(std::string_view name, LockMode mode,
+                                          int64_t wait_ms, std::string_view holder) {
+  constexpr uint64_t kFirst = uint64_t{1} << 50;
+  return AcquireByte(kFirst + (Check64(AsBytes(name)) >> 16), mode, wait_ms, holder);
 }
 
 Result<HeldLock> StoreLocks::AcquireByte(uint64_t byte, LockMode mode, int64_t wait_ms,

@@ -49,6 +49,10 @@ class StoreLocks {
   // One scan or rollback of a root at a time. Comes before every lock of the store;
   // nobody holds two of them.
   Result<HeldLock> AcquireRoot(const RootId& root, int64_t wait_ms);
+  // A byte above those of the roots, found by a name: session_lock.h. `holder` says
+  // what is being waited for.
+  Result<HeldLock> AcquireNamed(std::string_view name, LockMode mode, int64_t wait_ms,
+                                std::string_view holder);
   // Not held by anybody else right now? Never waits: nullopt when it is.
   Result<std::optional<HeldLock>> TryAcquire(StoreLock which, LockMode mode);
   // Refuses a file system whose locks do nothing: two descriptions must exclude each

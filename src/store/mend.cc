@@ -15,13 +15,14 @@ namespace {
 
 class Mender {
  public:
-  Mender(Store& store, const std::vector<RememberedRecord>& remembered)
-      : store_(store) {
+  Mender(Store& store, const std::vector<RememberedRecord>& remembered,
+         MendReport& report)
+      : store_(store), report_(report) {
     options_.read_data = true;
     options_.remembered = remembered;
   }
 
-  Result<MendReport> Run(bool accept_loss) {
+  Status Run(bool accept_loss) {
     BELAY_TRY(report_.left, VerifyStore(store_, options_));
     if (!report_.left.lost_records.empty()) {
       BELAY_OK(BringBack(store_, report_.left.lost_records));
@@ -29,7 +30,7 @@ class Mender {
         report_.done.push_back("brought back from the catalogue: " + RecordTitle(r));
       BELAY_TRY(report_.left, VerifyStore(store_, options_));
     }
-    if (report_.left.clean()) return std::move(report_);
+    if (report_.left.clean()) return Ok();
     if (!report_.left.nothing_lost()) BELAY_OK(ForgetCaches());
     if (report_.left.nothing_lost()) {
       Status replaced = Replace();
@@ -42,10 +43,10 @@ class Mender {
       BELAY_OK(Replace());
     } else {
       BELAY_OK(HideTheLost());
-      return std::move(report_);
+      return Ok();
     }
     BELAY_TRY(report_.left, VerifyStore(store_, options_));
-    return std::move(report_);
+    return Ok();
   }
 
  private:
@@ -105,18 +106,22 @@ class Mender {
   // First: once the packs are replaced nobody can tell any more what was missing.
   Status WriteDownTheLoss() {
     const VerifyReport& left = report_.left;
+    std::vector<std::string> given_up;
     for (const HitCheckpoint& hit : left.hit) {
       std::string line = "of " + RecordTitle(ToRecord(hit.checkpoint)) + ":";
       for (const std::string& path : hit.paths)
         line += path == "." ? " all of it" : " " + EscapeForDisplay(path);
       if (hit.more_paths > 0)
         line += " and " + std::to_string(hit.more_paths) + " more";
-      report_.given_up.push_back(std::move(line));
+      given_up.push_back(std::move(line));
     }
     if (left.unknown_records > 0)
-      report_.given_up.push_back("up to " + Counted(left.unknown_records, "record") +
-                                 " of the log, of which nobody knows anything");
-    if (left.lost_objects.empty()) return Ok();
+      given_up.push_back("up to " + Counted(left.unknown_records, "record") +
+                         " of the log, of which nobody knows anything");
+    if (left.lost_objects.empty()) {
+      report_.given_up = std::move(given_up);
+      return Ok();
+    }
     std::vector<ObjectKey> keys = left.lost_objects;
     for (const ObjectKey& key : left.lost_objects)  // content is asked for as a blob
       if (key.type == ObjectType::kChunks) keys.push_back({ObjectType::kBlob, key.id});
@@ -127,6 +132,7 @@ class Mender {
     if (!BELAY_MUTANT("loss-leaves-no-mark")) MarkTheHit(*writer);
     BELAY_TRY(auto published, writer->Commit());
     (void)published;
+    report_.given_up = std::move(given_up);
     return Ok();
   }
 
@@ -150,15 +156,14 @@ class Mender {
 
   Store& store_;
   VerifyOptions options_;
-  MendReport report_;
+  MendReport& report_;
 };
 
 }  // namespace
 
-Result<MendReport> MendStore(Store& store,
-                             const std::vector<RememberedRecord>& remembered,
-                             bool accept_loss) {
-  return Mender(store, remembered).Run(accept_loss);
+Status MendStore(Store& store, const std::vector<RememberedRecord>& remembered,
+                 bool accept_loss, MendReport& report) {
+  return Mender(store, remembered, report).Run(accept_loss);
 }
 
 }  // namespace belay

@@ -28,8 +28,8 @@ struct MendReport {
   VerifyReport left;                  // what verify says now
 };
 
-Result<MendReport> MendStore(Store& store,
-                             const std::vector<RememberedRecord>& remembered,
-                             bool accept_loss);
+// `report` has what was done also when an error ends it.
+Status MendStore(Store& store, const std::vector<RememberedRecord>& remembered,
+                 bool accept_loss, MendReport& report);
 
 }  // namespace belay

@@ -92,7 +92,7 @@ std::optional<BatchHeader> DecodeBatchHeader(ByteSpan bytes, const PackId& pack,
   h.flushed_mark = LoadU64(&bytes[104]);
   constexpr uint64_t kMaxBody = uint64_t{1} << 40;
   if (h.pack != pack || h.offset != offset || h.body_length > kMaxBody ||
-      h.log_offset > h.body_length || h.flushed_mark > offset)
+      h.log_offset > h.body_length || h.flushed_mark > offset || h.first_seq > kMaxSeq)
     return std::nullopt;
   return h;
 }
@@ -184,6 +184,7 @@ std::optional<Tail> DecodeTail(ByteSpan bytes) {
   t.pack = PackId(Id128::FromSpan(bytes.subspan(8, 16)));
   t.flushed = LoadU64(&bytes[24]);
   t.next_seq = LoadU64(&bytes[32]);
+  if (t.next_seq > kMaxSeq) return std::nullopt;
   return t;
 }
 
@@ -254,7 +255,8 @@ Result<Manifest> DecodeManifest(ByteSpan bytes) {
   m.store = StoreId(*store);
   if (!TakeLine(rest, "generation ", value) || !ParseNumber(value, m.generation))
     return bad("no generation");
-  if (!TakeLine(rest, "next_seq ", value) || !ParseNumber(value, m.next_seq))
+  if (!TakeLine(rest, "next_seq ", value) || !ParseNumber(value, m.next_seq) ||
+      m.next_seq > kMaxSeq)
     return bad("no next_seq");
   while (!rest.empty()) {
     if (!TakeLine(rest, "pack ", value)) return bad("an unknown line");

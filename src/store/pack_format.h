@@ -24,6 +24,9 @@ inline constexpr size_t kTailSize = 64;
 // So many deltas at most before a record that is whole. Every further one makes reading
 // slower and saves less: docs/decisions/0009.
 inline constexpr uint32_t kMaxDeltaChain = 8;
+// No writer gives a higher sequence number: one that is found is damage, and is never
+// counted on from, for what would get such numbers no catalogue could list.
+inline constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
 
 struct PackHeader {
   uint32_t version = kFormatVersion;

@@ -138,6 +138,13 @@ Status Repairer::CheckIsStore() {
 Status Repairer::CheckWritable() {
   BELAY_TRY(FsInfo info, fs_.Info(home_));
   if (!info.read_only) return Ok();
+  // Where there is no store that is what to say.
+  if (auto packs = fs_.Open(home_, PacksName(), OpenMode::Directory()); packs.ok()) {
+    packs_dir_ = std::move(*packs);
+    BELAY_OK(CheckIsStore());
+  } else if (!HasRemains()) {
+    return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
+  }
   return Error(Errc::kRefused, EROFS,
                "the disk is read-only, so nothing can be repaired in " + dir_.bytes())
       .WithHint(

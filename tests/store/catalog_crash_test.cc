@@ -290,6 +290,31 @@ TEST_F(CatalogDamage, LostOrForeignPagesAreFoundOrChangeNoAnswer) {
   }
 }
 
+TEST_F(CatalogDamage, NoAnswerComesFromWhatIsCutOff) {
+  for (const Target& target : Targets()) {
+    const size_t size = SizeOf(target);
+    const size_t stride = RunEverything() ? 37 : 1021;
+    std::vector<size_t> cuts = {1, 8, 9, 100, 500, 511};
+    for (size_t cut = 512; cut < size; cut += stride) cuts.push_back(cut);
+    for (size_t cut : cuts) {
+      SCOPED_TRACE(std::string(target.name) + " without its last " +
+                   std::to_string(cut));
+      auto disk = target.disk.Clone();
+      Change(
+          target.file, [&](Bytes& b) { b.resize(size - cut); }, *disk);
+      if (target.name == std::string_view("file")) {
+        CatalogWorld world(*disk, SmallPages(1 << 20));
+        auto problems = world.Open(log_.all).value()->Check();
+        EXPECT_TRUE(!problems.ok() || !problems->empty());
+      }
+      CatalogWorld world(*disk, SmallPages(1 << 20));
+      auto answers = AllAnswers(*world.Open(log_.all).value());
+      ASSERT_OK(answers);
+      EXPECT_EQ(*answers, want_);
+    }
+  }
+}
+
 TEST_F(CatalogDamage, MissingFileOfThePairIsFoundOrChangesNoAnswer) {
   for (const Target& target : Targets()) {
     auto disk = target.disk.Clone();

@@ -65,6 +65,8 @@ TEST(LockFile, NobodyHoldsALockOfAFileThatWasMovedAway) {
         return locks.Acquire(StoreLock::kUse, LockMode::kExclusive);
       case 2:
         return locks.AcquireRoot(RootId(), 0);
+      case 3:
+        return locks.AcquireNamed("session", LockMode::kExclusive, 0, "held");
       default: {
         BELAY_TRY(auto held,
                   locks.TryAcquire(StoreLock::kCollector, LockMode::kExclusive));
@@ -73,7 +75,7 @@ TEST(LockFile, NobodyHoldsALockOfAFileThatWasMovedAway) {
       }
     }
   };
-  for (int which = 0; which < 4; ++which)
+  for (int which = 0; which < 5; ++which)
     for (bool made_anew : {false, true}) {
       SCOPED_TRACE(std::to_string(which) + (made_anew ? ", made anew" : ""));
       MemFs disk;
