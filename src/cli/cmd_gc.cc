@@ -58,14 +58,24 @@ ExitCode CmdGc(CommandContext& ctx) {
     json.Key("spared").BeginArray();
     for (const std::string& name : report.spared) json.String(StrCat("packs/", name));
     json.EndArray();
+    json.Key("foreign").BeginArray();
+    for (const std::string& name : report.foreign) json.String(StrCat("packs/", name));
+    json.EndArray();
     json.EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
   for (const std::string& name : report.spared)
     ctx.term.Warn(StrCat("packs/", name,
-                         " holds what was given up as lost, and stays: belay repair "
-                         "takes it back"));
+                         " may hold what was given up as lost, and stays: belay "
+                         "repair takes it back"));
+  for (const std::string& name : report.foreign)
+    ctx.term.Warn(StrCat("packs/", name,
+                         " is of another store, and stays: move it to where it "
+                         "belongs, or remove it"));
+  if (report.leftovers_removed > 0)
+    ctx.term.Out(StrCat("removed ", CountText(report.leftovers_removed, "file"),
+                        " that interrupted work had left\n"));
   if (!opened.ok()) {
     ctx.term.Out("nothing stored yet\n");
   } else if (freed == 0) {

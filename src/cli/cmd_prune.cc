@@ -115,6 +115,7 @@ ExitCode CmdPrune(CommandContext& ctx) {
   PruneReport report;
   RetentionLimits limits;
   uint64_t freed = 0;
+  ExitCode code = ExitCode::kOk;
   if (opened.ok()) {
     Store& store = *(*opened)->store;
     auto file = ctx.env.UserSettingsFile();
@@ -132,6 +133,8 @@ ExitCode CmdPrune(CommandContext& ctx) {
       (void)DropAnchors(ctx, store, **catalog);
       auto collected = CollectWithinCap(store, *settings, {});
       // What went is gone either way; its room comes back when it can.
+      if (!collected.ok() && collected.error().code == Errc::kCorrupt)
+        code = ExitCode::kDamaged;
       if (!collected.ok())
         ctx.term.Warn(StrCat("the room was not given back: ", collected.error().what,
                              "; try belay gc"));
@@ -146,7 +149,7 @@ ExitCode CmdPrune(CommandContext& ctx) {
     JsonWriter json;
     WriteJson(report, limits, dry_run, freed, json);
     ctx.term.OutJson(json);
-    return ExitCode::kOk;
+    return code;
   }
   Show(ctx.term, report, limits, dry_run);
   ShowTranscripts(ctx.term, report, dry_run);
@@ -159,7 +162,7 @@ ExitCode CmdPrune(CommandContext& ctx) {
     ctx.term.Say("To do it: belay prune");
   else if (freed > 0)
     ctx.term.Say(StrCat("gave back ", SizeText(freed)));
-  return ExitCode::kOk;
+  return code;
 }
 
 }  // namespace belay

@@ -8,7 +8,9 @@
 #include "restore/journal.h"
 #include "restore/rollback.h"
 #include "store/found_again.h"
+#include "store/heads.h"
 #include "store/inventory.h"
+#include "store/lost_records.h"
 #include "store/mend.h"
 #include "store/repair.h"
 
@@ -92,6 +94,9 @@ struct Repaired {
 // `all` has what was put right also when an error ends it.
 Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
   auto remembered = Recall(ctx, at);
+  std::vector<Root> roots;  // of the cache, which is built anew
+  if (auto dir = ctx.fs.OpenDir(at.dir); dir.ok())
+    roots = Heads::SavedRoots(ctx.fs, *dir);
   BELAY_TRY(RepairReport report,
             RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
                         {.without_packs = ctx.args.has("--accept-loss"),
@@ -104,9 +109,13 @@ Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
   BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
                                     Store::Mode::kWriteExisting));
   std::vector<std::string>& done = all.report.done;
+  BELAY_OK(TakeBackGivenUp(*store, done));
+  BELAY_OK(TakeBackRecords(*store, done));
   // Something damaged, and packs lie about that may hold it whole: take them in.
   BELAY_OK(TakeInUnlisted(ctx, at, *store, done));
-  BELAY_OK(TakeBackGivenUp(*store, done));
+  for (const RememberedRecord& r : *remembered)
+    if (auto root = ToRoot(r.record); root.ok()) roots.push_back(std::move(*root));
+  BELAY_OK(BringBackRoots(*store, roots, done));
   Status mended =
       MendStore(*store, *remembered, ctx.args.has("--accept-loss"), all.mended);
   done.insert(done.end(), all.mended.done.begin(), all.mended.done.end());

@@ -19,6 +19,7 @@
 #include "store/batch_writer.h"
 #include "store/heads.h"
 #include "store/inventory.h"
+#include "store/unlisted.h"
 #include "store/usage.h"
 
 namespace belay {
@@ -237,10 +238,11 @@ Status CheckRoom(Store& store, const Settings& settings) {
   uint64_t garbage =
       usage->reclaimable * 50 >= usage->pack_bytes ? usage->reclaimable : 0;
   auto left = UnlistedPacks(store);  // of a collection that was killed
-  if (left.ok())
+  auto others = LookAtUnlisted(store);
+  if (left.ok() && others.ok() && others->kept.empty())
     for (const PackId& id : *left)
       if (auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(id));
-          stat.ok())
+          stat.ok() && std::ranges::find(others->foreign, id) == others->foreign.end())
         garbage += stat->allocated;
   space.Forget(garbage);
   return garbage > 0 && space.Check(1).ok() ? Ok() : fits;

@@ -10,6 +10,7 @@
 #include "store/catalog.h"
 #include "store/gc.h"
 #include "store/inventory.h"
+#include "store/unlisted.h"
 #include "store/usage.h"
 
 namespace belay {
@@ -62,7 +63,8 @@ Result<Remains> LookForRemains(Store& store, const PurgePlan& plan) {
   for (const LogRecord& record : log.records)
     remains.records += ids.contains(record.id);
   BELAY_TRY(auto unlisted, UnlistedPacks(store));
-  remains.files = unlisted.size();
+  BELAY_TRY(Unlisted others, LookAtUnlisted(store));
+  remains.files = unlisted.size() - others.foreign.size();
   return remains;
 }
 
@@ -81,6 +83,9 @@ Result<std::vector<std::string>> WhatMayHoldMore(Store& store) {
     if (pack.sealed && stat->size > *pack.sealed)
       names.push_back("packs/" + name.bytes());
   }
+  BELAY_TRY(Unlisted others, LookAtUnlisted(store));
+  for (const PackId& id : others.foreign)
+    names.push_back("packs/" + PackFile::FileName(id).bytes());
   std::ranges::sort(names);
   return names;
 }
@@ -107,6 +112,12 @@ Status Erase(Store& store, const PurgeRequest& request, PurgeReport& report) {
     if (collected.ok()) {
       if (collected->bytes_before > collected->bytes_after)
         report.freed += collected->bytes_before - collected->bytes_after;
+      if (!collected->spared.empty())
+        return NotYet(Error(Errc::kCorrupt, "packs/" + collected->spared.front() +
+                                                ", which the manifest does not name, "
+                                                "may hold more of it")
+                          .WithHint("belay repair takes back what is in it; then "
+                                    "remove it, or move it elsewhere"));
       // A pack that others began meanwhile is left by one round and taken by the next.
       auto remains = LookForRemains(store, report.plan);
       if (!remains.ok()) return NotYet(std::move(remains).error());

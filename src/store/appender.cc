@@ -49,7 +49,7 @@ Result<PackFile> Appender::CreatePack(const PackPlace& place, const StoreId& sto
   PackHeader header;
   header.pack = PackId(place.random.NewId());
   header.store = store_id;
-  header.flags = by_gc ? 1 : 0;
+  header.flags = by_gc ? PackHeader::kCopies : 0;
   header.created_ms = place.clock.WallMillis();
   const Name name = PackFile::FileName(header.pack);
   // Outside of what is cleaned up after: what is there already is not ours to remove.
@@ -153,12 +153,15 @@ Result<Appender::End> Appender::FindEnd() {
   BELAY_TRY(at.manifest, store_.LoadManifest());
   at.next_seq = at.manifest.next_seq;
   const Manifest::Pack* open = at.manifest.open_pack();
+  auto any_tail = store_.AnyTail();
+  // Whatever pack it is about (the manifest may be an older one): no number twice.
+  if (any_tail.ok() && *any_tail && !BELAY_MUTANT("reuse-sequence-numbers"))
+    at.next_seq = std::max(at.next_seq, (*any_tail)->next_seq);
   if (!open) return at;
 
   auto held = store_.HoldFile(open->id, at.manifest.store, true);
-  BELAY_TRY(auto tail, store_.LoadTail(open->id));
-  if (tail && !BELAY_MUTANT("reuse-sequence-numbers"))
-    at.next_seq = std::max(at.next_seq, tail->next_seq);
+  BELAY_TRY(auto tail, std::move(any_tail));
+  if (tail && tail->pack != open->id) tail.reset();
   // Without one, who has read the log knows how far it went at least.
   uint64_t due = tail ? tail->flushed : 0;
   if (!tail && !IsOwn(open->id)) {

@@ -9,6 +9,7 @@
 #include "store/batch_writer.h"
 #include "store/inventory.h"
 #include "store/lost_records.h"
+#include "store/unlisted.h"
 
 namespace belay {
 
@@ -38,6 +39,11 @@ class Finder {
         if (!erased_.contains(key) && !CanBeRead(store_, key)) given_up_.insert(key);
     }
     if (given_up_.empty()) return Ok();
+    return OpenPacks();
+  }
+
+  // Whatever they hold can be read from then on, but what was erased.
+  Status OpenPacks() {
     for (const PackId& id : unlisted_) {
       auto file = PackFile::Open(store_.fs(), store_.packs_dir(), id,
                                  store_.manifest().store, OpenMode::Read());
@@ -238,6 +244,31 @@ Status TakeBackGivenUp(Store& store, std::vector<std::string>& done) {
   BELAY_TRY(auto copied, CopyFound(store, unlisted));
   done.insert(done.end(), copied.begin(), copied.end());
   return UnmarkWhole(store, done);
+}
+
+Status TakeBackRecords(Store& store, std::vector<std::string>& done) {
+  Unlisted others;
+  {
+    BELAY_TRY(HeldLock use, store.HoldForReading());
+    BELAY_TRY(others, LookAtUnlisted(store));
+  }
+  if (others.lacking.empty()) return Ok();
+  const auto copy = [&](BatchWriter& writer) -> Status {
+    Finder finder(store, others.kept);
+    BELAY_OK(finder.Look());
+    BELAY_OK(finder.OpenPacks());
+    writer.StoreAnew(true);  // it is asked for only where the store cannot read it
+    Copier copier(store, finder, writer);
+    if (BELAY_MUTANT("records-come-back-bare")) return Ok();
+    for (const LogRecord& r : others.lacking)
+      for (const ObjectKey& key : r.refs) BELAY_OK(copier.Copy(key));
+    return Ok();
+  };
+  BELAY_OK(BringBack(store, others.lacking, copy));
+  for (const LogRecord& r : others.lacking)
+    done.push_back("brought back from a pack that the manifest does not name: " +
+                   RecordTitle(r));
+  return Ok();
 }
 
 }  // namespace belay

@@ -1,10 +1,12 @@
 #pragma once
 
-// What was given up as lost (belay repair --accept-loss), and lies in a pack that
-// somebody put back afterwards.
+// What was given up as lost (belay repair --accept-loss), or the log does not know any
+// more, and lies in a pack that somebody put back, or that an older manifest does not
+// name.
 //
 // Such a pack is not listed again: its records may have been deleted since, and its
-// objects erased. What was given up is copied out of it, and nothing else.
+// objects erased. What was given up or is lacking is copied out of it, and nothing
+// else.
 
 #include "store/store.h"
 
@@ -18,5 +20,10 @@ Result<std::vector<PackId>> PacksWithGivenUp(Store& store);
 // as far as that is no longer so. What was done, in words, is put behind `done`, also
 // when an error ends it.
 Status TakeBackGivenUp(Store& store, std::vector<std::string>& done);
+
+// Stores records that such packs have and the log lacks, with all that they need and
+// the numbers they had (unless another has such a number by now), as one batch. `done`
+// as above.
+Status TakeBackRecords(Store& store, std::vector<std::string>& done);
 
 }  // namespace belay

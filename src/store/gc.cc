@@ -7,6 +7,8 @@
 #include "store/found_again.h"
 #include "store/gc_internal.h"
 #include "store/private.h"
+#include "store/store_files.h"
+#include "store/unlisted.h"
 #include "store/verify.h"
 
 namespace belay {
@@ -66,8 +68,18 @@ Status Collector::CheckLeftovers() {
     if (!BELAY_MUTANT("gc-removes-given-up")) {
       BELAY_TRY(spared_, PacksWithGivenUp(store_));
     }
+    BELAY_TRY(Unlisted others, LookAtUnlisted(store_));
+    // What holds records that the log lacks made verify say damage. Whole they are not,
+    // so nobody knows what else was in them.
+    for (const PackId& id : others.kept)
+      if (std::ranges::find(spared_, id) == spared_.end()) spared_.push_back(id);
     for (const PackId& id : spared_)
       report_.spared.push_back(PackFile::FileName(id).bytes());
+    if (!BELAY_MUTANT("gc-removes-foreign")) {
+      for (const PackId& id : others.foreign)
+        report_.foreign.push_back(PackFile::FileName(id).bytes());
+      spared_.insert(spared_.end(), others.foreign.begin(), others.foreign.end());
+    }
     return Ok();
   }
   return Error(Errc::kCorrupt, "the store is damaged (" + report.damage.front() +
@@ -257,6 +269,17 @@ Status Collector::Swap(CopyTarget& target) {
         set_aside_.push_back(to->bytes());
     }
   };
+  // First: a pack that is not listed any more, and that nobody is known to have
+  // replaced, may be missed.
+  // (A damaged one is: what could not be read of it is given up, not replaced.)
+  std::set<PackId> replaced;
+  if (salvage_.empty()) replaced.insert(victims_.begin(), victims_.end());
+  for (const PackId& id : ReplacedPacks(store_.fs(), store_.dir(), manifest.generation))
+    if (!manifest.Find(id) &&
+        store_.fs().StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
+      replaced.insert(id);
+  if (!BELAY_MUTANT("gc-notes-no-replaced"))
+    BELAY_OK(WriteReplaced(store_.fs(), store_.dir(), next.generation, replaced));
   if (BELAY_MUTANT("gc-unlink-before-manifest")) unlink_victims();
   Status listed = store_.WriteManifest(next);
   if (!listed.ok()) {
@@ -267,6 +290,9 @@ Status Collector::Swap(CopyTarget& target) {
   }
   target.Published();
   unlink_victims();
+  // It would name a pack that is missed by whoever has no manifest.
+  if (auto tail = store_.AnyTail(); tail.ok() && *tail && !next.Find((*tail)->pack))
+    (void)store_.fs().Unlink(store_.dir(), TailName());
   BELAY_OK(store_.fs().Sync(store_.packs_dir()));
   BELAY_OK(store_.Refresh());
   report_.generation_changed = true;

@@ -41,10 +41,11 @@ struct GcReport {
   uint64_t objects_kept = 0, objects_removed = 0;
   uint64_t records_removed = 0;
   uint64_t leftovers_removed = 0;  // files of interrupted operations
-  // Packs that look like leftovers and hold what was given up as lost: they stay.
+  // Packs that look like leftovers and may hold what is missing: they stay.
   std::vector<std::string> spared;
-  uint64_t reclaimable = 0;         // bytes unwanted when it began
-  bool generation_changed = false;  // packs were replaced
+  std::vector<std::string> foreign;  // packs of another store: they stay, too
+  uint64_t reclaimable = 0;          // bytes unwanted when it began
+  bool generation_changed = false;   // packs were replaced
 };
 
 Result<GcReport> CollectGarbage(Store& store, const GcOptions& options);

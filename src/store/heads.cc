@@ -234,6 +234,13 @@ RememberedEnd Heads::End() const {
   return end;
 }
 
+std::vector<Root> Heads::SavedRoots(Fs& fs, const Fd& store_dir) {
+  std::vector<Root> roots;
+  if (auto saved = Decode(fs, store_dir))
+    for (Entry& e : saved->heads.entries_) roots.push_back(std::move(e.root.root));
+  return roots;
+}
+
 std::optional<RememberedEnd> Heads::SavedEnd(Fs& fs, const Fd& store_dir) {
   auto saved = Decode(fs, store_dir);
   if (!saved) return std::nullopt;

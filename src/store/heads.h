@@ -31,6 +31,9 @@ class Heads {
 
   // Holds `use` shared while it reads.
   static Result<Heads> Read(Store& store);
+  // The roots that the file knows, whether or not it can be used otherwise: for when
+  // their records are lost.
+  static std::vector<Root> SavedRoots(Fs& fs, const Fd& store_dir);
   // How far the log went for all the file knows; empty when it cannot be used.
   static std::optional<RememberedEnd> SavedEnd(Fs& fs, const Fd& store_dir);
 

@@ -55,7 +55,8 @@ std::vector<LogRecord> LackingRecords(
   return lost;
 }
 
-Status BringBack(Store& store, const std::vector<LogRecord>& lost) {
+Status BringBack(Store& store, const std::vector<LogRecord>& lost,
+                 const std::function<Status(BatchWriter&)>& before) {
   if (lost.empty()) return Ok();
   std::unordered_set<uint64_t> taken;
   uint64_t highest = 0;
@@ -77,12 +78,52 @@ Status BringBack(Store& store, const std::vector<LogRecord>& lost) {
     }
   }
   BELAY_TRY(auto writer, store.Begin());
+  if (before) BELAY_OK(before(*writer));
   for (LogRecord record : lost) {
     if (!taken.insert(record.seq).second) record.seq = 0;
     writer->Add(std::move(record));
   }
   BELAY_TRY(auto published, writer->Commit());
   (void)published;
+  return Ok();
+}
+
+std::map<RootId, uint64_t> RootsWithoutRecord(const LogView& log) {
+  std::map<RootId, uint64_t> without;
+  std::set<RootId> with;
+  for (const LogRecord& r : log.records) {
+    if (auto root = ToRoot(r); root.ok() && log.IsWanted(r)) with.insert(root->id);
+    if (r.kind == RecordKind::kCheckpoint && !r.root.is_zero() && log.IsWanted(r))
+      ++without[r.root];
+  }
+  for (const RootId& id : with) without.erase(id);
+  return without;
+}
+
+Status BringBackRoots(Store& store, const std::vector<Root>& known,
+                      std::vector<std::string>& done) {
+  BELAY_TRY(auto writer, store.Begin());
+  LogView log;
+  BELAY_OK(ReadOn(store, log));
+  std::vector<std::string> lines;
+  for (const auto& [id, checkpoints] : RootsWithoutRecord(log)) {
+    const auto at = std::ranges::find(known, id, &Root::id);
+    Root root = at != known.end() ? *at : Root{id, "/belay-lost-root/" + id.text()};
+    const std::string path = EscapeForDisplay(root.path);
+    writer->Add(ToRecord(root, RecordId(id), store.clock().WallMillis()));
+    lines.push_back(
+        at != known.end()
+            ? "brought back the record of the root " + path
+            : "the record of a root with " + Counted(checkpoints, "checkpoint") +
+                  " is lost, and where it was: they are listed under " + path +
+                  "; to go on with them where the directory is: belay on "
+                  "DIR --moved-from " +
+                  path);
+  }
+  if (lines.empty()) return Ok();
+  BELAY_TRY(auto published, writer->Commit());
+  (void)published;
+  done.insert(done.end(), lines.begin(), lines.end());
   return Ok();
 }
 

@@ -26,7 +26,18 @@ std::vector<LogRecord> LackingRecords(
 // Publishes them again as one batch, with their ids and sequence numbers. (One whose
 // number another record has by now gets a new one.) May be repeated: what is there is
 // not published again.
-Status BringBack(Store& store, const std::vector<LogRecord>& lost);
+// `before` puts into the same batch what they need.
+Status BringBack(Store& store, const std::vector<LogRecord>& lost,
+                 const std::function<Status(BatchWriter&)>& before = {});
+
+// Roots that have checkpoints and no record: nothing leads to those any more. With the
+// number of checkpoints of each.
+std::map<RootId, uint64_t> RootsWithoutRecord(const LogView& log);
+// Publishes a record for each: of those that `known` knows the one they had, else with
+// a path that says what happened, under which they can be found and moved from. What
+// was done is put behind `done`.
+Status BringBackRoots(Store& store, const std::vector<Root>& known,
+                      std::vector<std::string>& done);
 
 // "checkpoint 'before lunch' (abc1234)", "the root /home/u/project", "a drop record".
 std::string RecordTitle(const LogRecord& record);

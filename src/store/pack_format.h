@@ -30,7 +30,8 @@ inline constexpr uint64_t kMaxSeq = uint64_t{1} << 62;
 
 struct PackHeader {
   uint32_t version = kFormatVersion;
-  uint32_t flags = 0;  // bit 0: written by GC
+  static constexpr uint32_t kCopies = 1;  // written by GC
+  uint32_t flags = 0;
   PackId pack;
   StoreId store;
   int64_t created_ms = 0;

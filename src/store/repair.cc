@@ -46,8 +46,14 @@ Result<RepairReport> Repairer::Run() {
   if (there && how_.take_in) BELAY_OK(TakeIn());
   BELAY_OK(SealUnreadable());
   BELAY_OK(SealCutShort());
-  if (changed_)
+  if (changed_) {
+    // Packs that it names may be listed now: none of them is replaced any more.
+    Status gone = fs_.Unlink(home_, ReplacedName());
+    if (!gone.ok() && gone.error().code != Errc::kNotFound)
+      return std::move(gone).error();
     BELAY_OK(ReplaceFile(fs_, home_, ManifestName(), EncodeManifest(manifest_)));
+  }
+  for (std::string& what : once_listed_) Done(std::move(what));
   BELAY_OK(RebuildIndexes());
   BELAY_TRY(auto closed, OpenToOthers(fs_, home_, /*put_right=*/true));
   if (!closed.empty())

@@ -31,6 +31,8 @@ class Repairer {
     if (how_.said != nullptr) how_.said->push_back(what);
     report_.done.push_back(std::move(what));
   }
+  // True when the new manifest is there, and not before.
+  void OnceListed(std::string what) { once_listed_.push_back(std::move(what)); }
   static std::string CountPacks(uint64_t count) {
     return std::to_string(count) + (count == 1 ? " pack" : " packs");
   }
@@ -128,6 +130,7 @@ class Repairer {
   Manifest manifest_;
   uint64_t next_seq_ = 1;
   bool changed_ = false;
+  std::vector<std::string> once_listed_;
   std::optional<Tail> tail_;
   std::vector<RememberedEnd> ends_;
   std::vector<RememberedRecord> remembered_;

@@ -8,6 +8,7 @@
 #include "store/inventory.h"
 #include "store/private.h"
 #include "store/repair_internal.h"
+#include "store/unlisted.h"
 
 namespace belay {
 
@@ -87,6 +88,11 @@ Status Repairer::ListFromPacks() {
     if (e.name.substr(dot) == ".pack") ids.emplace_back(*id);
     if (e.name.substr(dot) == ".idx") missing.insert(PackId(*id));
   }
+  // The tail tells of the pack that was open, unless a collection replaced that.
+  if (tail_ && tail_->flushed > kPackHeaderSize &&
+      !ReplacedPacks(fs_, home_, UINT64_MAX).contains(tail_->pack) &&
+      !BELAY_MUTANT("tail-misses-nothing"))
+    missing.insert(tail_->pack);
   for (const PackId& id : ids) missing.erase(id);
   BELAY_TRY(const StoreId store, WhoseStore(ids));
   std::vector<std::pair<int64_t, PackId>> order;
@@ -117,14 +123,16 @@ Status Repairer::ListFromPacks() {
   }
   if (tail_) next_seq_ = std::max(next_seq_, tail_->next_seq);
   for (const RememberedEnd& end : ends_) next_seq_ = std::max(next_seq_, end.next_seq);
-  Done("made a new manifest from " + CountPacks(manifest_.packs.size()));
+  OnceListed("made a new manifest from " + CountPacks(manifest_.packs.size()));
   BELAY_OK(BringBackRemembered());
   // Listed, so that nobody takes what is left for all there was.
   for (const PackId& id : missing) {
     BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
+    const auto tail = TailOf(id);
     manifest_.packs.insert(manifest_.packs.begin(),
-                           {id, std::max(index.covered(), KnownLength(id))});
-    Done("pack " + id.text() + " is missing");
+                           {id, std::max({index.covered(), KnownLength(id),
+                                          tail ? tail->flushed : uint64_t{0}})});
+    OnceListed("pack " + id.text() + " is missing");
   }
   manifest_.next_seq = next_seq_;
   changed_ = true;
@@ -154,10 +162,11 @@ Status Repairer::BringBackRemembered() {
   for (const LogRecord& r : log.records) taken.insert(r.seq);
   if (remembered_.empty()) {
     if (taken.size() + 1 < next_seq_)
-      Done("nothing remembers the log, and of its numbers " +
-           std::to_string(next_seq_ - 1 - taken.size()) +
-           " are not there: of what was deleted, or of packs that are missing. If "
-           "you have a copy of those, put them into packs/ and run belay repair");
+      OnceListed(
+          "nothing remembers the log, and of its numbers " +
+          std::to_string(next_seq_ - 1 - taken.size()) +
+          " are not there: of what was deleted, or of packs that are missing. If "
+          "you have a copy of those, put them into packs/ and run belay repair");
     return Ok();
   }
   std::vector<LogRecord> lost = LackingRecords(
@@ -178,7 +187,7 @@ Status Repairer::BringBackRemembered() {
   BELAY_OK(fs_.SyncData(file.fd()));
   manifest_.packs.push_back({file.id(), end});
   for (const LogRecord& r : lost)
-    Done("brought back from the catalogue: " + RecordTitle(r));
+    OnceListed("brought back from the catalogue: " + RecordTitle(r));
   return Ok();
 }
 
@@ -201,7 +210,7 @@ Status Repairer::TakeIn() {
     manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
     if (!changed_) ++manifest_.generation;
     changed_ = true;
-    Done("took in pack " + id.text() + ", which the manifest did not name");
+    OnceListed("took in pack " + id.text() + ", which the manifest did not name");
   }
   return Ok();
 }

@@ -169,8 +169,8 @@ Status Repairer::SealUnreadable() {
   open.sealed = std::max(stat->size, flushed);
   manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
   changed_ = true;
-  Done("closed pack " + open.id.text() +
-       ", a part of which cannot be read: the next checkpoint starts another");
+  OnceListed("closed pack " + open.id.text() +
+             ", a part of which cannot be read: the next checkpoint starts another");
   return Ok();
 }
 
@@ -193,8 +193,8 @@ Status Repairer::SealCutShort() {
   open.sealed = due;
   manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, next_seq});
   changed_ = true;
-  Done("closed pack " + open.id.text() +
-       ", the end of which is gone: the next checkpoint starts another");
+  OnceListed("closed pack " + open.id.text() +
+             ", the end of which is gone: the next checkpoint starts another");
   return Ok();
 }
 

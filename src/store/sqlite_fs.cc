@@ -109,8 +109,7 @@ struct SqliteFs::Impl {
       if (*got == span.size()) return page ? CheckPage(open, span, offset) : SQLITE_OK;
       std::ranges::fill(span.subspan(*got), std::byte{0});  // as SQLite asks for
       // SQLite asks for no page beyond the end that it knows: the file was cut short.
-      if (page && open.owner.check_pages &&
-          !BELAY_MUTANT("catalogue-trusts-cut-pages"))
+      if (page && open.owner.check_pages && !BELAY_MUTANT("catalogue-trusts-cut-pages"))
         return open.owner.Failed(
             Error(Errc::kCorrupt, PageName(span, offset) + " is cut off"),
             SQLITE_IOERR_READ);

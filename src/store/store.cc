@@ -7,6 +7,7 @@
 #include "store/batch_writer.h"
 #include "store/private.h"
 #include "store/store_files.h"
+#include "store/unlisted.h"
 
 namespace belay {
 
@@ -143,6 +144,12 @@ Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
 }
 
 Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
+  BELAY_TRY(auto tail, AnyTail());
+  if (tail && tail->pack != pack) tail.reset();
+  return tail;
+}
+
+Result<std::optional<Tail>> Store::AnyTail() {
   BELAY_TRY(auto file, TailFile(false));
   // Twice: a reader may meet the writer half-way.
   for (int attempt = 0; file && attempt < 2; ++attempt) {
@@ -151,8 +158,7 @@ Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
     if (!got.ok() && got.error().sys == EISDIR) break;
     if (!got.ok()) return std::move(got).error();
     auto tail = DecodeTail(ByteSpan(raw).first(*got));
-    if (tail && tail->pack == pack) return tail;
-    if (tail) break;
+    if (tail) return tail;
   }
   return std::optional<Tail>();
 }
@@ -172,6 +178,15 @@ Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
       if (IsUnreadable(error)) return std::optional<Tail>();
       return tail;
   }
+}
+
+bool Store::TailIsOfUnlisted() {
+  auto tail = AnyTail();
+  if (!tail.ok() || !*tail) return false;
+  const Manifest listed = manifest();
+  const PackId& pack = (*tail)->pack;
+  return !listed.Find(pack) && fs_.StatAt(packs_dir_, PackFile::FileName(pack)).ok() &&
+         !ReplacedPacks(fs_, dir_, listed.generation).contains(pack);
 }
 
 Status Store::Refresh() {

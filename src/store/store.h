@@ -152,6 +152,12 @@ class Store {
   // The manifest this process last loaded.
   Manifest manifest();
   PackId open_pack();  // of that; zero when there is none
+  // The tail when it is whole, and about whatever pack.
+  Result<std::optional<Tail>> AnyTail();
+  // Whether it is about a pack that is there and that the manifest should name: an
+  // older manifest came back. (A collection that was killed left other packs.) `use` is
+  // held.
+  bool TailIsOfUnlisted();
   // The tail when it is whole and about `pack`.
   Result<std::optional<Tail>> LoadTail(const PackId& pack);
   // The same for readers, to whom a tail that cannot be read is as good as none.

@@ -14,6 +14,10 @@ inline const Name& TailName() {
   static const Name name = Name::Literal("tail");
   return name;
 }
+inline const Name& ReplacedName() {
+  static const Name name = Name::Literal("replaced");
+  return name;
+}
 inline const Name& PacksName() {
   static const Name name = Name::Literal("packs");
   return name;

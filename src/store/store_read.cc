@@ -257,6 +257,10 @@ Result<LogPosition> Store::ReadLogHeld(
     position.pack = listed.id;
     position.offset = std::max(end, from);
   }
+  // Where the tail is not of the open pack, it may be of one that is not listed any
+  // more.
+  const bool tail_is_ours = m.open_pack() != nullptr && position.flushed;
+  if (!tail_is_ours && TailIsOfUnlisted()) position.whole = false;
   return position;
 }
 

@@ -4,9 +4,11 @@
 #include <cstring>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "store/found_again.h"
 #include "store/inventory.h"
 #include "store/lost_records.h"
+#include "store/unlisted.h"
 
 namespace belay {
 
@@ -33,23 +35,51 @@ class Verifier {
     }
     if (lost_tail_) BELAY_OK(LoseTheEnd(manifest));
     BELAY_OK(CheckReferences());
-    BELAY_TRY(auto unlisted, UnlistedPacks(store_));
-    BELAY_TRY(auto found, PacksWithGivenUp(store_));
-    if (!found.empty())
-      report_.notes.push_back(
-          Counted(found.size(), "pack") +
-          " that the manifest does not name holds what was given up as lost: belay "
-          "repair takes it back");
-    else if (!unlisted.empty())
-      report_.notes.push_back(
-          Counted(unlisted.size(), "pack") +
-          " that the manifest does not name: belay repair takes in such a pack when "
-          "something is damaged, otherwise belay gc removes it");
+    BELAY_OK(CheckUnlisted());
     return std::move(report_);
   }
 
  private:
   void Damage(std::string what) { report_.damage.push_back(std::move(what)); }
+
+  Status CheckUnlisted() {
+    BELAY_TRY(auto unlisted, UnlistedPacks(store_));
+    if (unlisted.empty()) return Ok();
+    BELAY_TRY(auto found, PacksWithGivenUp(store_));
+    BELAY_TRY(Unlisted others, LookAtUnlisted(store_));
+    if (!others.foreign.empty())
+      report_.notes.push_back(Counted(others.foreign.size(), "pack") +
+                              " in packs/ of another store, which nothing here reads "
+                              "or removes, the first " +
+                              PackFile::FileName(others.foreign.front()).bytes());
+    if (!others.lacking.empty()) {
+      Damage(Counted(others.kept.size(), "pack") +
+             " that the manifest does not name (" +
+             PackFile::FileName(others.kept.front()).bytes() + ") holds " +
+             Counted(others.lacking.size(), "record") +
+             " that the log does not have: belay repair takes them back");
+      std::unordered_set<RecordId> named;
+      for (const HitCheckpoint& hit : report_.hit) named.insert(hit.checkpoint.id);
+      for (const LogRecord& r : others.lacking)
+        if (!named.contains(r.id)) CheckHit(r, {}, true);
+    } else if (!found.empty()) {
+      report_.notes.push_back(
+          Counted(found.size(), "pack") +
+          " that the manifest does not name holds what was given up as lost: belay "
+          "repair takes it back");
+    } else if (!others.kept.empty()) {
+      report_.notes.push_back(Counted(others.kept.size(), "pack") +
+                              " that the manifest does not name cannot be read whole, "
+                              "and belay gc leaves it: " +
+                              PackFile::FileName(others.kept.front()).bytes());
+    } else if (unlisted.size() > others.foreign.size()) {
+      report_.notes.push_back(
+          Counted(unlisted.size() - others.foreign.size(), "pack") +
+          " that the manifest does not name: belay repair takes in such a pack when "
+          "something is damaged, otherwise belay gc removes it");
+    }
+    return Ok();
+  }
 
   // Nothing behind what is gone; only who knows the next number knows how many.
   Status LoseTheEnd(const Manifest& manifest) {
@@ -266,6 +296,7 @@ class Verifier {
     BELAY_OK(marker.Mark(log));
     report_.lost_records = LostRecords(store_, log, options_.remembered);
     NoteForgotten(log);
+    NoteRootless(log);
     for (const LogRecord& r : report_.lost_records)
       BELAY_OK(marker.MarkFrom(r, log.purged));
     CountUnknown(log);
@@ -321,6 +352,19 @@ class Verifier {
         "the catalogue remembers " + Counted(gone.size(), "checkpoint") +
         " that the packs do not have, the newest " + gone.back() +
         ": a copy from before was put back, or they were never acknowledged");
+  }
+
+  // Whole, and yet nobody comes to them.
+  void NoteRootless(const LogView& log) {
+    auto without = RootsWithoutRecord(log);
+    for (const LogRecord& r : report_.lost_records)
+      if (auto root = ToRoot(r); root.ok()) without.erase(root->id);
+    if (without.empty() || BELAY_MUTANT("roots-are-not-missed")) return;
+    for (const auto& [id, checkpoints] : without)
+      Damage("the record of a root is lost, and " + Counted(checkpoints, "checkpoint") +
+             " of it can be reached by nobody: belay repair brings that back");
+    for (const LogRecord& r : log.records)
+      if (log.IsWanted(r) && without.contains(r.root)) CheckHit(r, {}, true);
   }
 
   void CheckHit(const LogRecord& r, const std::unordered_set<ObjectKey>& tainted,

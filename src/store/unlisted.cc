@@ -1,0 +1,139 @@
+#include "store/unlisted.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/mutant.h"
+#include "store/lost_records.h"
+#include "store/store_files.h"
+
+namespace belay {
+
+namespace {
+
+constexpr std::string_view kFirstLine = "belay replaced 1\n";
+constexpr size_t kCheckLine = 6 + 64 + 1;
+constexpr uint64_t kMaxFile = uint64_t{16} << 20;
+
+std::string CheckOf(std::string_view text) {
+  return "check " + Sha256::Of(AsBytes(text)).hex() + "\n";
+}
+
+std::optional<PackHeader> HeaderOf(Fs& fs, const Fd& packs_dir, const PackId& id) {
+  auto file = fs.Open(packs_dir, PackFile::FileName(id), OpenMode::Read());
+  if (!file.ok()) return std::nullopt;
+  std::byte raw[kPackHeaderSize];
+  auto got = ReadFull(fs, *file, 0, raw);
+  if (!got.ok()) return std::nullopt;
+  auto header = DecodePackHeader(ByteSpan(raw).first(*got));
+  if (!header.ok()) return std::nullopt;
+  return *header;
+}
+
+// Records that can be read, and whether that was all that may have been acknowledged.
+Result<bool> RecordsOf(Store& store, const PackId& id, bool copies,
+                       std::vector<LogRecord>& out) {
+  auto file = PackFile::Open(store.fs(), store.packs_dir(), id, store.manifest().store,
+                             OpenMode::Read());
+  if (!file.ok()) {
+    // No pack, or one that was begun and never filled; or it cannot be read now.
+    if (file.error().code == Errc::kCorrupt) return file.error().sys == 0;
+    if (file.error().code == Errc::kNotFound) return true;
+    return std::move(file).error();
+  }
+  BELAY_TRY(uint64_t size, file->Size());
+  BELAY_TRY(bool whole, ReadRecords(*file, kPackHeaderSize, size,
+                                    [&out](const LogRecord& r) -> Status {
+                                      out.push_back(r);
+                                      return Ok();
+                                    }));
+  // Copies that no manifest came to name may be torn anywhere.
+  return whole || copies;
+}
+
+bool IsErased(const LogView& log, LogRecord record) {
+  for (int i = 0; i < 2; ++i) {
+    if (log.purged.contains({ObjectType::kLog, Sha256::Of(EncodeLogRecord(record))}))
+      return true;
+    record.seq = 0;  // as it stands where the batch gives the number
+  }
+  return false;
+}
+
+}  // namespace
+
+std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation) {
+  std::set<PackId> packs;
+  auto bytes = ReadSmallFile(fs, home, ReplacedName(), kMaxFile);
+  if (!bytes.ok() || bytes->size() < kFirstLine.size() + kCheckLine) return packs;
+  std::string_view text = AsText(*bytes);
+  const std::string_view body = text.substr(0, text.size() - kCheckLine);
+  if (!body.starts_with(kFirstLine) || text.substr(body.size()) != CheckOf(body))
+    return packs;
+  text = body.substr(kFirstLine.size());
+  uint64_t written = 0;
+  constexpr std::string_view kGeneration = "generation ", kPack = "pack ";
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.starts_with(kGeneration)) {
+      const std::string_view number = line.substr(kGeneration.size());
+      (void)std::from_chars(number.data(), number.data() + number.size(), written);
+    } else if (line.starts_with(kPack)) {
+      if (auto id = Id128::FromText(line.substr(kPack.size())))
+        packs.insert(PackId(*id));
+    }
+  }
+  // Of a collection that came to no manifest: it replaced nothing.
+  if (written == 0 ||
+      (written > generation && !BELAY_MUTANT("replaced-before-its-time")))
+    packs.clear();
+  return packs;
+}
+
+Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
+                     const std::set<PackId>& packs) {
+  std::string text(kFirstLine);
+  text += "generation " + std::to_string(generation) + "\n";
+  for (const PackId& id : packs) text += "pack " + id.text() + "\n";
+  text += CheckOf(text);
+  return ReplaceFile(fs, home, ReplacedName(), ToBytes(text));
+}
+
+Result<Unlisted> LookAtUnlisted(Store& store) {
+  Unlisted out;
+  BELAY_TRY(auto packs, UnlistedPacks(store));
+  if (packs.empty()) return out;
+  const Manifest manifest = store.manifest();
+  const auto replaced = ReplacedPacks(store.fs(), store.dir(), manifest.generation);
+  std::vector<PackId> ours;
+  std::vector<RememberedRecord> records;
+  bool unsure = false;
+  for (const PackId& id : packs) {
+    if (replaced.contains(id)) continue;
+    const auto header = HeaderOf(store.fs(), store.packs_dir(), id);
+    if (header && header->store != manifest.store) {
+      out.foreign.push_back(id);
+      continue;
+    }
+    std::vector<LogRecord> found;
+    const bool copies = header && (header->flags & PackHeader::kCopies) != 0;
+    BELAY_TRY(const bool all, RecordsOf(store, id, copies, found));
+    unsure |= !all;
+    ours.push_back(id);
+    for (LogRecord& r : found) records.push_back({std::move(r), true});
+  }
+  if (ours.empty() || BELAY_MUTANT("unlisted-is-garbage")) return out;
+  LogView log;
+  BELAY_OK(ReadOn(store, log));
+  std::erase_if(records, [&](const RememberedRecord& r) {
+    return IsErased(log, r.record) && !BELAY_MUTANT("erased-records-come-back");
+  });
+  out.lacking = LackingRecords(log, records, [](const ObjectKey&) { return true; });
+  // What a record needs may lie in another one of them.
+  if (!out.lacking.empty() || unsure) out.kept = std::move(ours);
+  return out;
+}
+
+}  // namespace belay

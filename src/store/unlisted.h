@@ -1,0 +1,36 @@
+#pragma once
+
+// Packs that the manifest does not name, and which of them may go.
+//
+// Garbage: what a collection that was killed had replaced (it says so in the file
+// `replaced` before its manifest), and copies of one that came to no manifest. But an
+// older manifest that came back names too few packs as well, and one that was lost and
+// is put back is named by none: such a pack has records that the log lacks, and may be
+// the last to have them. It stays, is damage to verify, and TakeBackRecords()
+// (found_again.h) copies out of it what is lacking. A pack of another store is none of
+// ours.
+
+#include <set>
+
+#include "store/inventory.h"
+
+namespace belay {
+
+struct Unlisted {
+  std::vector<PackId> foreign;  // of another store
+  std::vector<PackId> kept;     // of this one, and something in it may be needed
+  // Records that those have and that the log would hold if it had them, with the
+  // numbers they were given; what was erased is not among them.
+  std::vector<LogRecord> lacking;
+};
+// `use` is held.
+Result<Unlisted> LookAtUnlisted(Store& store);
+
+// Packs that a collection of `generation` or before replaced, by what the last one
+// wrote down. What is damaged or not there names none.
+std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation);
+// Durable when it returns: before the manifest of that generation is written.
+Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
+                     const std::set<PackId>& packs);
+
+}  // namespace belay

@@ -1,0 +1,286 @@
+// Packs that the manifest does not name: garbage goes, everything else stays, is said,
+// and what the log lacks comes back out of it.
+
+#include "store/unlisted.h"
+
+#include <gtest/gtest.h>
+
+#include "base/mem_fs.h"
+#include "store/catalog.h"
+#include "store/found_again.h"
+#include "store/gc.h"
+#include "store/lost_records.h"
+#include "store/mend.h"
+#include "store/repair.h"
+#include "store/verify.h"
+#include "support/fs_world.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class UnlistedTest : public ::testing::Test {
+ protected:
+  void Anew() {
+    worlds_.clear();
+    disk_ = std::make_unique<MemFs>();
+  }
+  World& NewWorld() {
+    static uint64_t seed = 700;  // ids must not repeat
+    worlds_.push_back(std::make_unique<World>(*disk_, ++seed));
+    return *worlds_.back();
+  }
+  std::unique_ptr<Store> Open() { return Must(NewWorld().Open()); }
+  Fd Home() { return Must(disk_->OpenDir(AbsPath::Literal("/store"))); }
+  Fd Packs() { return Must(disk_->OpenDir(AbsPath::Literal("/store/packs"))); }
+  Bytes Read(const Fd& dir, const Name& name) {
+    return Must(ReadSmallFile(*disk_, dir, name, 1 << 24));
+  }
+  void Make(const std::string& name) {
+    auto store = Open();
+    Must(MakeCheckpoint(*store, name, {{"a", name}, {"b", SourceText(7, 400)}}));
+  }
+  // Every pack is closed: the next checkpoint begins another.
+  void ClosePacks() {
+    Make("closing");
+    auto store = Open();
+    Must(DropCheckpoints(*store, {"closing"}));
+    Must(CollectGarbage(*store, {.everything = true}));
+  }
+  VerifyReport Verify() {
+    auto store = Open();
+    return Must(VerifyStore(*store, {.read_data = true}));
+  }
+  std::set<std::string> Names() {
+    auto store = Open();
+    std::set<std::string> names;
+    for (const auto& [name, files] : Must(ReadAll(*store))) names.insert(name);
+    return names;
+  }
+  std::vector<std::string> TakeBack() {
+    auto store = Must(NewWorld().Open(Store::Mode::kWriteExisting));
+    std::vector<std::string> done;
+    Must(TakeBackRecords(*store, done));
+    return done;
+  }
+  std::set<std::string> PackFiles() {
+    std::set<std::string> names;
+    for (const DirEntry& e : Must(disk_->List(Packs())))
+      if (e.name.ends_with(".pack")) names.insert(e.name);
+    return names;
+  }
+  void ExpectNumbersOnce() {
+    auto store = Open();
+    LogView log;
+    Must(ReadOn(*store, log));
+    std::set<uint64_t> numbers;
+    for (const LogRecord& r : log.records) EXPECT_TRUE(numbers.insert(r.seq).second);
+  }
+
+  std::unique_ptr<MemFs> disk_ = std::make_unique<MemFs>();
+  std::vector<std::unique_ptr<World>> worlds_;
+};
+
+TEST_F(UnlistedTest, AnOlderManifestLosesNothing) {
+  for (const char* also :
+       {"nothing", "a checkpoint", "a collection that ended early"}) {
+    SCOPED_TRACE(also);
+    Anew();
+    Make("one");
+    ClosePacks();
+    const Bytes older = Read(Home(), Name::Literal("manifest"));
+    Make("two");
+    Make("three");
+    if (also == std::string("a collection that ended early")) {
+      // It wrote down what it would replace, and replaced nothing.
+      auto store = Open();
+      const Manifest now = store->manifest();
+      Must(WriteReplaced(*disk_, Home(), now.generation + 1, {now.packs.back().id}));
+    }
+    Must(ReplaceFile(*disk_, Home(), Name::Literal("manifest"), older));
+    std::set<std::string> all = {"one", "two", "three"};
+    if (also == std::string("a checkpoint")) {
+      Make("meanwhile");
+      all.insert("meanwhile");
+    }
+
+    const VerifyReport report = Verify();
+    ASSERT_FALSE(report.clean());
+    std::set<std::string> hit;
+    for (const HitCheckpoint& h : report.hit) hit.insert(*h.checkpoint.name);
+    EXPECT_EQ(hit, (std::set<std::string>{"two", "three"}));
+    {
+      auto store = Open();
+      auto collected = CollectGarbage(*store, {.everything = true});
+      ASSERT_FALSE(collected.ok());
+      EXPECT_EQ(collected.error().code, Errc::kCorrupt);
+    }
+    if (also == std::string("nothing")) {
+      auto store = Open();
+      EXPECT_FALSE(Must(Must(Catalog::Open(*store))->LogIsWhole()));
+    }
+    EXPECT_EQ(TakeBack().size(), 2u);
+    EXPECT_EQ(Names(), all);
+    ExpectNumbersOnce();
+    for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+    EXPECT_TRUE(TakeBack().empty());
+    // And now the pack is nothing but a leftover.
+    const size_t packs = PackFiles().size();
+    ClosePacks();
+    EXPECT_LT(PackFiles().size(), packs);
+    EXPECT_EQ(Names(), all);
+  }
+}
+
+TEST_F(UnlistedTest, WhatACollectionReplacedGoes) {
+  Make("gone");
+  Make("one");
+  std::map<std::string, Bytes> before;
+  for (const std::string& name : PackFiles())
+    before[name] = Read(Packs(), Name::Literal(name));
+  {
+    auto store = Open();
+    Must(DropCheckpoints(*store, {"gone"}));
+  }
+  ClosePacks();
+  // As if it had been killed before it took them away.
+  for (const auto& [name, bytes] : before)
+    Must(ReplaceFile(*disk_, Packs(), Name::Literal(name), bytes));
+  EXPECT_TRUE(Verify().clean());
+  EXPECT_TRUE(TakeBack().empty());
+  auto store = Open();
+  EXPECT_GT(Must(CollectGarbage(*store, {})).leftovers_removed, 0u);
+  store.reset();
+  for (const auto& [name, bytes] : before) EXPECT_FALSE(PackFiles().contains(name));
+  EXPECT_EQ(Names(), (std::set<std::string>{"one"}));
+}
+
+// Nobody knew what was in it when the loss was accepted.
+TEST_F(UnlistedTest, APackThatIsPutBackBringsItsRecordsAlong) {
+  for (bool erased : {false, true}) {
+    SCOPED_TRACE(erased);
+    Anew();
+    Make("one");
+    ClosePacks();
+    const auto before = PackFiles();
+    Make("two");
+    std::string lost;
+    for (const std::string& name : PackFiles())
+      if (!before.contains(name)) lost = name;
+    const Bytes bytes = Read(Packs(), Name::Literal(lost));
+    std::optional<LogRecord> record;
+    {
+      auto store = Open();
+      LogView log;
+      Must(ReadOn(*store, log));
+      record = log.records.back();
+    }
+    Must(disk_->Unlink(Packs(), Name::Literal(lost)));
+    {
+      World& world = NewWorld();
+      Must(RepairStore(*disk_, world.clock, world.random, world.dir, world.options,
+                       {.without_packs = true}));
+      auto store = Must(NewWorld().Open(Store::Mode::kWriteExisting));
+      MendReport mended;
+      Must(MendStore(*store, {}, /*accept_loss=*/true, mended));
+    }
+    EXPECT_TRUE(Verify().clean());
+    if (erased) {
+      auto store = Open();
+      record->seq = 0;
+      auto writer = Must(store->Begin());
+      writer->Add(MakePurge(RecordId(store->random().NewId()), 9,
+                            {{ObjectType::kLog, Sha256::Of(EncodeLogRecord(*record))}},
+                            "on purpose",
+                            /*erased=*/true));
+      Must(writer->Commit());
+    }
+    Must(ReplaceFile(*disk_, Packs(), Name::Literal(lost), bytes));
+    EXPECT_EQ(Verify().clean(), erased);
+    EXPECT_EQ(TakeBack().size(), erased ? 0u : 1u);
+    EXPECT_TRUE(Verify().clean());
+    ExpectNumbersOnce();
+    ClosePacks();
+    EXPECT_FALSE(PackFiles().contains(lost));
+    EXPECT_EQ(Names(), erased ? (std::set<std::string>{"one"})
+                              : (std::set<std::string>{"one", "two"}));
+  }
+}
+
+TEST_F(UnlistedTest, APackOfAnotherStoreStays) {
+  Make("one");
+  MemFs other;
+  World world(other, 31);
+  {
+    auto store = Must(world.Open());
+    Must(MakeCheckpoint(*store, "other", {{"x", "y"}}));
+  }
+  Fd others = Must(other.OpenDir(AbsPath::Literal("/store/packs")));
+  std::string name;
+  for (const DirEntry& e : Must(other.List(others)))
+    if (e.name.ends_with(".pack")) name = e.name;
+  Must(ReplaceFile(*disk_, Packs(), Name::Literal(name),
+                   Must(ReadSmallFile(other, others, Name::Literal(name), 1 << 20))));
+  const VerifyReport report = Verify();
+  EXPECT_TRUE(report.clean());
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_NE(report.notes[0].find("another store"), std::string::npos);
+  auto store = Open();
+  EXPECT_EQ(Must(CollectGarbage(*store, {.everything = true})).foreign,
+            std::vector<std::string>{name});
+  EXPECT_TRUE(PackFiles().contains(name));
+}
+
+TEST_F(UnlistedTest, TheTailMissesItsPackWhenTheManifestIsGone) {
+  Make("one");
+  ClosePacks();
+  const auto before = PackFiles();
+  Make("two");
+  for (const std::string& name : PackFiles())
+    if (!before.contains(name)) {
+      Must(disk_->Unlink(Packs(), Name::Literal(name)));
+      Must(disk_->Unlink(Packs(),
+                         Name::Literal(name.substr(0, name.find('.')) + ".idx")));
+    }
+  Must(disk_->Unlink(Home(), Name::Literal("manifest")));
+  World& world = NewWorld();
+  Must(RepairStore(*disk_, world.clock, world.random, world.dir, world.options));
+  EXPECT_FALSE(Verify().clean());
+  EXPECT_EQ(Names(), (std::set<std::string>{"one"}));
+}
+
+TEST_F(UnlistedTest, ARootWithoutARecordIsMissedAndComesBack) {
+  for (bool known : {false, true}) {
+    SCOPED_TRACE(known);
+    Anew();
+    const RootId id(IdFor("root"));
+    {
+      auto store = Open();
+      Must(MakeCheckpoint(*store, "one", {{"a", "1"}}, id));
+    }
+    const VerifyReport report = Verify();
+    EXPECT_EQ(report.damage.size(), 1u);
+    EXPECT_EQ(report.hit.size(), 1u);
+    {
+      auto store = Open();
+      std::vector<Root> roots;
+      if (known) roots.push_back(Root{id, "/home/u/project"});
+      std::vector<std::string> done;
+      Must(BringBackRoots(*store, roots, done));
+      EXPECT_EQ(done.size(), 1u);
+      done.clear();
+      Must(BringBackRoots(*store, roots, done));
+      EXPECT_TRUE(done.empty());
+      auto catalog = Must(Catalog::Open(*store));
+      const auto listed = Must(catalog->Roots());
+      ASSERT_EQ(listed.size(), 1u);
+      EXPECT_EQ(listed[0].root.id, id);
+      EXPECT_EQ(listed[0].root.path,
+                known ? "/home/u/project" : "/belay-lost-root/" + id.text());
+    }
+    EXPECT_TRUE(Verify().clean());
+  }
+}
+
+}  // namespace
+}  // namespace belay::test
