@@ -17,7 +17,7 @@ constexpr std::string_view kNames[] = {
     "SyncAll",     "Stat",     "StatAt",      "List",        "ReadLink", "Info",
     "MakeDir",     "Unlink",   "RemoveDir",   "Symlink",     "Link",     "Rename",
     "SetMode",     "SetOwner", "SetTimes",    "ListXattrs",  "GetXattr", "SetXattr",
-    "RemoveXattr", "TryLock",  "Unlock",      "TryLease",    "EndLease"};
+    "RemoveXattr", "TryLock",  "Unlock",      "TryLease",    "EndLease", "AwaitLength"};
 static_assert(std::size(kNames) == kFsCalls);
 
 [[noreturn]] void KillSelf() {
@@ -313,6 +313,10 @@ Result<LeaseOutcome> FaultFs::TryLease(const Fd& file, LockMode mode) {
 }
 Status FaultFs::EndLease(const Fd& file) {
   return Pass(FsCall::kEndLease, false, [&] { return inner_.EndLease(file); });
+}
+
+Status FaultFs::AwaitLength(const Fd& file) {
+  return Pass(FsCall::kAwaitLength, false, [&] { return inner_.AwaitLength(file); });
 }
 
 }  // namespace belay

@@ -64,8 +64,9 @@ enum class FsCall : uint8_t {
   kUnlock,
   kTryLease,
   kEndLease,
+  kAwaitLength,
 };
-inline constexpr size_t kFsCalls = static_cast<size_t>(FsCall::kEndLease) + 1;
+inline constexpr size_t kFsCalls = static_cast<size_t>(FsCall::kAwaitLength) + 1;
 std::string_view FsCallName(FsCall call);  // "SyncData"
 
 struct Fault {
@@ -134,6 +135,7 @@ class FaultFs final : public Fs {
   Result<FileStat> StatAt(const Fd& dir, NameRef name) override;
   Result<std::vector<DirEntry>> List(const Fd& dir) override;
   Result<std::string> ReadLink(const Fd& dir, NameRef name) override;
+  Status AwaitLength(const Fd& file) override;
   Result<FsInfo> Info(const Fd& any) override;
 
   Status MakeDir(const Fd& dir, const Name& name, uint32_t mode) override;

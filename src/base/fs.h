@@ -174,6 +174,12 @@ class Fs {
   virtual Result<std::string> ReadLink(const Fd& dir, NameRef name) = 0;
   virtual Result<FsInfo> Info(const Fd& any) = 0;
 
+  // Waits until nobody is in the midst of changing the length of `file`. A truncation
+  // shows the new length before the new times, on ext4 until a commit of its journal
+  // in between is done; a stat after this has both. (lseek(SEEK_DATA): it takes the
+  // file's own lock on ext4, btrfs, f2fs and tmpfs; on XFS reading does.)
+  virtual Status AwaitLength(const Fd& file) = 0;
+
   // --- names -------------------------------------------------------------------------
   // Mode exactly as given, whatever the umask. kExists when it is there already.
   virtual Status MakeDir(const Fd& dir, const Name& name, uint32_t mode) = 0;

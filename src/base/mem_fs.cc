@@ -552,6 +552,15 @@ Result<std::string> MemFs::ReadLink(const Fd& dir, NameRef name) {
   return node.target;
 }
 
+// Lengths and times change at once here.
+Status MemFs::AwaitLength(const Fd& file) {
+  std::lock_guard lock(mutex_);
+  OpenFile* open = nullptr;
+  if (int sys = Handle(file, open)) return SysError(sys, "seek");
+  if (open->access == Access::kPath) return SysError(EBADF, "seek");
+  return Ok();
+}
+
 Result<FsInfo> MemFs::Info(const Fd& any) {
   std::lock_guard lock(mutex_);
   OpenFile* open = nullptr;

@@ -110,6 +110,7 @@ class MemFs final : public Fs {
   Result<FileStat> StatAt(const Fd& dir, NameRef name) override;
   Result<std::vector<DirEntry>> List(const Fd& dir) override;
   Result<std::string> ReadLink(const Fd& dir, NameRef name) override;
+  Status AwaitLength(const Fd& file) override;
   Result<FsInfo> Info(const Fd& any) override;
 
   Status MakeDir(const Fd& dir, const Name& name, uint32_t mode) override;

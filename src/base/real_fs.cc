@@ -511,6 +511,14 @@ Result<FsInfo> RealFs::Info(const Fd& any) {
   return info;
 }
 
+// Where its data begins is of no interest, nor that it has none (ENXIO).
+Status RealFs::AwaitLength(const Fd& file) {
+  const int result =
+      Retry([&] { return lseek(file.handle(), 0, SEEK_DATA) < 0 ? -1 : 0; });
+  if (result == -EBADF) return HandleError(result, "seek", file.handle());
+  return Ok();
+}
+
 // --- names ---------------------------------------------------------------------------
 
 Status RealFs::MakeDir(const Fd& dir, const Name& name, uint32_t mode) {

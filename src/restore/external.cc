@@ -101,6 +101,14 @@ Result<std::optional<ExternalFile>> KeepOne(Store& store, const Root& root,
   if (!looked.ok() || !*looked || (*looked)->special)
     return left_out(IsReleased(keep) ? Skip::kChangedLate : Skip::kUnreadable);
   if (IsLate(keep, (*looked)->stat)) return left_out(Skip::kChangedLate);
+  if (IsReleased(keep) && type == FileType::kRegular &&
+      !BELAY_MUTANT("external-lengths-come-with-their-times")) {
+    // What was read may be of a truncation whose time stamp came later.
+    auto file = looker.Open(NameOf(path), OpenMode::Read());
+    if (!file.ok() || !fs.AwaitLength(*file).ok()) return left_out(Skip::kChangedLate);
+    auto now = fs.Stat(*file);
+    if (!now.ok() || IsLate(keep, *now)) return left_out(Skip::kChangedLate);
+  }
   out.state = StateOf((*looked)->state);
   return std::optional(std::move(out));
 }

@@ -11,6 +11,9 @@
 //   * What is not covered is not in the tree. Where that is not a rule's doing (too
 //     large, unreadable, special, another mount ...) it is listed with the reason; an
 //     unreadable file is never taken for an absent one.
+//   * What changed at or after the release (ScanRequest::released_ns), by its time
+//     stamps or because it is gone from a directory that did, is not in the tree: it is
+//     listed as `changed_late`, and the whole is `late`.
 //   * A file that changes while it is read is read again, then kept as read last and
 //     listed as `changing`.
 //
@@ -197,6 +200,7 @@ class Scan {
   void Report(ScanProgress::Step step);
   bool IsLate(const FileStat& stat);
   bool IsKnownLate(const FileStat& stat);
+  bool IsAlone() const;  // nobody waits for it any longer
   bool IsReleased();
   bool IsMoved(const Node& node);
   void SetGone(Node& node);

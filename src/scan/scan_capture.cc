@@ -210,12 +210,15 @@ void Scan::SetGone(Node& node) {
     node.gone = true;
 }
 
+bool Scan::IsAlone() const {
+  return request_.released_ns != nullptr &&
+         request_.released_ns->load(std::memory_order_acquire) != 0;
+}
+
 // Nobody waits any longer. What is seen to vanish, which has no time to be asked,
 // counts as gone since then.
 bool Scan::IsReleased() {
-  if (request_.released_ns == nullptr || BELAY_MUTANT("late-removals-count"))
-    return false;
-  if (request_.released_ns->load(std::memory_order_acquire) == 0) return false;
+  if (!IsAlone() || BELAY_MUTANT("late-removals-count")) return false;
   late_ = true;
   return true;
 }
@@ -233,6 +236,11 @@ Status Scan::CaptureLink(const Fd& dir, Capture& capture, bool& again) {
   }
   BELAY_TRY(std::string target, fs_.ReadLink(dir, name));
   BELAY_TRY(FileStat after, fs_.StatAt(dir, name));
+  if (IsLate(after)) {
+    LeaveOut(e, Skip::kChangedLate);
+    e.print = Fingerprint(before, key_);
+    return Ok();
+  }
   again = Fingerprint(after, key_) != Fingerprint(before, key_);
   e.size = 0;
   e.id = Sha256::Of(AsBytes(target));  // of no use to the tree; says that it was read
@@ -273,10 +281,7 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
                              got, static_cast<size_t>(before.size) - got + 1)));
       length += rest;
     }
-    BELAY_TRY(FileStat after, fs_.Stat(file));
-    again =
-        length != before.size || Fingerprint(after, key_) != Fingerprint(before, key_);
-    if (BELAY_MUTANT("ignore-change-while-reading")) again = false;
+    again = length != before.size;
     length = std::min<uint64_t>(length, before.size);
     // Until it is captured the entry has the id that the cache knew.
     auto put =
@@ -306,13 +311,21 @@ Status Scan::CaptureFile(const Fd& dir, Capture& capture, Bytes& buffer, bool& a
     if (read_failed) return std::move(*read_failed);
     if (!put.ok()) return OfTheStore(std::move(put).error());
     id = *put;
-    BELAY_TRY(FileStat after, fs_.Stat(file));
-    again =
-        length != before.size || Fingerprint(after, key_) != Fingerprint(before, key_);
+    again = length != before.size;
     done_bytes_.fetch_sub(length, std::memory_order_relaxed);
   }
-  done_bytes_.fetch_add(length, std::memory_order_relaxed);
   BELAY_TRY(std::string xattrs, CaptureXattrs(file));
+  // 1. All of it was read. Nobody waits by now? Then a length that was seen may be of a
+  //    truncation whose time stamp is still to come, however long it was looked at.
+  // 2. That is over: whatever was read, its time is there.
+  if (IsAlone() && !BELAY_MUTANT("lengths-come-with-their-times"))
+    BELAY_OK(fs_.AwaitLength(file));
+  BELAY_TRY(FileStat after, fs_.Stat(file));
+  if (IsLate(after)) return left_out(Skip::kChangedLate);
+  again = again || Fingerprint(after, key_) != Fingerprint(before, key_);
+  if (BELAY_MUTANT("ignore-change-while-reading")) again = false;
+  done_bytes_.fetch_add(length, std::memory_order_relaxed);
+  capture.aux.reset();
   if (!xattrs.empty()) capture.aux = std::make_unique<std::string>(std::move(xattrs));
   e.id = id;
   e.size = length;

@@ -276,9 +276,7 @@ Result<Fd> Scan::OpenByPath(const Node& node, const OpenMode& mode) {
 // or the node itself, is not the one that was looked at. What is in it may be old, and
 // is not what was here.
 bool Scan::IsMoved(const Node& node) {
-  if (request_.released_ns == nullptr || BELAY_MUTANT("late-swaps-count") ||
-      request_.released_ns->load(std::memory_order_acquire) == 0)
-    return false;
+  if (!IsAlone() || BELAY_MUTANT("late-swaps-count")) return false;
   for (const Node* at = &node; at != root_; at = at->parent) {
     auto there = OpenByPath(*at, {.access = OpenMode::Access::kPath});
     if (!there.ok()) return true;

@@ -16,6 +16,7 @@
 #include "support/agent_world.h"
 #include "support/crash_harness.h"
 #include "support/raw_search.h"
+#include "support/truncating_fs.h"
 
 namespace belay::test {
 namespace {
@@ -262,6 +263,21 @@ TEST_F(ExternalTest, WhatMayBeTheToolsOwnIsNotKept) {
   w_.released_ns = &released;
   w_.Pre("s", "t1", {"/out/conf", "/out/nothing"});
   EXPECT_EQ(Kept(w_.last), "/out/conf=changed_late /out/nothing=changed_late");
+}
+
+TEST_F(ExternalTest, AFileThatIsBeingEmptiedIsNotKeptAsEmpty) {
+  test::TruncatingFs truncating(disk_);
+  test::AgentWorld world(truncating, AbsPath::Literal("/another"));
+  world.Start("s");
+  world.Prompt("s");
+  Fd out = Must(disk_.OpenDir(kOut));
+  const FileStat before = Must(disk_.StatAt(out, N("conf")));
+  std::atomic<int64_t> released{before.ctime_ns + 1'000'000'000};
+  world.released_ns = &released;
+  disk_.AdvanceTime(2'000'000'000);
+  Must(truncating.Begin(out, RelPath::Literal("conf"), 0));
+  world.Pre("s", "t1", {"/out/conf"});
+  EXPECT_EQ(Kept(world.last), "/out/conf=changed_late");
 }
 
 TEST_F(ExternalTest, RecordsAreNotBelieved) {

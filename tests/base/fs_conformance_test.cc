@@ -339,6 +339,17 @@ TEST_P(FsConformance, SyncsSucceedOnFilesAndDirectories) {
 
 // --- looking -------------------------------------------------------------------------
 
+TEST_P(FsConformance, ALengthIsAwaitedOfAnyFileThatCanBeRead) {
+  Put("full", "x");
+  Put("empty", "");
+  for (const char* name : {"full", "empty"}) {
+    Fd file = Must(fs().Open(root(), N(name), OpenMode::Read()));
+    EXPECT_TRUE(fs().AwaitLength(file).ok()) << name;
+  }
+  Fd path = Must(fs().Open(root(), N("full"), OpenMode::Path()));
+  EXPECT_EQ(Sys(fs().AwaitLength(path)), EBADF);
+}
+
 TEST_P(FsConformance, StatTellsTypeSizeAndTimes) {
   MkDir("dir");
   Put("file", "hello", 0640);

@@ -85,6 +85,7 @@ class HookFs final : public Fs {
   Result<std::string> ReadLink(const Fd& dir, NameRef name) override {
     return inner_.ReadLink(dir, name);
   }
+  Status AwaitLength(const Fd& file) override { return inner_.AwaitLength(file); }
   Result<FsInfo> Info(const Fd& any) override { return inner_.Info(any); }
 
   Status MakeDir(const Fd& dir, const Name& name, uint32_t mode) override {

@@ -13,6 +13,7 @@
 #include "support/race_fs.h"
 #include "support/scan_world.h"
 #include "support/store_fixture.h"
+#include "support/truncating_fs.h"
 
 namespace belay {
 namespace {
@@ -156,6 +157,67 @@ void LetGoBeforeEachCall(const std::function<void(ScanWorld&)>& make,
   }
   EXPECT_GT(partial, 10);
   EXPECT_GT(complete, 5);
+}
+
+TEST_F(ScanTest, ATruncationAfterTheReleaseIsNotTheStateBefore) {
+  const std::string large(size_t{3} << 20, 'x');
+  for (const bool cached : {false, true}) {
+    ScanWorld world;
+    world.Dir("d");
+    for (const char* path : {"d/emptied", "d/emptied-too", "shorter"})
+      world.Put(path, path);
+    world.Put("d/large", large);
+    world.Put("kept", "1");
+    world.Pass(kLater);
+    if (cached) world.Scanned();
+    std::atomic<int64_t> released{world.clock.WallMillis() * 1'000'000};
+    world.request.released_ns = &released;
+    test::TruncatingFs truncating(world.disk);
+    auto truncate = [&](const char* path, uint64_t size) {
+      Must(truncating.Begin(world.root, P(path), size));
+    };
+    world.Pass(kLater);
+    truncate("d/emptied", 0);
+    truncate("d/emptied-too", 0);
+    truncate("d/large", size_t{2} << 20);
+    truncate("shorter", 3);
+    const auto scan = Must(world.TryScan(truncating));
+    EXPECT_TRUE(scan->summary().late);
+    EXPECT_EQ(Text(scan->summary().skipped),
+              "d/emptied:changed_late d/emptied-too:changed_late "
+              "d/large:changed_late shorter:changed_late ")
+        << (cached ? "with a cache" : "without one");
+    EXPECT_EQ(scan->summary().files, 1u);
+  }
+}
+
+TEST_F(ScanTest, WhatChangesEachTimeItIsReadIsLeftOutWhenTheLastWasAfterTheRelease) {
+  std::atomic<int64_t> released{0};
+  world_.request.released_ns = &released;
+  world_.Put("f", "1");
+  world_.Pass(kLater);
+  class Busy final : public test::PassFs {
+   public:
+    Busy(Fs& inner, std::function<void()> write)
+        : PassFs(inner), write_(std::move(write)) {}
+    Result<size_t> Read(const Fd& file, uint64_t offset,
+                        std::span<std::byte> out) override {
+      write_();
+      return PassFs::Read(file, offset, out);
+    }
+
+   private:
+    std::function<void()> write_;
+  };
+  int reads = 0;
+  Busy busy(world_.disk, [&] {
+    if (++reads == 3) released = world_.clock.WallMillis() * 1'000'000;
+    world_.Pass(kLater);
+    world_.Put("f", "by the program");
+  });
+  const auto scan = Must(world_.TryScan(busy));
+  EXPECT_EQ(Text(scan->summary().skipped), "f:changed_late ");
+  EXPECT_EQ(reads, 3);
 }
 
 // What a removal leaves behind has no time to be asked.

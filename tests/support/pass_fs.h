@@ -42,6 +42,7 @@ class PassFs : public Fs {
   BELAY_PASS(Result<FileStat>, StatAt, (const Fd& dir, NameRef name), (dir, name))
   BELAY_PASS(Result<std::vector<DirEntry>>, List, (const Fd& dir), (dir))
   BELAY_PASS(Result<std::string>, ReadLink, (const Fd& dir, NameRef name), (dir, name))
+  BELAY_PASS(Status, AwaitLength, (const Fd& file), (file))
   BELAY_PASS(Result<FsInfo>, Info, (const Fd& any), (any))
   BELAY_PASS(Status, MakeDir, (const Fd& dir, const Name& name, uint32_t mode),
              (dir, name, mode))

@@ -54,6 +54,7 @@ class RaceFs final : public Fs {
   BELAY_RACE(Result<FileStat>, StatAt, (const Fd& dir, NameRef name), (dir, name))
   BELAY_RACE(Result<std::vector<DirEntry>>, List, (const Fd& dir), (dir))
   BELAY_RACE(Result<std::string>, ReadLink, (const Fd& dir, NameRef name), (dir, name))
+  BELAY_RACE(Status, AwaitLength, (const Fd& file), (file))
   BELAY_RACE(Result<FsInfo>, Info, (const Fd& any), (any))
   BELAY_RACE(Status, MakeDir, (const Fd& dir, const Name& name, uint32_t mode),
              (dir, name, mode))
