@@ -243,6 +243,11 @@ Status Scan::BuildNode(Node& node) {
   }
   if (!node.draft) return Ok();
   DirDraft& draft = *node.draft;
+  if (node.fresh && node.is_late && !BELAY_MUTANT("made-late-was-there") &&
+      std::ranges::none_of(draft.entries, &CacheEntry::covered)) {
+    node.why = Skip::kChangedLate;
+    return Ok();
+  }
   draft.head.files = draft.head.bytes = 0;
   draft.head.flags &= ~(BlockHead::kHasSkipped | BlockHead::kHasRuleFiles);
   for (const CacheEntry& e : draft.entries) {

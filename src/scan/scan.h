@@ -176,6 +176,9 @@ class Scan {
   Status LoadWorkTree(Node& node);
   Status DirXattrs(Node& node, const Fd& dir);
   Result<bool> AttributesLost(const Node& node);
+  Result<std::vector<const CacheEntry*>> TakenLate(const Node& node, const Fd& dir,
+                                                   const std::vector<DirEntry>& names);
+  static bool IsKnownDirectory(const Node& parent, const CacheEntry& entry);
   static void AddChild(Worker& worker, Node& parent, size_t entry, uint64_t block);
   Status AddFile(Worker& worker, Node& node, std::string_view name,
                  const CacheEntry* known, const FileStat& stat);
@@ -198,6 +201,7 @@ class Scan {
   Status Build();
   Status BuildNode(Node& node);
   void Report(ScanProgress::Step step);
+  bool IsSinceRelease(int64_t time_ns) const;
   bool IsLate(const FileStat& stat);
   bool IsKnownLate(const FileStat& stat);
   bool IsAlone() const;  // nobody waits for it any longer

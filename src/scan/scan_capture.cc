@@ -186,12 +186,16 @@ Status Scan::CaptureOne(const Fd& dir, Capture& capture, Bytes& buffer) {
   }
 }
 
-// Changed at or after the release, less the tick of a kernel's clock.
-bool Scan::IsLate(const FileStat& stat) {
+// At or after the release, less the tick of a kernel's clock.
+bool Scan::IsSinceRelease(int64_t time_ns) const {
   constexpr int64_t kTick = 10'000'000;
   if (request_.released_ns == nullptr) return false;
   const int64_t released = request_.released_ns->load(std::memory_order_acquire);
-  if (released == 0 || stat.ctime_ns < released - kTick) return false;
+  return released != 0 && time_ns >= released - kTick;
+}
+
+bool Scan::IsLate(const FileStat& stat) {
+  if (!IsSinceRelease(stat.ctime_ns)) return false;
   if (BELAY_MUTANT("late-changes-count")) return false;
   late_ = true;
   return true;

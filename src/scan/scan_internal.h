@@ -138,6 +138,8 @@ struct Scan::Node {
   bool trusted = false;  // the cache's ids were written under this generation
   bool gone = false;
   bool listed = false;
+  bool fresh = false;               // the cache knows that there was no such directory
+  bool is_late = false;             // it changed after the release
   bool attributes_unknown = false;  // they could not be read; only when listed
   Skip why = Skip::kNone;           // the directory itself cannot be entered
   uint64_t print = 0;  // of one that is a git directory; 0: look again next time

@@ -6,12 +6,21 @@
 
 namespace belay {
 
+bool Scan::IsKnownDirectory(const Node& parent, const CacheEntry& entry) {
+  if (parent.known.head == nullptr) return false;
+  const CacheEntry* known = parent.known.Find(parent.view().NameOf(entry));
+  return known != nullptr && known->kind == CacheKind::kDirectory;
+}
+
 void Scan::AddChild(Worker& worker, Node& parent, size_t entry, uint64_t block) {
   Node& child = worker.NewNode();
   child.parent = &parent;
   child.entry = entry;
   child.block = block;
   child.rules_changed = parent.rules_changed;
+  // The cache knows what was in the one above, and has no such directory.
+  child.fresh = block == 0 && (parent.fresh || parent.known.head != nullptr) &&
+                !IsKnownDirectory(parent, parent.view().entries[entry]);
   parent.children.push_back(&child);
 }
 
@@ -160,6 +169,25 @@ Status Scan::AddFile(Worker& worker, Node& node, std::string_view name,
   return Ok();
 }
 
+// Names that the cache knows and that are not among those of `dir`, which changed since
+// nobody waits any longer: they may be gone since then. The lock of a directory makes a
+// removal and its time stamp one: who does not see the name sees the time.
+Result<std::vector<const CacheEntry*>> Scan::TakenLate(
+    const Node& node, const Fd& dir, const std::vector<DirEntry>& names) {
+  std::vector<const CacheEntry*> taken;
+  if (!IsAlone() || BELAY_MUTANT("late-names-were-gone-before")) return taken;
+  auto name = names.begin();
+  for (const CacheEntry& e : node.known.entries) {
+    const std::string_view known = node.known.NameOf(e);
+    while (name != names.end() && name->name < known) ++name;
+    if (InTree(e) && (name == names.end() || name->name != known)) taken.push_back(&e);
+  }
+  if (taken.empty()) return taken;
+  BELAY_TRY(FileStat stat, fs_.Stat(dir));
+  if (!IsLate(stat)) taken.clear();
+  return taken;
+}
+
 Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
   ++worker.listed;
   node.listed = true;
@@ -248,10 +276,23 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     worker.captures.reserve(worker.captures.size() + names.size());
 
   // 2. Everything, in order.
+  BELAY_TRY(const auto taken, TakenLate(node, dir, names));
+  auto next_taken = taken.begin();
+  auto name_taken = [&](std::optional<std::string_view> before) {
+    for (; next_taken != taken.end(); ++next_taken) {
+      const std::string_view gone = node.known.NameOf(**next_taken);
+      if (before && gone >= *before) return;
+      CacheEntry e;
+      LeaveOut(e, Skip::kChangedLate);
+      draft.Add(e, gone, {});
+      draft.head.flags |= BlockHead::kRacy;  // the next one has no such name
+    }
+  };
   uint64_t seen = 0;
   for (const DirEntry& entry : names) {
     const std::string_view name = entry.name;
     if (stop_) return Ok();
+    name_taken(name);
     const CacheEntry* known =
         node.known.head == nullptr ? nullptr : node.known.Find(name);
     if (name == kGit) {
@@ -347,6 +388,7 @@ Status Scan::VisitListed(Worker& worker, Node& node, const Fd& dir) {
     BELAY_OK(AddFile(worker, node, name, known, *at));
     if (draft.entries.back().covered()) ++seen;
   }
+  name_taken(std::nullopt);
   if (seen_.fetch_add(seen) + seen > request_.max_files) {
     too_many_ = true;
     return Error(Errc::kRefused, "too many files");  // Walk() says it better

@@ -169,7 +169,14 @@ Status Scan::Visit(Worker& worker, Node& node, const Fd* above, Fd& own) {
     SetGone(node);
     return Ok();
   }
-  (void)IsLate(stat);  // names may have come and gone
+  node.is_late = IsLate(stat);  // names may have come and gone
+  // Somebody moved it here, whole: nothing in it was changed. Of one that was made only
+  // now what is in it tells (BuildNode).
+  if (node.fresh && node.is_late && !IsSinceRelease(stat.mtime_ns) &&
+      !BELAY_MUTANT("moved-here-was-here")) {
+    node.why = Skip::kChangedLate;
+    return Ok();
+  }
   node.ino = stat.ino;
   node.mode = stat.mode;
   node.uid = stat.uid;

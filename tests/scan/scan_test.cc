@@ -8,6 +8,7 @@
 
 #include "base/fault_fs.h"
 #include "scan/rules_record.h"
+#include "scan/tree_diff.h"
 #include "store/batch_writer.h"
 #include "support/pass_fs.h"
 #include "support/race_fs.h"
@@ -122,12 +123,69 @@ TEST_F(ScanTest, WhatAnotherScanSawAfterTheReleaseIsLeftOut) {
   EXPECT_EQ(next.tree, world_.Fresh().tree);
 }
 
+// Nobody knows when it went: not before, and not that it was there.
+TEST_F(ScanTest, WhatIsGoneFromADirectoryThatChangedAfterTheReleaseIsNamed) {
+  for (const char* dir : {"d", "gone", "old", "d/sub"}) world_.Dir(dir);
+  for (const char* path : {"d/a", "d/z", "d/sub/f", "gone/f", "old/gone", "old/kept"})
+    world_.Put(path, path);
+  world_.Pass(kLater);
+  world_.Scanned();
+  world_.Remove("old/gone");
+  world_.Put("d/mine", "before the call");
+  world_.Pass(kLater);
+  std::atomic<int64_t> released{world_.clock.WallMillis() * 1'000'000};
+  world_.request.released_ns = &released;
+  world_.Pass(kLater);
+  for (const char* path : {"d/a", "d/z", "d/sub/f", "gone/f"}) world_.Remove(path);
+  Must(world_.disk.RemoveDir(world_.root, N("gone")));
+  const ScanSummary late = world_.Scanned();
+  EXPECT_TRUE(late.late);
+  EXPECT_EQ(
+      Text(late.skipped),
+      "d/a:changed_late d/sub/f:changed_late d/z:changed_late gone:changed_late ");
+  EXPECT_EQ(late.files, 2u) << "d/mine, old/kept";
+  // By the end of the call they are gone, even when that is late, too.
+  world_.Pass(kLater);
+  released = world_.clock.WallMillis() * 1'000'000;
+  const ScanSummary after = world_.Scanned();
+  EXPECT_EQ(Text(after.skipped), "");
+  EXPECT_FALSE(after.late);
+  EXPECT_EQ(after.tree, world_.Fresh().tree);
+}
+
+TEST_F(ScanTest, ADirectoryThatComesAfterTheReleaseWasNotThereBefore) {
+  for (const char* dir : {"from", "other"}) world_.Dir(dir);
+  for (const char* path : {"from/f", "other/f"}) world_.Put(path, path);
+  world_.Pass(kLater);
+  world_.Scanned();
+  world_.Dir("users");
+  world_.Put("users/f", "before the call");
+  world_.Pass(kLater);
+  std::atomic<int64_t> released{world_.clock.WallMillis() * 1'000'000};
+  world_.request.released_ns = &released;
+  world_.Pass(kLater);
+  Must(world_.disk.Rename(world_.root, N("from"), world_.root, N("to"),
+                          RenameHow::kNoReplace));
+  world_.Dir("made");
+  world_.Dir("made/below");
+  world_.Put("made/below/f", "by the program");
+  world_.Put("users/g", "by the program");
+  const ScanSummary late = world_.Scanned();
+  EXPECT_EQ(Text(late.skipped),
+            "from:changed_late made:changed_late to:changed_late "
+            "users/g:changed_late ");
+  EXPECT_EQ(late.files, 2u) << "other/f, users/f";
+  released = 0;
+  EXPECT_EQ(world_.Scanned().tree, world_.Fresh().tree);
+}
+
 // The program is let go before each call of a scan in turn, and at once does what
 // `meddle` does: what was found is the state before, or is called partial. With and
 // without a cache, which knows the tree as `make` made it, before `edit`.
 void LetGoBeforeEachCall(const std::function<void(ScanWorld&)>& make,
                          const std::function<void(ScanWorld&)>& edit,
-                         const std::function<void(ScanWorld&)>& meddle) {
+                         const std::function<void(ScanWorld&)>& meddle,
+                         bool only_removes) {
   int partial = 0, complete = 0;
   for (const bool cached : {false, true}) {
     for (int point = 1;; ++point) {
@@ -153,6 +211,18 @@ void LetGoBeforeEachCall(const std::function<void(ScanWorld&)>& make,
       ++(found.late ? partial : complete);
       EXPECT_TRUE(found.late || found.tree == before.tree)
           << "let go before call " << point << (cached ? ", with a cache" : "");
+      if (!only_removes || !cached) continue;
+      // And what it lacks is named.
+      auto read = [&](const ObjectId& id) { return world.sink.Read(id); };
+      Must(DiffTrees(
+          before.tree, found.tree, read, [&](std::string_view path, Change change) {
+            const bool named =
+                std::ranges::any_of(found.skipped, [&](const SkippedPath& skipped) {
+                  return skipped.path == path || path.starts_with(skipped.path + "/");
+                });
+            EXPECT_TRUE(change == Change::kDeleted && named)
+                << path << ", let go before call " << point;
+          }));
     }
   }
   EXPECT_GT(partial, 10);
@@ -237,7 +307,8 @@ TEST_F(ScanTest, WhatGoesAfterTheReleaseIsNotCalledTheStateBefore) {
           world.Remove(path);
         Must(world.disk.Rename(world.root, N("moved"), world.root, N("elsewhere"),
                                RenameHow::kReplace));
-      });
+      },
+      /*only_removes=*/true);
 }
 
 // Nothing vanishes, and what is in the directories is old.
@@ -262,7 +333,8 @@ TEST_F(ScanTest, WhatChangesPlacesAfterTheReleaseIsNotCalledTheStateBefore) {
         Fd m = Must(world.disk.Open(world.root, N("m"), OpenMode::Directory()));
         Fd n = Must(world.disk.Open(world.root, N("n"), OpenMode::Directory()));
         swap(m, n, "x", "x");
-      });
+      },
+      /*only_removes=*/false);
 }
 
 TEST_F(ScanTest, AnEditInPlaceReadsThatFileAndListsNothing) {
