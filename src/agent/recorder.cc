@@ -336,7 +336,10 @@ class EventStep final : public LiveStep {
   Result<bool> BeginCall(Live& live, CaptureRequest& request) {
     MakeCall();
     const bool late = released_ns_ != nullptr && released_ns_->load() != 0;
-    if (live.Knows(call_, late) && !BELAY_MUTANT("call-begins-twice")) return false;
+    if (live.Knows(call_, late) && !BELAY_MUTANT("call-begins-twice")) {
+      if (late && request.step != nullptr) BELAY_OK(CheckBeginning(live));
+      return false;
+    }
     begun_ = always_ = true;
     Label(request, "before ");
     if (!outside_.empty())
@@ -345,6 +348,28 @@ class EventStep final : public LiveStep {
                             {outside_, session_, released_ns_}, draft);
       };
     return true;
+  }
+
+  // Of a late beginning of a call that is over. The root was busy, and its end got
+  // there first? Then what was there before can no longer be told from what it did, and
+  // nothing else says that it is missing. (Else it is the second hook of the same.)
+  Status CheckBeginning(const Live& live) {
+    for (const LiveCall& at_work : live.calls())
+      if (at_work.author.session == session_ &&
+          at_work.author.tool_use_id == call_.author.tool_use_id)
+        return Ok();
+    BELAY_TRY(auto catalog, Catalog::Open(store_));
+    BELAY_TRY(auto of_call,
+              catalog->ListCheckpoints({.root = root_.id,
+                                        .session = session_,
+                                        .tool_use_id = call_.author.tool_use_id}));
+    for (const CatalogEntry& entry : of_call)
+      if (entry.checkpoint.description.starts_with("before ")) return Ok();
+    if (BELAY_MUTANT("lost-beginnings-are-not-said")) return Ok();
+    return Error(Errc::kBusy, "what was there before a call of " +
+                                  EscapeForDisplay(event_.tool->name) +
+                                  " was not recorded: another process was at work on "
+                                  "the directory until the call was over");
   }
 
   Result<bool> EndCall(Live& live, CaptureRequest& request) {
