@@ -11,6 +11,7 @@
 #include "core/refs.h"
 #include "restore/external.h"
 #include "restore/rollback.h"
+#include "store/heads.h"
 
 namespace belay {
 
@@ -190,6 +191,8 @@ class EventStep final : public LiveStep {
       // Who it is of was said when it was made; its file need not say it again.
       if (!BELAY_MUTANT("a-known-parent-is-searched"))
         session.searched = session.searched || has_parent;
+    } else {
+      BELAY_OK(CountElsewhere(live));
     }
     LiveSession& session = live.Meet(session_, now_ms_);
     new_session_ = !recorded;
@@ -208,6 +211,36 @@ class EventStep final : public LiveStep {
       Record(record);
     }
     MeetSubagent(session);
+    return Ok();
+  }
+
+  // Turns of a session are counted once, wherever they are said: one that is at work in
+  // other roots, too, may have had some there since. Asked where a turn is counted, and
+  // of the log only when there is such a root.
+  Status CountElsewhere(Live& live) {
+    const bool counts = (event_.kind == EventKind::kPrompt && event_.human) ||
+                        event_.kind == EventKind::kSessionStart;
+    if (!counts || BELAY_MUTANT("turns-are-counted-per-root")) return Ok();
+    BELAY_TRY(const Heads heads, Heads::Read(store_));
+    const bool elsewhere = std::ranges::any_of(heads.roots(), [&](const RootEntry& r) {
+      return r.root.id != root_.id &&
+             Live::Load(store_, r.root.id).Find(session_) != nullptr;
+    });
+    if (!elsewhere) return Ok();
+    BELAY_TRY(const KnownSession log, LookUpSession(store_, session_));
+    LiveSession& session = live.Meet(session_, now_ms_);
+    session.inherited = std::max(session.inherited, log.inherited);
+    if (log.turns <= session.turn) return Ok();
+    session.turn = log.turns;
+    session.in_turn = false;
+    session.anchor.reset();
+    session.message.reset();
+    session.message_index.reset();
+    session.prompt.clear();
+    if (log.newest && log.newest->turn == log.turns) {
+      session.anchor = log.newest->anchor;
+      session.prompt = log.newest->prompt;
+    }
     return Ok();
   }
 

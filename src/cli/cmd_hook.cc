@@ -14,6 +14,7 @@
 #include "base/escape.h"
 #include "base/forked_work.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "cli/anchoring.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -113,6 +114,7 @@ class HookWork {
     if (opened.ok()) {
       auto heads = Heads::Read(*(*opened)->store);
       if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
+      several_ = heads->roots().size() > 1;
       roots = RootsOf(*(*opened)->store, heads->roots(), event_);
     }
     if (roots.empty()) {
@@ -140,7 +142,8 @@ class HookWork {
     for (size_t i = 0; i < roots.size(); ++i)
       outcome = std::max(outcome, Record(store, roots[i], i == 0));
     RememberAgent(store, event_.agent);
-    if (event_.messages.empty()) heard_.Release();
+    if (event_.messages.empty() || counts_) heard_.Release();
+    if (counts_ && !event_.messages.empty()) Hold(store, LockMode::kShared, 0);
     if (outcome == kDone && !notice_.empty()) shared_.Say(notice_);
     if (outcome == kDone) GoOnBehind(store, roots[0]);
     return outcome;
@@ -185,8 +188,12 @@ class HookWork {
   // reply are waited for by a rewind.
   void WaitForTheStart(Store& store) {
     if (heard_.held() || event_.kind == EventKind::kSessionStart) return;
-    Hold(store, LockMode::kShared, kLockMs);
-    if (event_.messages.empty()) heard_.Release();
+    // Two processes of one session may be in two roots: neither counts a turn while the
+    // other does.
+    counts_ = several_ && event_.kind == EventKind::kPrompt &&
+              !BELAY_MUTANT("turns-are-counted-side-by-side");
+    Hold(store, counts_ ? LockMode::kExclusive : LockMode::kShared, kLockMs);
+    if (event_.messages.empty() && !counts_) heard_.Release();
   }
   void Hold(Store& store, LockMode mode, int64_t wait_ms) {
     if (auto lock = LockSession(store, SessionOf(event_), mode, wait_ms); lock.ok())
@@ -264,6 +271,8 @@ class HookWork {
   const HookEvent& event_;
   ForkedWork::Shared& shared_;
   bool strict_ = false, settings_read_ = false;
+  bool several_ = false;              // roots that the store has
+  bool counts_ = false;               // a turn, alone on its session
   std::string notice_;                // for the model
   HeldLock heard_;                    // while others have to wait for what was told
   std::optional<Settings> settings_;  // of the first root

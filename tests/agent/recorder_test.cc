@@ -516,6 +516,29 @@ TEST_F(RecorderTest, TurnsAreCountedOnWithoutTheLiveFile) {
       1u);
 }
 
+// Mutant: turns-are-counted-per-root.
+TEST_F(RecorderTest, TurnsAreCountedOnceOverAllRoots) {
+  const AbsPath here = world_.project, there = AbsPath::Literal("/top/there");
+  auto prompt = [&](const AbsPath& root, const std::string& anchor) {
+    world_.project = root;
+    Must(world_.Dir());
+    Prompt("s", anchor);
+    const uint64_t turn = last_.turn.value_or(0);
+    End(EventKind::kTurnEnd, "s");
+    return turn;
+  };
+  EXPECT_EQ(prompt(here, "p1"), 1u);
+  EXPECT_EQ(prompt(there, "p2"), 2u);
+  EXPECT_EQ(prompt(here, "p3"), 3u);
+  EXPECT_EQ(prompt(here, "p4"), 4u);
+  // A start knows it, too.
+  world_.project = there;
+  Start("s", "resume");
+  EXPECT_EQ(last_.turn, 4u);
+  EXPECT_EQ(prompt(there, "p5"), 5u);
+  EXPECT_EQ(prompt(here, "p6"), 6u);
+}
+
 TEST_F(RecorderTest, AnEventHappenedThoughNothingCouldBeRecorded) {
   Start("s");
   Prompt("s", "p1");

@@ -110,4 +110,22 @@ for round in 1 2 3 4 5 6; do
   behind_is_done
   run list --json; expect_py "[c['description'] for c in d['checkpoints']] == ['session started']"
 done
+
+# --- a session that works in two protected directories counts its turns once, also when two processes of it are
+# told of at once
+anew
+"$BELAY_BIN" on "$scratch/src/other" >/dev/null || fail "on"
+event SessionStart '"source":"startup"'; behind_is_done
+for round in 1 2 3 4 5 6; do
+  rm -f "$BELAY_HOME/cache/sessions"
+  event UserPromptSubmit "\"prompt_id\":\"h$round\",\"prompt\":\"here $round\"" &
+  (root=$scratch/src/other; event UserPromptSubmit "\"prompt_id\":\"t$round\",\"prompt\":\"there $round\"") & wait $! ; wait
+  behind_is_done
+done
+"$BELAY_BIN" events --all | python3 -c "
+import json, sys
+turns = [json.loads(line) for line in sys.stdin]
+turns = [(e['turn'], e['root']) for e in turns if e['type'] == 'turn.started']
+assert sorted(t for t, _ in turns) == list(range(1, 13)), turns
+assert len({r for _, r in turns}) == 2, turns" || fail "turns: $("$BELAY_BIN" events --all)"
 finish
