@@ -80,8 +80,9 @@ Error Failed(std::string_view agent, Error error) {
   return error;
 }
 
-// Something that can be an argument and a part of a path.
-Result<std::string> CheckedId(const std::optional<Json>& value) {
+// Something that can be an argument and a part of a path, and is not the original.
+Result<std::string> CheckedId(const NativeForkRequest& request,
+                              const std::optional<Json>& value) {
   const std::optional<std::string> id = IdOf(value);
   if (!id || id->empty() || id->size() > 200 || id->front() == '-')
     return Error(Errc::kInvalid, "it named no new session");
@@ -89,6 +90,8 @@ Result<std::string> CheckedId(const std::optional<Json>& value) {
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
           c == '-' || c == '_'))
       return Error(Errc::kInvalid, "the new session has an impossible id");
+  if (*id == request.session && !BELAY_MUTANT("a-fork-may-be-the-original"))
+    return Error(Errc::kInvalid, "it named the session itself as the new one");
   return *id;
 }
 
@@ -125,7 +128,7 @@ Result<NativeFork> AskOpencode(const NativeForkRequest& request,
     return Error(Errc::kInvalid, "it answered " + std::to_string(answer.status) + ": " +
                                      EscapeText(CutText(answer.body, 200)));
   BELAY_TRY(const Json json, Json::Parse(answer.body));
-  BELAY_TRY(std::string id, CheckedId(json.Get("id")));
+  BELAY_TRY(std::string id, CheckedId(request, json.Get("id")));
   return NativeFork{.session = std::move(id)};
 }
 
@@ -158,7 +161,7 @@ Result<NativeFork> AskCodex(const NativeForkRequest& request,
   BELAY_OK(talk.Say(call.Take()));
   BELAY_TRY(const std::string line, AnswerTo(talk, 2));
   BELAY_TRY(const Json json, Json::Parse(line));
-  BELAY_TRY(std::string id, CheckedId(json.Get("result", "thread", "id")));
+  BELAY_TRY(std::string id, CheckedId(request, json.Get("result", "thread", "id")));
   return NativeFork{.session = std::move(id),
                     .path = DirectoryOf(json.Get("result", "thread", "path"))};
 }

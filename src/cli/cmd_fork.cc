@@ -50,9 +50,9 @@ void MakeNativeChat(CommandContext& ctx, OpenedRoot& root, DirFork& fork,
                             .pid = getpid()},
                            *along);
   if (made.ok() && *made) return;
-  if (!made.ok())
-    fork.warnings.push_back(
-        StrCat("the conversation does not go along: ", made.error().what));
+  fork.warnings.push_back(
+      made.ok() ? std::string(kNothingGoesAlong)
+                : StrCat("the conversation does not go along: ", made.error().what));
   along.reset();
 }
 

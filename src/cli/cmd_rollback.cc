@@ -371,8 +371,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
   if (Status asked = AskHooks(*root, request, checkpoint, agreed, hooks, progress);
       !asked.ok())
     return ctx.term.Fail(asked.error());
+  std::vector<std::string> of_fork;
   if (talk)
-    if (Status made = MakeForkFirst(ctx, *root, *talk); !made.ok())
+    if (Status made = MakeForkFirst(ctx, *root, *talk, of_fork); !made.ok())
       return ctx.term.Fail(made.error());
   Result<Outcome> done = Attempt(*root, request, checkpoint, agreed, progress);
   while (done.ok() && !done->unshown.empty()) {
@@ -397,6 +398,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
     return ctx.term.Fail(done.error());
   }
   if (talk) ForkIsUsed(*root, *talk);
+  done->warnings.insert(done->warnings.end(), of_fork.begin(), of_fork.end());
   if (!agreed) AddWarnings(warnings, *done);
   if (done->operation) {
     ctx.term.WorkIsDone();

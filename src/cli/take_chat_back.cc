@@ -106,10 +106,13 @@ std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
   if (*planned)
     warnings.insert(warnings.end(), (*planned)->warnings.begin(),
                     (*planned)->warnings.end());
+  else
+    warnings.emplace_back(kNothingGoesAlong);
   return std::move(*planned);
 }
 
-Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan) {
+Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan,
+                     std::vector<std::string>& warnings) {
   if (!plan.native) return Ok();
   ForkNote note{.agent = std::string(AgentName(plan.agent)),
                 .session = plan.chat.record.session,
@@ -128,7 +131,7 @@ Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan) {
   else
     (void)NoteFork(root.store(), root.root.id, note);
   if (!said.ok()) return std::move(said).error();
-  if (*said) ctx.term.Warn(StrCat(**said, "; a copy of its file is made instead"));
+  if (*said) warnings.push_back(StrCat(**said, "; a copy of its file is made instead"));
   return Ok();
 }
 
@@ -176,7 +179,7 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
   }
   if (Status asked = hooks.Before(&shown, to); !asked.ok())
     return ctx.term.Fail(asked.error());
-  if (Status made = MakeForkFirst(ctx, root, plan); !made.ok())
+  if (Status made = MakeForkFirst(ctx, root, plan, shown.warnings); !made.ok())
     return ctx.term.Fail(made.error());
   RollbackRequest request = RequestFor(ctx, root, settings);
   request.chat = &plan.chat;

@@ -22,6 +22,10 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
 // nothing that is refused then.
 Status CheckChatPlace(OpenedRoot& root, const RewindPlan& plan);
 
+// The warning where a fork is cut before the first message.
+inline constexpr std::string_view kNothingGoesAlong =
+    "no conversation goes along: nothing was said before that checkpoint";
+
 // What goes along with a fork of the directory at `target`, to `dir`. Nothing when the
 // checkpoint belongs to no conversation, and when none of it can go along, which is one
 // of the warnings.
@@ -35,8 +39,9 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
                       bool dry);
 
 // The fork of those agents that make it themselves, right before it is needed. What has
-// to be said is said.
-Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan);
+// to be said of it is added to the warnings.
+Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan,
+                     std::vector<std::string>& warnings);
 // Then one of these: until then a note says that there is one.
 void ForkIsUsed(OpenedRoot& root, const RewindPlan& plan);
 void ForkIsNotUsed(CommandContext& ctx, OpenedRoot& root, const RewindPlan& plan);

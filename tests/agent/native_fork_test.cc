@@ -99,6 +99,7 @@ TEST_F(NativeFork, WhatOpencodeAnswersIsChecked) {
         Row{Body("200 OK", R"({"id":"../../x"})"), "impossible id"},
         Row{Body("200 OK", R"({"id":"--help"})"), "no new session"},
         Row{Body("200 OK", R"({"id":7})"), "no new session"},
+        Row{Body("200 OK", R"({"id":"old-1"})"), "named the session itself"},
         Row{Body("200 OK", "not json"), "could not fork"},
         Row{"b'nonsense'", "no HTTP answer"}}) {
     const auto forked = ForkByOpencode(Program(Server(row.answer)), "msg_1");
@@ -130,6 +131,15 @@ TEST_F(NativeFork, CodexKeepsUpToTheTurnBefore) {
   EXPECT_THAT(Said(), HasSubstr("forking: 1"));
   EXPECT_THAT(Said(), HasSubstr(R"("method":"thread/fork")"));
   EXPECT_THAT(Said(), HasSubstr(R"("threadId":"old-1","lastTurnId":"turn-1")"));
+}
+
+// Mutant: a-fork-may-be-the-original.
+TEST_F(NativeFork, WhatCodexCallsTheForkIsNotTheOriginal) {
+  const auto forked = ForkByCodex(
+      Program("ANSWER = {'id': 2, 'result': {'thread': {'id': 'old-1'}}}" + kCodex),
+      "turn-1");
+  ASSERT_FALSE(forked.ok());
+  EXPECT_THAT(forked.error().what, HasSubstr("named the session itself"));
 }
 
 TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {

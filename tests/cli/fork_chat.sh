@@ -75,7 +75,8 @@ for n in 2 3 4; do
   grep -q "$root[\"/]" "$copy" && fail "fork $n: the old directory"
 done
 run fork 1 "$scratch/f5" --no-chat --json; expect_rc 0; expect_py "d['chat'] is None"
-run fork turn:1 "$scratch/f6" --json; expect_rc 0; expect_py "d['chat'] is None"
+run fork turn:1 "$scratch/f6" --json; expect_rc 0
+expect_py "d['chat'] is None and d['warnings'] == ['no conversation goes along: nothing was said before that checkpoint']"
 cmp -s "$talk" "$scratch/talk" || fail "the original was changed"
 # A fork is forked, just made; what belongs to no conversation takes none along, which is said.
 (cd "$scratch/f2" && "$BELAY_BIN" fork 1 "$scratch/f8" --json >"$scratch/out") || fail "a fork of a fork"
@@ -253,7 +254,7 @@ grep -q "^export ses_1 $scratch/o4 " "$db/asked" || fail "opencode was asked: $(
 # Taken back in the fork, too, since opencode's own fork would stay in the first directory.
 run rewind "$new2" --to turn:2 --root "$scratch/o2" --json; expect_rc 0
 copied "$(field "d['chat']['forked']")" o2 1; expect_py "d['chat']['cwd'] == '$scratch/o2'"
-run fork turn:1 "$scratch/o5" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None and d['warnings'] == []"
+run fork turn:1 "$scratch/o5" --session ses_1 --json; expect_rc 0; expect_py "d['chat'] is None and d['warnings'] == ['no conversation goes along: nothing was said before that checkpoint']"
 # Whatever fails, the files are forked, that is said, and nothing is left.
 n=5
 for row in "export|could not export the conversation: it ended with exit code 1: Error: no such thing" "rubbish|does not go along: " "import|could not import the copy: it ended with exit code 1" "name|did not say that it has it: Imported session: ses_other"; do
