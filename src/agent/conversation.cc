@@ -4,9 +4,13 @@
 #include <memory>
 
 #include "agent/conversation_internal.h"
+#include "agent/json.h"
 #include "agent/transcript_internal.h"
 #include "agent/transcript_lines.h"
+#include "agent/turn_match.h"
 #include "base/escape.h"
+#include "base/json.h"
+#include "base/mutant.h"
 #include "base/sha256.h"
 
 namespace belay {
@@ -19,37 +23,11 @@ Result<AbsPath> Sibling(const AbsPath& path, std::string_view name) {
   return path.parent().Join(below);
 }
 
-// As much of a prompt as the log may keep of it, without the blanks around it.
-std::string_view Words(std::string_view text) {
-  constexpr size_t kKept = 4000;
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  text = text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-  return CutText(text, kKept);
-}
-
-// Of prompts with the same words the one that is as far from the last of them as the
-// turn is from the last such turn: what is missing is missing at the beginning.
-const TranscriptPrompt* FindByWords(const Transcript& transcript,
-                                    const TurnRecord& wanted,
-                                    const std::vector<TurnRecord>& turns) {
-  const auto words = Words;
-  uint64_t later = 0;
-  for (const TurnRecord& turn : turns)
-    later += turn.turn > wanted.turn && words(turn.prompt) == words(wanted.prompt);
-  for (size_t i = transcript.prompts.size(); i > 0; --i) {
-    const TranscriptPrompt& prompt = transcript.prompts[i - 1];
-    if (words(prompt.text) != words(wanted.prompt)) continue;
-    if (later == 0) return &prompt;
-    --later;
-  }
-  return nullptr;
-}
-
 Result<CutPoint> FindTurn(const Transcript& transcript, const ConversationPoint& point,
                           ConversationFork& fork) {
   const TurnRecord& wanted = *point.turn;
-  BELAY_TRY(const TranscriptPrompt* found, FindPrompt(transcript, wanted, point.turns));
+  const TurnMatch match(transcript, point);
+  BELAY_TRY(const TranscriptPrompt* found, match.Find(wanted));
   fork.prompt = found->text;
   fork.first_taken = found->anchor;
   fork.turn = wanted.turn;
@@ -57,15 +35,29 @@ Result<CutPoint> FindTurn(const Transcript& transcript, const ConversationPoint&
   return Before(*found);
 }
 
+// Before this prompt: the turn that goes first, and up to which they stay.
+void CutBefore(const TranscriptPrompt& prompt, const TurnMatch& match,
+               ConversationFork& fork) {
+  fork.turn = match.TurnOf(prompt);
+  if (fork.turn) {
+    fork.inherited = *fork.turn - 1;
+    return;
+  }
+  // Nobody told of it.
+  fork.recorded = false;
+  fork.inherited = match.TurnBefore(prompt);
+  if (const uint64_t next = match.TurnBehind(prompt)) fork.turn = next;
+}
+
 Result<CutPoint> FindMessage(const Transcript& transcript,
                              const ConversationPoint& point, ConversationFork& fork) {
   const std::string& id = *point.message;
   fork.first_taken = id;
+  const TurnMatch match(transcript, point);
   for (const TranscriptPrompt& prompt : transcript.prompts)
     if (prompt.anchor == id || prompt.record == id) {
       fork.prompt = prompt.text;
-      fork.turn = TurnOfPrompt(prompt, point.turns);
-      if (fork.turn) fork.inherited = *fork.turn - 1;
+      CutBefore(prompt, match, fork);
       return Before(prompt);
     }
   const TranscriptMessage* found = nullptr;
@@ -76,12 +68,13 @@ Result<CutPoint> FindMessage(const Transcript& transcript,
                  "the conversation has no message " + EscapeForDisplay(id));
   // The turn it belongs to stays in part.
   for (const TranscriptPrompt& prompt : transcript.prompts)
-    if (found->prompt && prompt.index == *found->prompt)
-      if (const auto turn = TurnOfPrompt(prompt, point.turns)) {
-        fork.inherited = *turn;
-        fork.turn = *turn + 1;
-        fork.inside = true;
-      }
+    if (found->prompt && prompt.index == *found->prompt) {
+      CutBefore(prompt, match, fork);
+      if (!fork.recorded) continue;
+      fork.inherited = *fork.turn;
+      fork.turn = *fork.turn + 1;
+      fork.inside = true;
+    }
   return Before(*found);
 }
 
@@ -166,41 +159,23 @@ Status AddCompanion(Fs& fs, const ForkRequest& request,
 
 }  // namespace
 
-Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
-                                           const TurnRecord& turn,
-                                           const std::vector<TurnRecord>& turns) {
-  const TranscriptPrompt* found = nullptr;
-  if (turn.anchor)
-    for (const TranscriptPrompt& prompt : transcript.prompts)
-      if (prompt.anchor == *turn.anchor && (found == nullptr || found->dead))
-        found = &prompt;
-  // Told by settings to keep neither.
-  if (!turn.anchor && Words(turn.prompt).empty())
-    return Error(Errc::kNotFound, "neither an id nor the words of turn " +
-                                      std::to_string(turn.turn) +
-                                      " were recorded (transcripts = \"off\")")
-        .WithHint(
-            "name the message by the agent's own id: belay rewind SESSION --to ID");
-  if (found == nullptr) found = FindByWords(transcript, turn, turns);
-  if (found == nullptr)
-    return Error(Errc::kNotFound, "the conversation has no turn " +
-                                      std::to_string(turn.turn) + ": " +
-                                      EscapeForDisplay(Excerpt(turn.prompt)))
-        .WithHint(
-            "the agent has not written it down: not yet, it was refused, or it is gone "
-            "since");
-  return found;
-}
-
-std::optional<uint64_t> TurnOfPrompt(const TranscriptPrompt& prompt,
-                                     const std::vector<TurnRecord>& turns) {
-  for (const TurnRecord& turn : turns)
-    if (turn.anchor && (*turn.anchor == prompt.anchor || *turn.anchor == prompt.record))
-      return turn.turn;
-  std::optional<uint64_t> found;
-  for (const TurnRecord& turn : turns)
-    if (Words(turn.prompt) == Words(prompt.text)) found = turn.turn;
-  return found;
+std::string InForkedDirectory(const std::string& text, const AbsPath& from,
+                              const AbsPath& to) {
+  // As it is written in the file, by what copies that.
+  JsonWriter written;
+  written.BeginArray().String(text).EndArray();
+  std::string swapped;
+  const Status done = SwapInto(
+      {{.kind = TranscriptSwap::Kind::kPath, .from = from.bytes(), .to = to.bytes()}},
+      [&](ByteSpan bytes) {
+        swapped += AsText(bytes);
+        return Ok();
+      },
+      [&](const TranscriptSink& sink) { return sink(AsBytes(written.Take())); });
+  const auto json = Json::Parse(swapped);
+  if (!done.ok() || !json.ok()) return text;
+  JsonParts parts(*json);
+  return parts.Next() ? parts.value().Text().value_or(text) : text;
 }
 
 std::string OldIdOf(const ForkRequest& request, const Transcript& transcript) {
@@ -310,8 +285,8 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
     BELAY_TRY(point, FindMessage(transcript, request.point, fork));
   } else if (!whole) {
     BELAY_TRY(point, FindTurn(transcript, request.point, fork));
-  } else if (!request.point.turns.empty()) {
-    fork.inherited = request.point.turns.back().turn;
+  } else {
+    fork.inherited = request.point.NewestTurn();
   }
   BELAY_TRY(Fd opened, OpenTranscript(fs, request.transcript));
   const auto file = std::make_shared<const Fd>(std::move(opened));
@@ -335,15 +310,17 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
     bytes += piece.end - piece.offset + 1;
   bool first = point.is_prompt;
   for (const TranscriptMessage& message : transcript.messages) {
-    if (message.dead) continue;
     const bool kept = cut.Holds(message);
+    // What the agent's own rewind left does not go; of turns before that it comes back.
+    if (message.dead && (!kept || BELAY_MUTANT("what-comes-back-is-not-counted")))
+      continue;
     ++(kept ? fork.kept_messages : fork.taken_messages);
     if (kept || first) continue;
     first = true;
     if (!message.id.empty()) fork.first_taken = message.id;
   }
   for (const TranscriptPrompt& prompt : transcript.prompts)
-    if (!prompt.dead && cut.Holds(prompt)) ++fork.kept_turns;
+    if (cut.Holds(prompt)) ++fork.kept_turns;
 
   BELAY_OK(AddForkFiles(fs, request, old_id, swaps,
                         {.path = request.transcript,

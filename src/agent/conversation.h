@@ -7,10 +7,12 @@
 //   * The transcript of the agent is only read; what goes on is a copy under a new id,
 //     in the place where the agent's own resume looks for it (agent/transcript_cut.h).
 //   * Nothing is found by position: a turn is the prompt with its anchor, or, of agents
-//     whose hooks tell none, the prompt with its words.
+//     whose hooks tell none, the prompt with its words, where turns and prompts in
+//     their order leave no other (agent/turn_match.h).
 //   * An agent whose conversation cannot be taken back from outside is said to be one
 //     (kUnsupported, with what to do), before anything else is done.
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,7 +29,19 @@ struct ConversationPoint {
   std::optional<TurnRecord> turn = {};      // before this prompt ...
   std::optional<std::string> message = {};  // ... or before this message of the agent's
   std::vector<TurnRecord> turns = {};       // all of the session, in their order
+  // By the place in `turns`, where known: how else the prompt may read, in copies whose
+  // directory was forked.
+  std::vector<std::vector<std::string>> read_in = {};
+  // Of those that a summary stands for, too, which are not among `turns`.
+  uint64_t newest = 0;
+  uint64_t NewestTurn() const {
+    return turns.empty() ? newest : std::max(newest, turns.back().turn);
+  }
 };
+
+// A text as a copy has it that went along from one directory to another.
+std::string InForkedDirectory(const std::string& text, const AbsPath& from,
+                              const AbsPath& to);
 
 struct ConversationFile {
   AbsPath path;
@@ -49,7 +63,8 @@ struct ConversationFork {
   // to which number they stay, at least a part.
   std::optional<uint64_t> turn = {};
   uint64_t inherited = 0;
-  bool inside = false;  // the cut is within that one
+  bool recorded = true;  // false: a prompt before that one goes, too, that nobody told
+  bool inside = false;   // the cut is within that one
   // Id of the message or prompt that goes first: where the one that was named is among
   // calls and their answers, the message that made the calls.
   std::string first_taken = {};

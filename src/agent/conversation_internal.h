@@ -6,15 +6,6 @@
 
 namespace belay {
 
-// The prompt that began a turn, by its anchor, or by its words: of the conversation as
-// it is now, if it is there. kNotFound when there is none.
-Result<const TranscriptPrompt*> FindPrompt(const Transcript& transcript,
-                                           const TurnRecord& turn,
-                                           const std::vector<TurnRecord>& turns);
-// The turn that a prompt began, as far as it was recorded.
-std::optional<uint64_t> TurnOfPrompt(const TranscriptPrompt& prompt,
-                                     const std::vector<TurnRecord>& turns);
-
 // The copy's id instead of the original's, and its paths.
 std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
                                      const std::string& old_id,

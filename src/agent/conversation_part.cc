@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/conversation_internal.h"
+#include "agent/turn_match.h"
 #include "base/mutant.h"
 #include "core/transcripts.h"
 
@@ -22,10 +23,10 @@ Result<ConversationPart> ConversationPart::Find(
   ConversationPart out;
   out.request_ = request;
   BELAY_TRY(out.transcript_, ReadTranscript(fs, request.agent, request.transcript));
-  const std::vector<TurnRecord>& turns = request.point.turns;
+  const TurnMatch match(out.transcript_, request.point);
   const std::vector<TranscriptPrompt>& prompts = out.transcript_.prompts;
   auto prompt_of = [&](const TurnRecord& turn) -> Result<const TranscriptPrompt*> {
-    BELAY_TRY(const TranscriptPrompt* found, FindPrompt(out.transcript_, turn, turns));
+    BELAY_TRY(const TranscriptPrompt* found, match.Find(turn));
     if (found->dead)
       return Error(Errc::kNotFound, "turn " + std::to_string(turn.turn) +
                                         " is not part of the conversation any more: "
@@ -55,16 +56,17 @@ Result<ConversationPart> ConversationPart::Find(
   for (const TranscriptMessage& message : out.transcript_.messages)
     if (!message.dead)
       ++(out.part_.inside.Holds(message) ? out.inside_messages : out.other_messages);
-  out.first_turn = from ? from->turn : TurnOfPrompt(*begin, turns);
+  out.first_turn = from ? from->turn : match.TurnOf(*begin);
   if (until)
     out.last_turn = until->turn - 1;
-  else if (!turns.empty())
-    out.last_turn = turns.back().turn;
+  else if (const uint64_t newest = request.point.NewestTurn())
+    out.last_turn = newest;
   return out;
 }
 
 Status ConversationPart::Read(Fs& fs, SummaryDigest& digest) const {
   const std::vector<TranscriptPrompt>& prompts = transcript_.prompts;
+  const TurnMatch match(transcript_, request_.point);
   const TranscriptPrompt* now = nullptr;
   // Of agents that write a message more than once the place of a prompt is where it
   // stands now.
@@ -84,7 +86,7 @@ Status ConversationPart::Read(Fs& fs, SummaryDigest& digest) const {
                       if (prompt != prompts.end()) begun = &*prompt;
                     }
                     if (begun != now && begun != nullptr && !begun->dead)
-                      digest.BeginTurn(TurnOfPrompt(*begun, request_.point.turns));
+                      digest.BeginTurn(match.TurnOf(*begun));
                     now = begun;
                     if (now != nullptr && now->dead) return;
                     ReadSaid(request_.agent, json, digest);

@@ -60,7 +60,7 @@ class ForkPlanner {
 
   Result<std::optional<ForkChat>> Run() {
     BELAY_TRY(const AboutSession about, LookUp(catalog_, request_.session));
-    BELAY_TRY(turns_, TurnsOf(catalog_, request_.session));
+    BELAY_TRY(turns_, TurnsOf(catalog_, request_.session, request_.from.bytes()));
     out_.agent = about.kind;
     const std::string cwd = about.cwd.empty() ? request_.from.bytes() : about.cwd;
     ChatRecord& record = out_.chat.record;
@@ -70,6 +70,8 @@ class ForkPlanner {
     if (request_.turn) {
       const TurnOf* turn = FindTurn(turns_, *request_.turn);
       if (turn == nullptr) return NoTurn(request_.session, *request_.turn);
+      BELAY_OK(CheckOneTurn(catalog_, request_.session, *request_.turn,
+                            request_.from.bytes()));
       BELAY_OK(CheckSaid(catalog_, request_.session, turn->turn));
       record.turn = request_.turn;
       record.inherited = *request_.turn - 1;
@@ -117,7 +119,7 @@ class ForkPlanner {
                                                    .cwd_to = record.cwd}};
     if (out_.place->copy) wanted.place = out_.place->path;
     if (!BELAY_MUTANT("fork-beside-the-original")) BELAY_OK(FindPlace(cwd, wanted));
-    for (const TurnOf& one : turns_) wanted.point.turns.push_back(one.turn);
+    BELAY_OK(KnowTurns(catalog_, request_.session, request_.from, wanted.point));
     if (request_.turn) wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
     BELAY_TRY(ConversationFork fork,
               PlanConversationFork(fs_, store_.random(), wanted));

@@ -7,6 +7,7 @@
 #include "agent/opencode_copy.h"
 #include "agent/rewind_internal.h"
 #include "agent/told.h"
+#include "agent/turn_match.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "base/subprocess.h"
@@ -48,10 +49,12 @@ const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number) {
   return nullptr;
 }
 
-Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn) {
-  BELAY_TRY(const ChatLog log, ChatLog::Read(catalog));
-  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
-  // The last on the way to where it was said knows it.
+namespace {
+
+// What made the summary that stands for the turn in the conversation of the lineage;
+// null when it is there itself. The last on the way to where it was said knows it.
+const ChatRecord* StandsFor(const ChatLog& log, const Lineage& lineage,
+                            const TurnRecord& turn) {
   const ChatRecord* by = nullptr;
   for (const Generation& at : lineage.generations()) {
     if (at.session == turn.session) break;
@@ -62,6 +65,71 @@ Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord&
             chat.summary->first <= turn.turn && turn.turn <= chat.summary->last)
           by = &chat;
   }
+  return by;
+}
+
+// The prompt as copies have it whose directory was forked on the way to one of those.
+std::vector<std::string> ReadIn(const std::vector<std::string>& directories,
+                                const TurnOf& said) {
+  std::vector<std::string> out;
+  const auto from = AbsPath::Parse(said.directory);
+  if (!from.ok() || said.turn.prompt.find(said.directory) == std::string::npos)
+    return out;
+  for (const std::string& one : directories)
+    if (const auto to = AbsPath::Parse(one); to.ok() && *to != *from) {
+      out.push_back(InForkedDirectory(said.turn.prompt, *from, *to));
+      // Where it is cut a path may be, of which nobody knows how it goes on.
+      const size_t unsure = std::max(said.directory.size(), one.size()) + 4;
+      if (IsPromptCutInLog(said.turn.prompt))
+        out.back().resize(out.back().size() - std::min(out.back().size(), unsure));
+    }
+  return out;
+}
+
+}  // namespace
+
+Status KnowTurns(Catalog& catalog, const std::string& session, const AbsPath& here,
+                 ConversationPoint& point) {
+  BELAY_TRY(const auto turns, AllTurnsOf(catalog, session));
+  BELAY_TRY(const ChatLog log, ChatLog::Read(catalog));
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
+  std::vector<std::string> directories = {here.bytes()};
+  for (const TurnOf& one : turns)
+    if (std::ranges::find(directories, one.directory) == directories.end())
+      directories.push_back(one.directory);
+  for (const TurnOf& one : turns) {
+    if (StandsFor(log, lineage, one.turn) != nullptr) continue;
+    point.turns.push_back(one.turn);
+    point.read_in.push_back(BELAY_MUTANT("words-are-compared-as-they-were-said")
+                                ? std::vector<std::string>()
+                                : ReadIn(directories, one));
+  }
+  if (!turns.empty()) point.newest = turns.back().turn.turn;
+  return Ok();
+}
+
+Status CheckOneTurn(Catalog& catalog, const std::string& session, uint64_t number,
+                    std::string_view here) {
+  BELAY_TRY(const auto turns, AllTurnsOf(catalog, session));
+  size_t same = 0;
+  for (const TurnOf& one : turns) {
+    if (one.turn.turn != number) continue;
+    if (one.directory == here) return Ok();
+    ++same;
+  }
+  if (same < 2 || BELAY_MUTANT("one-of-two-turns-is-meant")) return Ok();
+  return Error(Errc::kRefused, "session " + EscapeText(session) + " has " +
+                                   std::to_string(same) + " turns " +
+                                   std::to_string(number) +
+                                   ", of several directories, and none of this one")
+      .WithHint("name the message by the agent's own id: belay rewind " +
+                ShellWord(session) + " --to ID");
+}
+
+Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn) {
+  BELAY_TRY(const ChatLog log, ChatLog::Read(catalog));
+  BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
+  const ChatRecord* by = StandsFor(log, lineage, turn);
   if (by == nullptr || BELAY_MUTANT("a-summary-is-a-prompt")) return Ok();
   const std::string number = std::to_string(turn.turn);
   return Error(Errc::kNotFound, "a summary stands for turn " + number +
@@ -69,22 +137,6 @@ Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord&
                                     EscapeText(session))
       .WithHint("it is in the original: belay rewind " + ShellWord(by->session) +
                 " --to turn:" + number);
-}
-
-Result<std::optional<AbsPath>> SaidIn(Catalog& catalog, const TurnRecord& turn) {
-  std::optional<AbsPath> out;
-  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kTurn}));
-  BELAY_TRY(auto roots, catalog.Roots());
-  for (const LogRecord& record : records) {
-    auto one = ToTurn(record);
-    if (!one.ok() || one->session != turn.session || one->turn != turn.turn) continue;
-    for (const RootEntry& entry : roots)
-      if (entry.root.id == record.root)
-        if (auto path = AbsPath::Parse(entry.root.path); path.ok())
-          out = std::move(*path);
-    break;
-  }
-  return out;
 }
 
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
@@ -131,7 +183,7 @@ class RewindPlanner {
 
   Result<RewindPlan> Run() {
     BELAY_TRY(const AboutSession about, LookUp(catalog_, request_.session));
-    BELAY_TRY(turns_, TurnsOf(catalog_, request_.session));
+    BELAY_TRY(turns_, TurnsOf(catalog_, request_.session, request_.root.bytes()));
     out_.agent = about.kind;
     ChatRecord& record = out_.chat.record;
     record.agent = about.agent;
@@ -141,6 +193,9 @@ class RewindPlanner {
     BELAY_OK(CheckRewind(catalog_, request_.session));
     if (request_.turn && FindTurn(turns_, *request_.turn) == nullptr)
       return NoSuchTurn(*request_.turn);
+    if (request_.turn)
+      BELAY_OK(CheckOneTurn(catalog_, request_.session, *request_.turn,
+                            request_.root.bytes()));
     if (const TurnOf* named = Named())
       BELAY_OK(CheckSaid(catalog_, request_.session, named->turn));
     const bool known = AgentNamed(about.agent).has_value();
@@ -311,19 +366,19 @@ class RewindPlanner {
     if (turn != nullptr && !BELAY_MUTANT("fork-asked-of-the-wrong-session"))
       out_.native->session = turn->turn.session;
     if (turn != nullptr && turn->turn.session != request_.session)
-      BELAY_OK(OfForkedDirectory(turn->turn));
+      BELAY_OK(OfForkedDirectory(*turn));
     out_.native->message = turn != nullptr ? *turn->turn.anchor : *request_.message;
     return Ok();
   }
 
   // The turn was inherited: the directory may have been forked since.
-  Status OfForkedDirectory(const TurnRecord& turn) {
-    BELAY_TRY(const AboutSession there, LookUp(catalog_, turn.session));
-    BELAY_TRY(const auto from, SaidIn(catalog_, turn));
-    if (!from || *from == request_.root || there.cwd == out_.chat.record.cwd ||
+  Status OfForkedDirectory(const TurnOf& turn) {
+    BELAY_TRY(const AboutSession there, LookUp(catalog_, turn.turn.session));
+    const auto from = AbsPath::Parse(turn.directory);
+    if (!from.ok() || *from == request_.root || there.cwd == out_.chat.record.cwd ||
         BELAY_MUTANT("a-fork-is-rewound-to-its-source"))
       return Ok();
-    out_.native->from = from;
+    out_.native->from = *from;
     out_.native->to = request_.root;
     return Ok();
   }
@@ -353,7 +408,7 @@ class RewindPlanner {
     out_.prompt = fork.prompt;
     if (fork.kept_messages == 0 && !fork.refers) return Ok();  // the agent begins anew
     record.forked = fork.session;
-    if (out_.agent == AgentKind::kCodex && fork.turn &&
+    if (out_.agent == AgentKind::kCodex && fork.turn && fork.recorded &&
         (!fork.inside || BELAY_MUTANT("codex-forks-behind-the-turn")))
       if (const TurnOf* last = TurnBefore(turns_, *fork.turn);
           last && last->turn.anchor)
@@ -374,7 +429,7 @@ class RewindPlanner {
     ForkRequest wanted{
         .agent = out_.agent, .session = session, .transcript = out_.place->file()};
     if (out_.place->copy) wanted.place = out_.place->path;
-    for (const TurnOf& one : turns_) wanted.point.turns.push_back(one.turn);
+    BELAY_OK(KnowTurns(catalog_, request_.session, request_.root, wanted.point));
     if (request_.turn)
       wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
     else
@@ -468,10 +523,21 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
     BELAY_TRY(const bool within, IsWithinTurn(store, catalog, target));
     if (within) return target.turn;
   }
-  BELAY_TRY(const auto turns, TurnsOf(catalog, session));
-  for (const TurnOf& one : turns)
-    if (one.seq > target.seq && one.turn.turn > target.turn.value_or(0))
-      return std::optional(one.turn.turn);
+  BELAY_TRY(const auto turns, AllTurnsOf(catalog, session));
+  for (const TurnOf& one : turns) {
+    if (one.seq <= target.seq) continue;
+    if (one.turn.turn > target.turn.value_or(0)) return std::optional(one.turn.turn);
+    // Counted twice: whether it is before or behind the other, numbers do not tell.
+    const auto same = std::ranges::count(
+        turns, one.turn.turn, [](const TurnOf& other) { return other.turn.turn; });
+    if (same > 1 && !BELAY_MUTANT("a-turn-that-was-counted-twice-stays"))
+      return Error(Errc::kRefused,
+                   "session " + EscapeText(session) + " has several turns " +
+                       std::to_string(one.turn.turn) +
+                       ", of several directories, and one was said since")
+          .WithHint("name the message by the agent's own id: belay rewind " +
+                    ShellWord(session) + " --to ID");
+  }
   return std::optional<uint64_t>();
 }
 

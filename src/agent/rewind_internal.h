@@ -20,12 +20,18 @@ Error NoTurn(const std::string& session, uint64_t turn);
 // Null when there is none of that number.
 const TurnOf* FindTurn(const std::vector<TurnOf>& turns, uint64_t number);
 
+// What is known of the turns of a session, for its transcript to be read by `here`, the
+// root that it is asked for: all but those that a summary stands for there.
+Status KnowTurns(Catalog& catalog, const std::string& session, const AbsPath& here,
+                 ConversationPoint& point);
+// kRefused where several turns of the session have that number, and none of them was
+// said in `here`: which one is meant nobody can tell.
+Status CheckOneTurn(Catalog& catalog, const std::string& session, uint64_t number,
+                    std::string_view here);
+
 // kNotFound, with whom to ask, where a summary stands for the turn in the conversation
 // of `session`: it is not there to be taken back.
 Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn);
-
-// The directory that the turn was said in; nothing when that is not recorded.
-Result<std::optional<AbsPath>> SaidIn(Catalog& catalog, const TurnRecord& turn);
 
 // A program of an agent's, as a shell would find it.
 std::optional<AbsPath> FindProgram(const std::string& name, const std::string& path);

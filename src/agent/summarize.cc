@@ -31,16 +31,17 @@ Result<SummaryPlan> PlanSummary(Store& store, Catalog& catalog,
                                 const SummarizeRequest& request) {
   BELAY_TRY(const AboutSession about, LookUp(catalog, request.session));
   BELAY_OK(CheckAgent(about));
-  BELAY_TRY(const auto turns, TurnsOf(catalog, request.session));
+  BELAY_TRY(const auto turns, TurnsOf(catalog, request.session, request.root.bytes()));
   ForkRequest wanted{.agent = about.kind,
                      .session = request.session,
                      .transcript = AbsPath::Literal("/")};
-  for (const TurnOf& one : turns) wanted.point.turns.push_back(one.turn);
+  BELAY_OK(KnowTurns(catalog, request.session, request.root, wanted.point));
   auto turn_of =
       [&](const std::optional<uint64_t>& number) -> Result<std::optional<TurnRecord>> {
     if (!number) return std::optional<TurnRecord>();
     const TurnOf* found = FindTurn(turns, *number);
     if (found == nullptr) return NoTurn(request.session, *number);
+    BELAY_OK(CheckOneTurn(catalog, request.session, *number, request.root.bytes()));
     return std::optional(found->turn);
   };
   BELAY_TRY(const auto from, turn_of(request.from));

@@ -246,19 +246,48 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
   return out;
 }
 
-Result<std::vector<TurnOf>> TurnsOf(Catalog& catalog, const std::string& session) {
+Result<std::vector<TurnOf>> AllTurnsOf(Catalog& catalog, const std::string& session) {
   BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
-  std::unordered_map<std::string, std::map<uint64_t, TurnOf>> by_session;
+  BELAY_TRY(const auto roots, catalog.Roots());
+  std::map<RootId, std::string> directories;
+  for (const RootEntry& entry : roots)
+    directories.emplace(entry.root.id, entry.root.path);
+  std::unordered_map<std::string, std::map<uint64_t, std::vector<TurnOf>>> by_session;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kTurn}));
-  for (const LogRecord& record : records)
-    if (auto turn = ToTurn(record); turn.ok())
-      by_session[turn->session].emplace(turn->turn, TurnOf{*turn, record.seq});
-  std::map<uint64_t, TurnOf> all;
+  for (const LogRecord& record : records)  // newest first
+    if (auto turn = ToTurn(record); turn.ok()) {
+      const auto at = directories.find(record.root);
+      auto& same = by_session[turn->session][turn->turn];
+      same.insert(same.begin(),
+                  {.turn = *turn,
+                   .seq = record.seq,
+                   .directory = at == directories.end() ? "" : at->second});
+    }
+  std::map<uint64_t, std::vector<TurnOf>> all;
   for (const Generation& at : lineage.generations())
-    for (const auto& [number, turn] : by_session[at.session])
-      if (at.Has(number, turn.seq)) all.emplace(number, turn);
+    for (auto& [number, same] : by_session[at.session]) {
+      std::erase_if(same,
+                    [&](const TurnOf& one) { return !at.Has(one.turn.turn, one.seq); });
+      if (!same.empty()) all.emplace(number, std::move(same));
+    }
   std::vector<TurnOf> out;
-  for (auto& [_, turn] : all) out.push_back(std::move(turn));
+  for (auto& [_, same] : all)
+    out.insert(out.end(), std::make_move_iterator(same.begin()),
+               std::make_move_iterator(same.end()));
+  return out;
+}
+
+Result<std::vector<TurnOf>> TurnsOf(Catalog& catalog, const std::string& session,
+                                    std::string_view here) {
+  BELAY_TRY(auto all, AllTurnsOf(catalog, session));
+  std::vector<TurnOf> out;
+  for (TurnOf& one : all) {
+    const bool another = !out.empty() && out.back().turn.turn == one.turn.turn;
+    if (!another)
+      out.push_back(std::move(one));
+    else if (out.back().directory != here || one.directory == here)
+      out.back() = std::move(one);
+  }
   return out;
 }
 

@@ -111,8 +111,14 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
 struct TurnOf {
   TurnRecord turn;
   uint64_t seq = 0;
+  std::string directory = {};  // the root that it was said in
 };
-Result<std::vector<TurnOf>> TurnsOf(Catalog& catalog, const std::string& session);
+// One for each number. Stores of before turns were counted over all roots may have two
+// in one session: of those the one that was said in `here`, else the newest.
+Result<std::vector<TurnOf>> TurnsOf(Catalog& catalog, const std::string& session,
+                                    std::string_view here = {});
+// All of them, those of one number in the order in which they were said.
+Result<std::vector<TurnOf>> AllTurnsOf(Catalog& catalog, const std::string& session);
 
 // The session with this id, or the only one whose id begins so (at least 4
 // characters). kNotFound or kInvalid with a hint.

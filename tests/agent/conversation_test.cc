@@ -151,6 +151,147 @@ TEST_F(Conversation, TheSamePromptTwiceIsTwoTurns) {
   EXPECT_EQ(Fork(3).kept_turns, 2u);
 }
 
+// What FindTurn says of each: the number of turns that are kept, "-" when it is not
+// written down, "?" when nobody can tell.
+// Mutant: words-count-beside-ids, the-last-of-the-same-words.
+TEST_F(Conversation, ATurnIsAPromptOnlyWhenNoOtherCanBe) {
+  struct Row {
+    const char* why;
+    std::vector<std::string> said;   // prompts of the file: "id:words"
+    std::vector<std::string> turns;  // of the log
+    std::string expected;
+  };
+  for (const Row& row : {
+           Row{"the last is not written down",
+               {"1:a", "2:b"},
+               {"1:a", "2:b", "3:a"},
+               "01-"},
+           Row{"nor is it without ids", {":a", ":b"}, {":a", ":b", ":a"}, "01-"},
+           Row{"one of two is not written down", {":a"}, {":a", ":a"}, "??"},
+           Row{"ids tell which", {"2:a"}, {"1:a", "2:a"}, "-0"},
+           Row{"before anybody told", {":a", ":a", ":b", ":a"}, {":b", ":a"}, "23"},
+           Row{"which was told nobody knows", {":a", ":a"}, {":a"}, "?"},
+           Row{"what was copied has no ids",
+               {":a", ":b", "3:a"},
+               {"1:a", "2:b", "3:a"},
+               "012"},
+           Row{"the second is missing",
+               {":a", ":b", ":a"},
+               {":a", ":x", ":b", ":a"},
+               "0-12"},
+       }) {
+    std::string lines, parent = "null";
+    for (size_t i = 0; i < row.said.size(); ++i) {
+      const size_t colon = row.said[i].find(':');
+      const std::string id = row.said[i].substr(0, colon);
+      const std::string uuid = "\"u" + std::to_string(i) + "\"";
+      lines += R"({"type":"user","parentUuid":)" + parent + R"(,"uuid":)" + uuid +
+               (id.empty() ? "" : R"(,"promptId":"p)" + id + "\"") +
+               R"(,"sessionId":"s","message":{"role":"user","content":")" +
+               row.said[i].substr(colon + 1) + "\"}}\n";
+      parent = uuid;
+    }
+    request = {.agent = AgentKind::kClaude,
+               .session = "s",
+               .transcript = AbsPath::Literal("/s/s.jsonl")};
+    Put(request.transcript, lines);
+    for (const std::string& turn : row.turns) {
+      TurnRecord one{.session = "s",
+                     .turn = request.point.turns.size() + 1,
+                     .prompt = turn.substr(turn.find(':') + 1)};
+      if (turn[0] != ':') one.anchor = "p" + turn.substr(0, 1);
+      request.point.turns.push_back(one);
+    }
+    std::string got;
+    for (const TurnRecord& turn : request.point.turns) {
+      request.point.turn = turn;
+      const auto fork = PlanConversationFork(fs, random, request);
+      got += fork.ok() ? std::to_string(fork->kept_turns)
+             : fork.error().what.find("not certain") != std::string::npos ? "?"
+                                                                          : "-";
+    }
+    EXPECT_EQ(got, row.expected) << row.why;
+  }
+}
+
+// By its id, where nobody told of it and the next has the same words.
+TEST_F(Conversation, APromptThatNobodyToldOfIsNoTurn) {
+  Recorded(AgentKind::kClaude, "claude.jsonl", "/p/old.jsonl");
+  request.point.turns.erase(request.point.turns.begin());
+  for (uint64_t i = 0; i < request.point.turns.size(); ++i) {
+    request.point.turns[i].turn = i + 1;
+    request.point.turns[i].prompt = kOne;
+  }
+  auto read = *ReadTranscript(fs, request.agent, request.transcript);
+  request.point.message = read.prompts[0].record;
+  auto fork = PlanConversationFork(fs, random, request);
+  ASSERT_TRUE(fork.ok()) << fork.error().what;
+  EXPECT_EQ(fork->prompt, kOne);
+  EXPECT_EQ(fork->turn, 1u) << "the first that goes";
+  EXPECT_EQ(fork->inherited, 0u);
+  EXPECT_FALSE(fork->recorded);
+}
+
+// Mutant: what-comes-back-is-not-counted.
+TEST_F(Conversation, WhatComesBackFromALeftBranchIsCounted) {
+  std::string lines;
+  const auto said = [&](const char* id, const char* parent) {
+    lines +=
+        std::string(R"({"type":"user","parentUuid":)") + parent + R"(,"uuid":")" + id +
+        R"(","promptId":"p)" + id +
+        R"(","sessionId":"11111111-2222-4333-8444-555555555555","message":{"role":"user","content":"go on"}})" +
+        "\n";
+  };
+  said("1", "null");
+  said("2", "\"1\"");
+  said("3", "\"2\"");
+  said("4", "null");  // after the agent's own rewind to the first
+  request = {.agent = AgentKind::kClaude,
+             .session = "11111111-2222-4333-8444-555555555555",
+             .transcript = AbsPath::Literal("/s/s.jsonl")};
+  Put(request.transcript, lines);
+  for (uint64_t turn : {1, 2, 3, 4})
+    request.point.turns.push_back({.session = "s",
+                                   .turn = turn,
+                                   .prompt = "go on",
+                                   .anchor = "p" + std::to_string(turn)});
+  const ConversationFork fork = Fork(3);
+  EXPECT_EQ(fork.kept_messages, 2u);
+  EXPECT_EQ(fork.kept_turns, 2u);
+  EXPECT_EQ(fork.taken_messages, 1u);
+  EXPECT_THAT(ContentOf(fork.files.at(0)), HasSubstr("\"p2\""));
+}
+
+TEST_F(Conversation, APromptReadsAsItsCopyHasIt) {
+  const AbsPath from = AbsPath::Literal("/src/p"), to = AbsPath::Literal("/alt");
+  EXPECT_EQ(InForkedDirectory("edit /src/p/a, not /src/p-2, \"/src/p\"\n", from, to),
+            "edit /alt/a, not /src/p-2, \"/alt\"\n");
+  request = {.agent = AgentKind::kGemini,
+             .session = "s",
+             .transcript = AbsPath::Literal("/g/tmp/p/chats/session-1-s.jsonl")};
+  const std::string longer = "/src/p/x " + std::string(5000, 'y');
+  std::string lines = "{\"sessionId\":\"s\"}\n";
+  int id = 0;
+  for (const std::string& text : {std::string("first"), std::string("edit /alt/a"),
+                                  InForkedDirectory(longer, from, to)})
+    lines += R"({"id":"m)" + std::to_string(++id) +
+             R"(","type":"user","content":[{"text":")" + text + "\"}]}\n";
+  Put(request.transcript, lines);
+  for (const std::string& text :
+       {std::string("first"), std::string("edit /src/p/a"), longer.substr(0, 4096)}) {
+    request.point.turns.push_back(
+        {.session = "s", .turn = request.point.turns.size() + 1, .prompt = text});
+    std::string there = InForkedDirectory(text, from, to);
+    if (text.size() == 4096) there.resize(there.size() - 10);
+    request.point.read_in.push_back({there});
+  }
+  EXPECT_EQ(Fork(2).kept_turns, 1u);
+  EXPECT_EQ(Fork(3).kept_turns, 2u);
+  request.point.read_in.clear();
+  request.point.turn = request.point.turns[1];
+  EXPECT_FALSE(PlanConversationFork(fs, random, request).ok());
+}
+
 TEST_F(Conversation, BeforeAMessageOfTheAgent) {
   Recorded(AgentKind::kClaude, "claude.jsonl", "/p/old.jsonl");
   auto read = *ReadTranscript(fs, request.agent, request.transcript);

@@ -10,6 +10,7 @@
 #include "agent/summarize.h"
 #include "core/chat.h"
 #include "core/sessions.h"
+#include "store/batch_writer.h"
 #include "support/agent_world.h"
 #include "support/race_fs.h"
 
@@ -423,6 +424,103 @@ class HostTest : public RewindTest {
     world.Tell(event);
   }
 };
+
+// Gemini CLI's hooks tell no ids, and the copy of a forked directory has its paths.
+// Mutant: words-are-compared-as-they-were-said.
+TEST_F(RewindTest, ATurnThatNamesTheDirectoryIsFoundInTheFork) {
+  const AbsPath dir = AbsPath::Literal("/alt");
+  const std::string at = "/g/tmp/alt/chats/session-1-f.jsonl";
+  std::string lines = "{\"sessionId\":\"f\"}\n";
+  for (const char* text : {"first", "edit /alt/a please", "third"})
+    lines += std::string(R"({"id":")") + text +
+             R"(","type":"user","content":[{"text":")" + text + "\"}]}\n";
+  world.PutAt(AbsPath::Literal(at).parent(), "session-1-f.jsonl", lines);
+  for (const std::string& text :
+       {std::string("first"), "edit " + world.world.project.bytes() + "/a please",
+        std::string("third")}) {
+    HookEvent event = world.Event(EventKind::kPrompt, "s");
+    event.agent = AgentKind::kGemini;
+    event.prompt = text;
+    world.Tell(event);
+    event.kind = EventKind::kTurnEnd;
+    world.Tell(event);
+  }
+  opened = Must(world.world.Open());
+  auto writer = Must(opened.store->Begin());
+  writer->Add(ToRecord(SessionRecord{.session = "f",
+                                     .agent = "gemini",
+                                     .parent = "s",
+                                     .inherited_turns = 3,
+                                     .transcript_path = at,
+                                     .cwd = dir.bytes()},
+                       RecordId(opened.store->random().NewId()), opened.root.id, 1));
+  Must(writer->Commit());
+  for (const auto& [turn, kept] : {std::pair{3u, 2u}, {2u, 1u}}) {
+    const auto plan = PlanRewind(
+        *opened.store, *opened.catalog,
+        {.session = "f", .turn = turn, .settings = &world.world.settings, .root = dir});
+    ASSERT_TRUE(plan.ok()) << plan.error().what;
+    EXPECT_EQ(plan->chat.record.kept, kept);
+  }
+}
+
+// Stores of before turns were counted over all roots have such.
+// Mutant: one-of-two-turns-is-meant, a-turn-that-was-counted-twice-stays.
+TEST_F(RewindTest, OfTwoTurnsWithOneNumberTheOneSaidHereIsMeant) {
+  const AbsPath here = world.world.project, there = AbsPath::Literal("/top/there");
+  const std::string at = "/h/.claude/projects/-p/s.jsonl";
+  std::string lines, parent = "null";
+  std::vector<LogRecord> records;
+  auto said = [&](const AbsPath& root, uint64_t turn, const std::string& id) {
+    world.world.project = root;
+    Must(world.world.Dir());
+    opened = Must(world.world.Open());
+    lines += R"({"type":"user","parentUuid":)" + parent + R"(,"uuid":"u)" + id +
+             R"(","promptId":")" + id +
+             R"(","sessionId":"s","message":{"role":"user","content":"wish )" + id +
+             "\"}}\n";
+    parent = "\"u" + id + "\"";
+    auto writer = Must(opened.store->Begin());
+    for (const LogRecord& record :
+         {ToRecord(SessionRecord{.session = "s",
+         .agent = "claude",
+         .transcript_path = at,
+         .cwd = here.bytes()},
+                   RecordId(opened.store->random().NewId()), opened.root.id, 1),
+          ToRecord(
+              TurnRecord{
+                  .session = "s", .turn = turn, .prompt = "wish " + id, .anchor = id},
+              RecordId(opened.store->random().NewId()), opened.root.id, 1)})
+      writer->Add(record);
+    Must(writer->Commit());
+  };
+  said(here, 1, "one");
+  said(there, 2, "two");
+  const RootId other = opened.root.id;
+  said(here, 2, "three");
+  world.PutAt(AbsPath::Literal(at).parent(), "s.jsonl", lines);
+  opened = Must(world.world.Open());
+  auto second = [&](const AbsPath& root) {
+    return PlanRewind(
+        *opened.store, *opened.catalog,
+        {.session = "s", .turn = 2, .settings = &world.world.settings, .root = root});
+  };
+  EXPECT_EQ(Must(second(here)).prompt, "wish three");
+  EXPECT_EQ(Must(second(here)).chat.record.kept, 2u);
+  EXPECT_EQ(Must(second(there)).prompt, "wish two");
+  EXPECT_EQ(Must(second(there)).chat.record.kept, 1u);
+  EXPECT_EQ(second(AbsPath::Literal("/elsewhere")).error().code, Errc::kRefused);
+  // What was said behind the second, elsewhere, has the same number.
+  const auto all = Must(AllTurnsOf(*opened.catalog, "s"));
+  ASSERT_EQ(all.size(), 3u);
+  Checkpoint target;
+  target.root = other;
+  target.seq = all[1].seq;
+  target.session = "s";
+  target.turn = 2;
+  EXPECT_EQ(TurnToTakeBack(*opened.store, *opened.catalog, "s", target).error().code,
+            Errc::kRefused);
+}
 
 // Mutant: the-last-call-is-within-its-turn.
 TEST_F(RewindTest, TheEndOfATurnIsBehindItsLastCall) {
