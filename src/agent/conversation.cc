@@ -109,28 +109,6 @@ Result<AbsPath> CopyPath(const ForkRequest& request, const std::string& old_id,
   }
 }
 
-// A small file that goes with the transcript, with the id of the fork in it.
-std::string Replaced(std::string text, const std::vector<TranscriptSwap>& swaps) {
-  for (const TranscriptSwap& swap : swaps) {
-    if (swap.from.empty()) continue;
-    size_t at = 0;
-    while ((at = text.find(swap.from, at)) != std::string::npos) {
-      // Not of a directory whose name only begins so.
-      const size_t behind = at + swap.from.size();
-      const bool longer =
-          swap.kind == TranscriptSwap::Kind::kPath && behind < text.size() &&
-          std::string_view("/ \t\r\n\"',").find(text[behind]) == std::string_view::npos;
-      if (longer) {
-        at = behind;
-        continue;
-      }
-      text.replace(at, swap.from.size(), swap.to);
-      at += swap.to.size();
-    }
-  }
-  return text;
-}
-
 Status AddCompanion(Fs& fs, const ForkRequest& request,
                     const std::vector<TranscriptSwap>& swaps, const AbsPath& copy,
                     ConversationFork& fork) {
@@ -145,7 +123,7 @@ Status AddCompanion(Fs& fs, const ForkRequest& request,
     return Error(Errc::kInvalid, EscapeForDisplay(from.bytes()) + " is too long");
   Bytes bytes(stat.size);
   BELAY_TRY(const size_t got, ReadFull(fs, *file, 0, bytes));
-  std::string text = Replaced(std::string(AsText(ByteSpan(bytes).first(got))), swaps);
+  std::string text = SwapInYaml(AsText(ByteSpan(bytes).first(got)), swaps);
   BELAY_TRY(AbsPath path, Sibling(copy, "workspace.yaml"));
   fork.files.push_back(
       {.path = std::move(path),
@@ -185,22 +163,25 @@ std::string OldIdOf(const ForkRequest& request, const Transcript& transcript) {
 std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
                                      const std::string& old_id,
                                      const std::string& session) {
-  std::vector<TranscriptSwap> swaps = {{.from = old_id, .to = session}};
+  using Kind = TranscriptSwap::Kind;
+  std::vector<TranscriptSwap> swaps = {
+      {.kind = Kind::kId, .from = old_id, .to = session}};
   if (request.session != old_id)
-    swaps.push_back({.from = request.session, .to = session});
+    swaps.push_back({.kind = Kind::kId, .from = request.session, .to = session});
   if (request.moved)
-    swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
+    swaps.push_back({.kind = Kind::kPath,
                      .from = request.moved->from.bytes(),
                      .to = request.moved->to.bytes()});
   // Copilot CLI writes down where it keeps it.
   if (request.agent == AgentKind::kCopilot)
     if (const auto copy = CopyPath(request, old_id, session); copy.ok())
-      swaps.push_back({.kind = TranscriptSwap::Kind::kPath,
+      swaps.push_back({.kind = Kind::kPath,
                        .from = request.place.value_or(request.transcript).bytes(),
                        .to = copy->bytes()});
   // Gemini CLI writes a digest of the directory into its conversations.
   if (request.moved && request.agent == AgentKind::kGemini)
-    swaps.push_back({.from = Sha256::Of(AsBytes(request.moved->cwd_from)).hex(),
+    swaps.push_back({.kind = Kind::kId,
+                     .from = Sha256::Of(AsBytes(request.moved->cwd_from)).hex(),
                      .to = Sha256::Of(AsBytes(request.moved->cwd_to)).hex()});
   return swaps;
 }

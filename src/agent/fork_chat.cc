@@ -17,11 +17,18 @@ bool IsAlnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// What Claude Code and Qwen Code call the directory of a project.
+// What Claude Code and Qwen Code call the directory of a project: a dash for each unit
+// of UTF-16 that is no letter or digit of ASCII.
 std::string Dashed(std::string_view cwd) {
-  std::string out(cwd);
-  for (char& c : out)
-    if (!IsAlnum(c)) c = '-';
+  std::string out;
+  for (size_t at = 0; at < cwd.size();) {
+    char32_t code = 0;
+    const size_t bytes = DecodeUtf8(cwd.substr(at), code);
+    const bool pair =
+        bytes > 0 && code > 0xffff && !BELAY_MUTANT("a-dash-for-a-letter");
+    out += IsAlnum(cwd[at]) ? cwd.substr(at, 1) : pair ? "--" : "-";
+    at += std::max<size_t>(bytes, 1);
+  }
   return out;
 }
 
@@ -81,6 +88,14 @@ class ForkPlanner {
     }
     if (!AgentNamed(about.agent) || about.kind == AgentKind::kGeneric)
       return Error(Errc::kUnsupported, "the host keeps the conversation itself");
+    if (!IsValidUtf8(request_.to.bytes()) && !BELAY_MUTANT("json-names-any-directory"))
+      return Error(Errc::kUnsupported,
+                   "the name of the new directory is not UTF-8, and no conversation "
+                   "can name it");
+    if (!IsValidUtf8(request_.from.bytes()))
+      out_.warnings.push_back(
+          "paths in the conversation are not the new directory's: the name of this one "
+          "is not UTF-8");
     if (about.kind == AgentKind::kOpencode) return OfOpencode();
     if (!CheckConversation(about.kind).ok())
       return Error(Errc::kUnsupported, "the conversation of " +

@@ -5,7 +5,6 @@
 #include <unordered_set>
 
 #include "agent/dialect_internal.h"
-#include "agent/loopback_http.h"
 #include "agent/transcript_internal.h"
 #include "agent/transcript_lines.h"
 #include "base/fast_hash.h"
@@ -579,164 +578,27 @@ Result<TranscriptCut> PlanWhole(Fs& fs, AgentKind agent, const Fd& file,
 
 // --- the copy ----------------------------------------------------------------------
 
-namespace {
-
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         c == '_' || c == '-' || static_cast<unsigned char>(c) >= 0x80;
-}
-
-// What stands there is a line feed, a tab, ...: no part of a name. However often it was
-// quoted: calls have JSON in JSON.
-bool EndsWithEscape(std::string_view text) {
-  constexpr std::string_view kLetters = "nrtbf";
-  if (text.size() >= 2 && text[text.size() - 2] == '\\' &&
-      kLetters.find(text.back()) != std::string_view::npos)
-    return !BELAY_MUTANT("paths-begin-no-lines");
-  constexpr size_t kUnicode = 6;  // \u001b
-  if (text.size() < kUnicode) return false;
-  const std::string_view last = text.substr(text.size() - kUnicode);
-  return last.starts_with("\\u") &&
-         last.find_first_not_of("0123456789abcdefABCDEF", 2) == std::string_view::npos;
-}
-
-// Writes to a sink what comes in, with the swaps made. Keeps so much back that what
-// stands before and behind a place can be looked at.
-class Swapper {
- public:
-  Swapper(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink)
-      : sink_(sink) {
-    for (const TranscriptSwap& swap : swaps) {
-      if (swap.from.empty() || swap.from == swap.to) continue;
-      if (swap.kind != TranscriptSwap::Kind::kPath) {
-        Add(false, "\"" + swap.from + "\"", "\"" + swap.to + "\"");
-        continue;
-      }
-      Add(true, Escaped(swap.from), Escaped(swap.to));
-      // In the URL of a file, where that is written otherwise.
-      if (const std::string from = UrlEncoded(swap.from, "/"); from != swap.from)
-        Add(true, from, UrlEncoded(swap.to, "/"));
-    }
-  }
-
-  Status Take(std::string_view text) {
-    held_ += text;
-    return held_.size() > (64 << 10) + 2 * longest_ ? Work(false) : Ok();
-  }
-  Status Finish() { return Work(true); }
-
- private:
-  struct Rule {
-    bool path = false;
-    std::string from, to;
-  };
-
-  void Add(bool path, std::string from, std::string to) {
-    longest_ = std::max(longest_, from.size());
-    rules_.push_back({.path = path, .from = std::move(from), .to = std::move(to)});
-  }
-
-  // As it stands in a JSON string.
-  static std::string Escaped(std::string_view text) {
-    std::string out;
-    for (char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-    return out;
-  }
-
-  bool Fits(const Rule& rule, size_t at) const {
-    if (!rule.path) return true;
-    const std::string before =
-        before_.substr(std::min(at, before_.size())) +
-        held_.substr(at - std::min(at, kLookBack), std::min(at, kLookBack));
-    // A URL, and the sides of a diff, go on with a path right behind them.
-    const bool within = (IsNameChar(before.back()) && !EndsWithEscape(before)) ||
-                        before.back() == '/' || before.back() == '.';
-    if (within && !before.ends_with("file://") && !before.ends_with(" a") &&
-        !before.ends_with(" b"))
-      return false;
-    const std::string_view behind =
-        std::string_view(held_).substr(at + rule.from.size(), 2);
-    if (behind.empty()) return true;
-    if (behind[0] == '.') return behind.size() < 2 || !IsNameChar(behind[1]);
-    return !IsNameChar(behind[0]);
-  }
-
-  // Up to where all that could matter is there.
-  Status Work(bool all) {
-    const size_t safe = all ? held_.size() : held_.size() - longest_ - 2;
-    std::string out;
-    size_t done = 0;
-    std::vector<size_t> next(rules_.size(), 0);
-    for (size_t r = 0; r < rules_.size(); ++r) next[r] = FindFrom(rules_[r], 0);
-    while (true) {
-      size_t best = SIZE_MAX;
-      for (size_t r = 0; r < rules_.size(); ++r) {
-        if (next[r] < done) next[r] = FindFrom(rules_[r], done);
-        if (next[r] < safe && (best == SIZE_MAX || next[r] < next[best])) best = r;
-      }
-      if (best == SIZE_MAX) break;
-      out.append(held_, done, next[best] - done);
-      out += rules_[best].to;
-      done = next[best] + rules_[best].from.size();
-    }
-    if (done < safe) {
-      out.append(held_, done, safe - done);
-      done = safe;
-    }
-    before_ +=
-        held_.substr(done - std::min(done, kLookBack), std::min(done, kLookBack));
-    before_.erase(0, before_.size() - kLookBack);
-    held_.erase(0, done);
-    return out.empty() ? Ok() : sink_(AsBytes(out));
-  }
-
-  size_t FindFrom(const Rule& rule, size_t from) const {
-    for (size_t at = held_.find(rule.from, from); at != std::string::npos;
-         at = held_.find(rule.from, at + 1))
-      if (Fits(rule, at)) return at;
-    return SIZE_MAX;
-  }
-
-  const TranscriptSink& sink_;
-  std::vector<Rule> rules_;
-  size_t longest_ = 0;
-  std::string held_;
-  // What came before that, and went as it was written.
-  static constexpr size_t kLookBack = 7;
-  std::string before_ = std::string(kLookBack, ' ');
-};
-
-}  // namespace
-
 Status CopyCut(Fs& fs, const Fd& file, const TranscriptCut& cut,
                const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink) {
-  Swapper swapper(swaps, sink);
-  Bytes chunk(256 << 10);
-  for (const TranscriptCut::Piece& piece : cut.pieces) {
-    char last = '\n';
-    for (uint64_t at = piece.offset; at < piece.end;) {
-      const size_t want = std::min<uint64_t>(chunk.size(), piece.end - at);
-      BELAY_TRY(const size_t got, ReadFull(fs, file, at, std::span(chunk).first(want)));
-      if (got < want)
-        return Error(Errc::kInvalid, "the transcript became shorter meanwhile");
-      const std::string_view text = AsText(ByteSpan(chunk).first(got));
-      last = text.back();
-      BELAY_OK(swapper.Take(text));
-      at += got;
+  return SwapInto(swaps, sink, [&](const TranscriptSink& swapped) -> Status {
+    Bytes chunk(256 << 10);
+    for (const TranscriptCut::Piece& piece : cut.pieces) {
+      char last = '\n';
+      for (uint64_t at = piece.offset; at < piece.end;) {
+        const size_t want = std::min<uint64_t>(chunk.size(), piece.end - at);
+        BELAY_TRY(const size_t got,
+                  ReadFull(fs, file, at, std::span(chunk).first(want)));
+        if (got < want)
+          return Error(Errc::kInvalid, "the transcript became shorter meanwhile");
+        const ByteSpan read = ByteSpan(chunk).first(got);
+        last = AsText(read).back();
+        BELAY_OK(swapped(read));
+        at += got;
+      }
+      if (last != '\n') BELAY_OK(swapped(AsBytes(std::string_view("\n"))));
     }
-    if (last != '\n') BELAY_OK(swapper.Take("\n"));
-  }
-  return swapper.Finish();
-}
-
-Status SwapInto(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink,
-                const std::function<Status(const TranscriptSink&)>& text) {
-  Swapper swapper(swaps, sink);
-  BELAY_OK(text([&swapper](ByteSpan bytes) { return swapper.Take(AsText(bytes)); }));
-  return swapper.Finish();
+    return Ok();
+  });
 }
 
 }  // namespace belay

@@ -13,9 +13,8 @@
 //   * Bounded memory, as ReadTranscript; lines too long to be read are copied too.
 //   * A file that grows meanwhile is looked at as far as ReadTranscript did.
 
-#include <functional>
-
 #include "agent/transcript.h"
+#include "agent/transcript_swap.h"
 
 namespace belay {
 
@@ -61,22 +60,8 @@ Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
 Result<TranscriptCut> PlanWhole(Fs& fs, AgentKind agent, const Fd& file,
                                 const Transcript& transcript);
 
-// What is written otherwise in the copy.
-struct TranscriptSwap {
-  enum class Kind : uint8_t {
-    kString,  // a JSON string that is this and no more: an id
-    kPath,    // the path of a directory, anywhere, also as the beginning of another
-  };
-  Kind kind = Kind::kString;
-  std::string from, to;
-};
-
-using TranscriptSink = std::function<Status(ByteSpan)>;
+// The copy, with the swaps made.
 Status CopyCut(Fs& fs, const Fd& file, const TranscriptCut& cut,
                const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink);
-
-// The same of what `text` says to the sink that it is given.
-Status SwapInto(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink,
-                const std::function<Status(const TranscriptSink&)>& text);
 
 }  // namespace belay

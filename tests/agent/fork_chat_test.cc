@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <sstream>
+
+#include "agent/json.h"
 #include "agent/transcript.h"
 #include "base/sha256.h"
 #include "store/batch_writer.h"
@@ -100,11 +103,12 @@ class ForkChatTest : public ::testing::Test {
     }
     return out;
   }
-  Result<std::optional<ForkChat>> Plan(std::optional<uint64_t> turn) {
+  Result<std::optional<ForkChat>> Plan(std::optional<uint64_t> turn,
+                                       const AbsPath& to = kTo) {
     opened = Must(world.world.Open());
     return PlanForkChat(
         *opened.store, *opened.catalog,
-        {.session = session, .turn = turn, .from = world.world.project, .to = kTo});
+        {.session = session, .turn = turn, .from = world.world.project, .to = to});
   }
   static std::string ContentOf(const ChatFile& file) {
     std::string out;
@@ -180,6 +184,30 @@ TEST_F(ForkChatTest, OfEachAgentLiesWhereItLooksInTheNewDirectory) {
     EXPECT_FALSE(*none) << what;
     EXPECT_EQ(world.At(row.transcript), Conversation(row.agent)) << what;
   }
+}
+
+// Mutants: json-names-any-directory, a-dash-for-a-letter.
+TEST_F(ForkChatTest, OfADirectoryWithAnOddNameIsOneThatCanBeRead) {
+  Put("/h/projects/" + Dashed(root) + "/s-1.jsonl", Conversation(AgentKind::kClaude));
+  Tell(AgentKind::kClaude, "/h/projects/" + Dashed(root) + "/s-1.jsonl");
+  const std::string odd = "/top/new\nline\t\"\\ \xc3\xa4\xf0\x9f\x98\x80";
+  auto plan = Plan(2, Must(AbsPath::Parse(odd)));
+  ASSERT_TRUE(plan.ok() && *plan);
+  EXPECT_THAT((*plan)->warnings, ::testing::IsEmpty());
+  EXPECT_EQ((*plan)->chat.record.path, "/h/projects/-top-new-line-------/" +
+                                           (*plan)->chat.record.forked + ".jsonl");
+  std::istringstream lines(ContentOf((*plan)->chat.files.back()));
+  size_t cwds = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Result<Json> json = Json::Parse(line);
+    ASSERT_TRUE(json.ok()) << line;
+    cwds += Is(json->Get("cwd"), odd) ? 1 : 0;
+  }
+  EXPECT_EQ(cwds, 1u);
+  plan = Plan(2, Must(AbsPath::Parse("/top/bad\xff")));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().code, Errc::kUnsupported);
+  EXPECT_THAT(plan.error().what, HasSubstr("not UTF-8"));
 }
 
 TEST_F(ForkChatTest, AProjectDirectoryOfAnotherNameIsSaid) {

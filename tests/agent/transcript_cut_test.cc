@@ -110,7 +110,9 @@ TEST_P(RecordedCut, BeforeEachPromptHasWhatCameBeforeIt) {
 
 TEST_P(RecordedCut, HasTheNewIdInPlaceOfTheOld) {
   const std::string old = cutting.read().session;
-  cutting.swaps = {{.from = old, .to = "99999999-8888-4777-8666-555555555555"}};
+  cutting.swaps = {{.kind = TranscriptSwap::Kind::kId,
+                    .from = old,
+                    .to = "99999999-8888-4777-8666-555555555555"}};
   const std::string copy = cutting.Cut(Before(cutting.read().prompts.back()));
   EXPECT_THAT(copy, Not(HasSubstr("\"" + old + "\"")));
   if (cutting.read().prompts.size() > 1) {
@@ -445,6 +447,123 @@ TEST(CopyOfACut, SwapsWholeStringsOnly) {
       Swapped("{\"a\":\"old\",\"b\":\"old one\",\"c\":\"\\\"old\\\"\",\"old\":1}\n",
               {{.from = "old", .to = "new"}}),
       "{\"a\":\"new\",\"b\":\"old one\",\"c\":\"\\\"old\\\"\",\"new\":1}\n");
+}
+
+// Mutant: what-was-said-is-an-id.
+TEST(CopyOfACut, SwapsIdsWhereAgentsWriteThemDown) {
+  const std::vector<TranscriptSwap> swaps = {
+      {.kind = TranscriptSwap::Kind::kId, .from = "old", .to = "new"}};
+  for (const char* place :
+       {R"("sessionId":"#")", R"("session_id" : "#")", R"("$set":{"sessionId":"#"})",
+        R"("type":"session_meta","payload":{"x":{"y":[{}]},"id":"#"})",
+        R"("payload":{"a":[1,{"b":2}],"thread_id":"#","session_id":"#"})",
+        R"("data":{"sessionId":"#"})", R"("data":{"input":{"sessionId":"#"}})",
+        R"("data":{"usage":{"n":{},"accounting":{"sourceSessionId":"#"}}})",
+        R"("data":{"usageAccountingWatermarks":{"#":{"id":"old"}}})"}) {
+    std::string was = std::string("{\"m\":{\"id\":\"old\"},") + place + "}\n", is = was;
+    for (size_t at; (at = was.find('#')) != std::string::npos;)
+      was.replace(at, 1, "old");
+    for (size_t at; (at = is.find('#')) != std::string::npos;) is.replace(at, 1, "new");
+    EXPECT_EQ(Swapped(was, swaps), is);
+  }
+  // What was said.
+  for (
+      const char* said :
+      {R"({"message":{"role":"user","content":"old"},"toolUseResult":"old"})",
+       R"({"message":{"content":[{"type":"text","text":"old"},{"input":{"sessionId":"old"}}]}})",
+       R"({"payload":{"content":[{"text":"old","id":"old"}],"output":"old"}})",
+       R"({"payload":{"invocation":{"arguments":{"session_id":"old"}}}})",
+       R"({"id":"g","content":[{"text":"old"}],"toolCalls":[{"args":{"sessionId":"old"}}]})",
+       R"({"data":{"content":"old","arguments":{"sessionId":"old"}},"id":"old"})",
+       R"({"data":[{"sessionId":"old"}],"prompt":"old","old":1})"})
+    EXPECT_EQ(Swapped(said + std::string("\n"), swaps), said + std::string("\n"));
+  // Behind a line that is none.
+  EXPECT_EQ(Swapped("{\"a\":{\"\n{\"sessionId\":\"old\"}\n", swaps),
+            "{\"a\":{\"\n{\"sessionId\":\"new\"}\n");
+}
+
+// Mutants: paths-are-not-quoted, no-json-is-in-json.
+TEST(CopyOfACut, WritesPathsAsJsonHasThem) {
+  const std::string odd = "/x/new\nline\t\"\\\x01\xc3\xa4";
+  const std::string quoted = R"(/x/new\nline\t\"\\\u0001)"
+                             "\xc3\xa4";
+  const std::vector<TranscriptSwap> to = {
+      {.kind = TranscriptSwap::Kind::kPath, .from = "/home/p", .to = odd}};
+  EXPECT_EQ(Swapped(R"({"cwd":"/home/p","t":"in /home/p/a"})"
+                    "\n",
+                    to),
+            R"({"cwd":")" + quoted + R"(","t":"in )" + quoted + "/a\"}\n");
+  // In JSON that is a string, and in such a one in that.
+  const auto inner = [](const std::string& line) {
+    const Result<Json> json = Json::Parse(line);
+    EXPECT_TRUE(json.ok()) << line;
+    return json.ok() && json->Get("a") ? json->Get("a")->Text().value_or("") : "";
+  };
+  EXPECT_EQ(inner(inner(Swapped(R"({"a":"{\"a\":\"/home/p\"}"})"
+                                "\n",
+                                to))),
+            odd);
+  EXPECT_EQ(inner(inner(inner(Swapped(
+                R"({"a":" {\n \"b\":1, \"a\":\"{\\\"a\\\":\\\"/home/p\\\"}\"}"})"
+                "\n",
+                to)))),
+            odd);
+  EXPECT_EQ(inner(Swapped(R"({"a":"{ echo \"hi\" >/home/p; }"})"
+                          "\n",
+                          to)),
+            "{ echo \"hi\" >" + odd + "; }");
+  // URLs of files, and back.
+  EXPECT_EQ(inner(Swapped(R"({"a":"file:///home/p/a"})"
+                          "\n",
+                          to)),
+            "file:///x/new%0Aline%09%22%5C%01%C3%A4/a");
+}
+
+TEST(CopyOfACut, FindsPathsHoweverTheyAreSpelled) {
+  const std::vector<TranscriptSwap> from = {{.kind = TranscriptSwap::Kind::kPath,
+                                             .from = "/s\n\xc3\xa4\xf0\x9f\x98\x80\"",
+                                             .to = "/to"}};
+  for (const char* spelled :
+       {"/s\\n\xc3\xa4\xf0\x9f\x98\x80\\\"", R"(/s\u000a\u00e4\ud83d\ude00\")",
+        R"(\/s\u000A\u00E4\uD83D\uDE00\u0022)",
+        "\\u002fs\\n\xc3\xa4\\ud83d\\uDE00\\\""}) {
+    EXPECT_EQ(Swapped(std::string("{\"cwd\":\"") + spelled + "\"}\n", from),
+              "{\"cwd\":\"/to\"}\n");
+    // However much comes at once.
+    for (size_t pad = 0; pad < 40; ++pad) {
+      const std::string text((256u << 10) - pad, 'x');
+      EXPECT_TRUE(Swapped("{\"a\":\"" + text + " " + spelled + "/b\"}\n", from) ==
+                  "{\"a\":\"" + text + " /to/b\"}\n")
+          << pad;
+    }
+  }
+  // As a tool said it, and in the arguments of a call.
+  EXPECT_EQ(Swapped(R"({"a":"said {\"cwd\":\"/s\\n)"
+                    "\xc3\xa4\xf0\x9f\x98\x80"
+                    R"(\\\"\"}"})"
+                    "\n",
+                    from),
+            R"({"a":"said {\"cwd\":\"/to\"}"})"
+            "\n");
+  EXPECT_EQ(Swapped(R"({"a":"{\"cwd\":\"/s\\u000a\\u00e4\\ud83d\\ude00\\\"\"}"})"
+                    "\n",
+                    from),
+            R"({"a":"{\"cwd\":\"/to\"}"})"
+            "\n");
+  // Others, and what is half there.
+  for (const char* other :
+       {R"({"a":"/s\n\u00e4\ud83d"})", R"({"a":"/s\n\u00e4\ud83d\ude00\"\u00e4"})",
+        R"({"a":"/s\u000","b":"\ud83dx\uzz\q"})", R"({"a":"{\"b\":\"/s\\"})",
+        "{\"a\":\"/s\\"})
+    EXPECT_EQ(Swapped(std::string(other) + "\n", from), std::string(other) + "\n");
+}
+
+TEST(CopyOfACut, SwapsPathsInYaml) {
+  const std::vector<TranscriptSwap> swaps = {
+      {.from = "old", .to = "new"},
+      {.kind = TranscriptSwap::Kind::kPath, .from = "/p", .to = "/x\ny"}};
+  EXPECT_EQ(SwapInYaml("id: old\ncwd: /p\nin: \"/p/a\"\nother: /p-2\n- /q\n", swaps),
+            "id: new\ncwd: \"/x\\ny\"\nin: \"/x\\ny/a\"\nother: /p-2\n- /q\n");
 }
 
 // Mutant: paths-begin-no-lines.

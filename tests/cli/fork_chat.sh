@@ -125,6 +125,17 @@ run fork 1 "$scratch/c1" --session $codex --json; expect_rc 0
 copy=$(field "d['chat']['transcript']")
 [ "$copy" = "${at%/*}/rollout-2026-11-15T01-00-00-$(field "d['chat']['forked']").jsonl" ] && grep -q "\"cwd\":\"$scratch/c1\"" "$copy" || fail "codex: $copy"
 
+# --- directories with odd names: the copy can be read, or does not go along
+odd=$scratch/new$'\n'line$'\t'é
+run fork 1 "$odd" --session $codex --json; expect_rc 0
+python3 - "$(field "d['chat']['transcript']")" "$odd" <<'PY' || fail "codex: no JSON, or not the directory"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+sys.exit(lines[0]["payload"]["cwd"] != sys.argv[2])
+PY
+run fork 1 "$scratch/bad"$'\xff' --session $codex --json; expect_rc 0; expect_py "d['chat'] is None"; expect_in_err "not UTF-8"
+[ -e "$scratch/bad"$'\xff'/a ] || fail "the files of a directory that is not UTF-8"
+
 copilot=55555555-5555-4555-8555-555555555555
 at=$home/.copilot/session-state/$copilot/events.jsonl; mkdir -p "${at%/*}"
 hook_copilot() { printf '%s' "{\"sessionId\":\"$copilot\",\"cwd\":\"$root\"${2:+,$2}}" | "$BELAY_BIN" hook copilot "$1" >/dev/null 2>&1; }
@@ -136,6 +147,9 @@ run fork 1 "$scratch/p1" --session $copilot --json; expect_rc 0
 id=$(field "d['chat']['forked']"); copy=$home/.copilot/session-state/$id
 [ "$(cat "$copy/workspace.yaml")" = "$(printf 'id: %s\ncwd: %s\ngit_root: %s\nother: %s-2' "$id" "$scratch/p1" "$scratch/p1" "$root")" ] || fail "copilot: $(cat "$copy/workspace.yaml")"
 grep -q "\"cwd\":\"$scratch/p1\"" "$copy/events.jsonl" || fail "copilot: $(cat "$copy/events.jsonl")"
+
+run fork 1 "$scratch/odd-copilot"$'\n' --session $copilot --json; expect_rc 0
+grep -qF "cwd: \"$scratch/odd-copilot\\n\"" "$home/.copilot/session-state/$(field "d['chat']['forked']")/workspace.yaml" || fail "copilot: the workspace of an odd name"
 
 # --- those whose conversation cannot be copied: the files alone, and that is said
 printf '%s' "{\"hookName\":\"agent_start\",\"taskId\":\"t1\",\"workspaceRoots\":[\"$root\"],\"prompt\":\"do it\"}" | "$BELAY_BIN" hook cline >/dev/null 2>&1

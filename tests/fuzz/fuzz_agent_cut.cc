@@ -189,8 +189,8 @@ struct Said {
   bool operator==(const Said&) const = default;
 };
 
-Said Swapped(const TranscriptMessage& message) {
-  return {message.role, message.id, message.text == kOld ? kNew : message.text};
+Said AsSaid(const TranscriptMessage& message) {
+  return {message.role, message.id, message.text};
 }
 
 }  // namespace
@@ -220,11 +220,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto cut = PlanCut(fs, agent, *open, *read, Before(prompt));
     BELAY_CHECK(cut.ok());
     std::string copy;
-    BELAY_CHECK(
-        CopyCut(fs, *open, *cut, {{.from = kOld, .to = kNew}}, [&copy](ByteSpan bytes) {
-          copy += AsText(bytes);
-          return Ok();
-        }).ok());
+    BELAY_CHECK(CopyCut(fs, *open, *cut,
+                        {{.kind = TranscriptSwap::Kind::kId, .from = kOld, .to = kNew}},
+                        [&copy](ByteSpan bytes) {
+                          copy += AsText(bytes);
+                          return Ok();
+                        })
+                    .ok());
     put(("c" + std::to_string(looked)).c_str(), copy);
     const auto again =
         ReadTranscript(fs, agent, AbsPath::Literal("/c" + std::to_string(looked)));
@@ -233,10 +235,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Said> expected, got;
     for (const TranscriptMessage& message : read->messages) {
       if (message.prompt && *message.prompt >= prompt.index) continue;
-      if (!message.dead) expected.push_back(Swapped(message));
+      if (!message.dead) expected.push_back(AsSaid(message));
     }
     for (const TranscriptMessage& message : again->messages)
-      if (!message.dead) got.push_back({message.role, message.id, message.text});
+      if (!message.dead) got.push_back(AsSaid(message));
     BELAY_CHECK(got == expected);
   }
   return 0;
