@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kMaxGitFile = size_t{256} << 20, kMaxSetting = size_t{1} << 20;
 constexpr int kTries = 3;
+constexpr std::string_view kWorkTreeSettings = "config.worktree";
 
 class RepositoryMaker {
  public:
@@ -53,7 +54,9 @@ class RepositoryMaker {
     }
     BELAY_OK(WriteRefs());
     for (const GitKept& kept : record_.own)
-      if (IsGitStateFile(kept.name)) BELAY_OK(WriteKept(kept, kept.name));
+      if (IsGitStateFile(kept.name) && (kept.name != kWorkTreeSettings ||
+                                        BELAY_MUTANT("settings-are-written-twice")))
+        BELAY_OK(WriteKept(kept, kept.name));
     if (record_.index) BELAY_OK(WriteKept(*record_.index, "index"));
     if (record_.stash_log) BELAY_OK(WriteKept(*record_.stash_log, "logs/refs/stash"));
     return WriteStaged();
@@ -107,8 +110,12 @@ class RepositoryMaker {
     if (!own.empty()) own = "[core]\n" + own;
     BELAY_TRY(auto shared, Read(source_.common_dir, "config"));
     BELAY_OK(PutSettings("config", shared ? AsText(*shared) : "", own));
-    BELAY_TRY(auto mine, Read(source_.git_dir, "config.worktree"));
-    return mine ? PutSettings("config.worktree", AsText(*mine), own) : Ok();
+    // Of the work tree alone, as they were recorded: they belong to the index and to
+    // what sparse-checkout leaves out.
+    const auto mine = std::ranges::find(record_.own, kWorkTreeSettings, &GitKept::name);
+    if (mine == record_.own.end()) return Ok();
+    BELAY_TRY(const Bytes bytes, store_.ReadContentBytes(mine->id, kMaxGitFile));
+    return PutSettings(std::string(kWorkTreeSettings), AsText(bytes), own);
   }
   // What comes last counts.
   Status PutSettings(const std::string& name, std::string_view as_they_are,

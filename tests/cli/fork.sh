@@ -56,6 +56,31 @@ git init -q "$scratch/super"
 [ "$(git -C "$scratch/led2" rev-parse --show-toplevel)" = "$scratch/led2" ] || fail "git works in $(git -C "$scratch/led2" rev-parse --show-toplevel)"
 [ -z "$(git -C "$scratch/led2" status --porcelain)" ] || fail "status: $(git -C "$scratch/led2" status --porcelain)"
 
+# Settings of one work tree alone: a sparse checkout, a linked work tree with its own.
+same_git() {  # FROM TO: git says of both the same
+  [ "$(git -C "$1" status --porcelain=v2 2>&1)" = "$(git -C "$2" status --porcelain=v2 2>&1)" ] || fail "status of $2: $(git -C "$2" status 2>&1)"
+  [ "$(git -C "$1" ls-files -s -v -t)" = "$(git -C "$2" ls-files -s -v -t)" ] || fail "index of $2"
+  [ "$(git -C "$1" config --worktree --list)" = "$(git -C "$2" config --worktree --list | grep -v '^core\.bare=')" ] || fail "settings of $2: $(git -C "$2" config --worktree --list)"
+  [ "$(git -C "$2" rev-parse --show-toplevel)" = "$2" ] || fail "git works in $(git -C "$2" rev-parse --show-toplevel)"
+}
+git init -q -b main "$scratch/sparse"
+(cd "$scratch/sparse" && mkdir in out && echo 1 >in/a && echo 2 >out/b && echo 3 >top && git add . && git commit -qm one &&
+  git sparse-checkout set --cone in && [ ! -e out ] && git config --worktree user.name its-own && echo more >>in/a && "$BELAY_BIN" on -q && "$BELAY_BIN" checkpoint -q -m narrow) || fail "a sparse checkout"
+git_of() { (cd "$1" && find . -type f ! -path './worktrees/*/index' ! -name index -exec sha256sum {} + | sort); }
+git_of "$scratch/sparse/.git" >"$scratch/sparse.git"
+run fork narrow "$scratch/narrow" --root "$scratch/sparse"; expect_rc 0
+git_of "$scratch/sparse/.git" | cmp -s - "$scratch/sparse.git" || fail "the source of a sparse fork changed"
+same_git "$scratch/sparse" "$scratch/narrow"; [ ! -e "$scratch/narrow/out" ] || fail "the fork is not sparse"
+# What was recorded counts, with the index and the patterns of that time.
+(cd "$scratch/sparse" && git sparse-checkout disable && git config --worktree user.name later) || fail "sparse-checkout disable"
+run fork narrow "$scratch/narrow2" --root "$scratch/sparse"; expect_rc 0
+[ "$(git -C "$scratch/narrow2" config user.name)" = its-own ] && [ "$(git -C "$scratch/narrow2" status --porcelain)" = " M in/a" ] || fail "an earlier sparse state: $(git -C "$scratch/narrow2" status)"
+(cd "$scratch/sparse" && git worktree add -q "$scratch/linked" -b linked && cd "$scratch/linked" && git sparse-checkout set --cone out && git config --worktree user.name linked &&
+  "$BELAY_BIN" on -q && "$BELAY_BIN" checkpoint -q -m linked) || fail "a linked work tree"
+run fork linked "$scratch/narrow3" --root "$scratch/linked"; expect_rc 0
+same_git "$scratch/linked" "$scratch/narrow3"
+[ "$(git -C "$scratch/narrow3" config user.name)" = linked ] && [ ! -e "$scratch/narrow3/in" ] || fail "the fork of a linked work tree"
+
 # N of them, and what differs.
 run fork one "$scratch/f2" --json; expect_rc 0; expect_py "d['repository'] and d['root'] == '$scratch/f2' and d['target'] == '$one' and d['files'] == 4"
 mkdir "$scratch/f3"; run fork "$one" "$scratch/f3"; expect_rc 0

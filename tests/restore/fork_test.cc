@@ -203,6 +203,30 @@ TEST(Fork, SettingsThatNameTheWorkTreeLeadToItsOwn) {
   EXPECT_EQ(Text(fs, world.world.project.bytes() + "/.git/config"), settings);
 }
 
+// Mutant: settings-are-written-twice.
+TEST(Fork, SettingsOfAWorkTreeAreAsTheyWereRecorded) {
+  MemFs fs;
+  World world(fs);
+  Must(world.world.Dir());
+  world.Put(".git/HEAD", "ref: refs/heads/main\n");
+  world.Put(".git/config",
+            "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = "
+            "true\n");
+  world.Put(".git/config.worktree", "[core]\n\tsparseCheckout = true\n");
+  world.Put(".git/info/sparse-checkout", "/*\n!/*/\n");
+  world.Put(".git/objects/info/packs", "");
+  world.Put(".git/refs/heads/.keep", "");
+  world.Put("a.txt", "one");
+  world.Keep("one");
+  world.Put(".git/config.worktree", "[core]\n\tsparseCheckout = false\n");
+  ASSERT_TRUE(Must(world.Fork()).repository);
+  EXPECT_EQ(Text(fs, "/top/fork/.git/config.worktree"),
+            "[core]\n\tsparseCheckout = true\n");
+  EXPECT_EQ(Text(fs, "/top/fork/.git/info/sparse-checkout"), "/*\n!/*/\n");
+  EXPECT_EQ(Text(fs, world.world.project.bytes() + "/.git/config.worktree"),
+            "[core]\n\tsparseCheckout = false\n");
+}
+
 TEST(Fork, AnEmptyDirectoryGivesWayAndNothingElse) {
   MemFs fs;
   Must(MakeSource(fs));
