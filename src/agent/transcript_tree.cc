@@ -14,6 +14,7 @@
 #include "agent/dialect_internal.h"
 #include "agent/transcript_internal.h"
 #include "base/fast_hash.h"
+#include "base/mutant.h"
 
 namespace belay {
 namespace {
@@ -45,7 +46,14 @@ class ClaudeFormat final : public TranscriptFormat {
 };
 
 // "<command-name>/x</command-name>...<command-args>y</command-args>" was typed as "/x
-// y".
+// y", in whatever order these are.
+bool IsTypedCommand(std::string_view text) {
+  if (text.starts_with("<command-name>")) return true;
+  if (BELAY_MUTANT("a-command-begins-with-its-name")) return false;
+  return (text.starts_with("<command-message>") ||
+          text.starts_with("<command-args>")) &&
+         text.find("<command-name>") != std::string_view::npos;
+}
 std::string TypedCommand(std::string_view text) {
   const auto inside = [text](std::string_view tag) {
     const std::string open = "<" + std::string(tag) + ">";
@@ -78,7 +86,7 @@ void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {
   std::string text = ContentText(content, kMaxPrompt);
   const std::string id = IdOf(fields.Get("uuid")).value_or("");
   const bool is_prompt = IsPrompt(fields, content, text);
-  if (text.starts_with("<command-name>")) text = TypedCommand(text);
+  if (IsTypedCommand(text)) text = TypedCommand(text);
   builder_.AddMessage({.role = is_prompt ? "user" : "tool",
                        .id = id,
                        .text = Excerpt(text),

@@ -284,6 +284,24 @@ TEST_F(TranscriptFile, WhatNoPersonTypedIsNoPrompt) {
   EXPECT_EQ(transcript.prompts[1].anchor, "p-g");
 }
 
+// Mutant: a-command-begins-with-its-name.
+TEST_F(TranscriptFile, ACommandIsWhatWasTyped) {
+  const std::string message = "<command-message>fix is running</command-message>";
+  const std::string name = "<command-name>/fix</command-name>";
+  const std::string args = "<command-args>now</command-args>";
+  EXPECT_THAT(
+      Prompts(Read(
+          AgentKind::kClaude,
+          SaidByUser("a", "", name + "\\n" + message + "\\n" + args) +
+              SaidByUser("b", "a", message + "\\n" + name + "\\n" + args) +
+              SaidByUser("c", "b", args + message + name) +
+              SaidByUser("d", "c", message + name + "<command-args></command-args>") +
+              SaidByUser("e", "d", message + "what is this?") +
+              SaidByUser("f", "e", "what is " + name + "?"))),
+      ElementsAre("/fix now", "/fix now", "/fix now", "/fix", message + "what is this?",
+                  "what is " + name + "?"));
+}
+
 TEST_F(TranscriptFile, ATurnHasOnePrompt) {
   std::string more = SaidByUser("b", "a", "and more");
   more.replace(more.find("p-b"), 3, "p-a");
