@@ -1,6 +1,7 @@
 #include "agent/rewind.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "agent/dialect_internal.h"
 #include "agent/native_fork.h"
@@ -289,6 +290,34 @@ class RewindPlanner {
     return out;
   }
 
+  // A message of a host's.
+  struct HostMessage {
+    uint64_t turn = 0, seq = 0;
+    std::optional<uint64_t> index = {};
+    const TurnOf* began = nullptr;  // the turn that it began
+  };
+
+  // Those within a turn that the request may mean: one that a checkpoint was made of,
+  // one that the host told of.
+  Status FindWithin(const std::vector<CatalogEntry>& checkpoints,
+                    std::vector<HostMessage>& out) {
+    for (const CatalogEntry& entry : checkpoints) {
+      const Checkpoint& c = entry.checkpoint;
+      if (c.message_id == request_.message)
+        out.push_back(
+            {.turn = c.turn.value_or(0), .seq = c.seq, .index = c.message_index});
+    }
+    BELAY_TRY(const Told told, ReadTold(store_, catalog_, request_.session));
+    for (const ToldMessage& one : told.messages) {
+      if (one.id.empty() || one.id != request_.message) continue;
+      const TurnOf* in = FindTurn(turns_, one.turn);
+      out.push_back({.turn = one.turn,
+                     .seq = in == nullptr ? UINT64_MAX : in->seq,
+                     .index = one.index});
+    }
+    return Ok();
+  }
+
   Status OfHost() {
     ChatRecord& record = out_.chat.record;
     record.hosted = true;
@@ -302,12 +331,30 @@ class RewindPlanner {
       return nullptr;
     };
     const TurnOf* turn = Named();
-    // The turn has an id of its own, and so has the message that began it.
-    for (const TurnOf& one : turns_)
-      if (const Checkpoint* first = first_of(one);
-          turn == nullptr && request_.message && first != nullptr &&
-          first->message_id == request_.message)
-        turn = &one;
+    std::optional<HostMessage> within;
+    if (turn == nullptr) {
+      std::vector<HostMessage> all_of_it;
+      // The turn has an id of its own, and so has the message that began it.
+      for (const TurnOf& one : turns_)
+        if (const Checkpoint* first = first_of(one);
+            first != nullptr && first->message_id == request_.message)
+          all_of_it.push_back({.turn = one.turn.turn, .seq = one.seq, .began = &one});
+      BELAY_OK(FindWithin(all, all_of_it));
+      // An id that was taken back may be another message's since: what counts, and of
+      // that the last.
+      for (const HostMessage& one : all_of_it) {
+        auto rank = [&](const HostMessage& of) {
+          return std::tuple(
+              chats.TakenBackBy(request_.session, of.turn, of.seq) == nullptr, of.turn,
+              of.began != nullptr);
+        };
+        if (!within || rank(one) > rank(*within) ||
+            BELAY_MUTANT("an-id-is-the-first-messages"))
+          within = one;
+        if (BELAY_MUTANT("an-id-is-the-first-messages")) break;
+      }
+      if (within) turn = within->began;
+    }
     if (turn != nullptr) {
       BELAY_OK(IsThere(chats, turn->turn.turn, turn->seq));
       OfTurn(*turn);
@@ -317,29 +364,12 @@ class RewindPlanner {
       }
       return Count(chats);
     }
-    // A message that a checkpoint was made of.
-    for (const CatalogEntry& entry : all) {
-      const Checkpoint& c = entry.checkpoint;
-      if (c.message_id != request_.message) continue;
-      BELAY_OK(IsThere(chats, c.turn.value_or(0), c.seq));
-      record.message_index = c.message_index;
-      record.inherited = c.turn.value_or(0);
-      if (c.turn) {
-        record.turn = *c.turn + 1;
-        record.inside = true;
-      }
-      return Count(chats);
-    }
-    // One that the host told of.
-    BELAY_TRY(const Told told, ReadTold(store_, catalog_, request_.session));
-    for (const ToldMessage& one : told.messages) {
-      if (one.id.empty() || one.id != request_.message) continue;
-      const TurnOf* in = FindTurn(turns_, one.turn);
-      BELAY_OK(IsThere(chats, one.turn, in == nullptr ? UINT64_MAX : in->seq));
-      record.message_index = one.index;
-      record.inherited = one.turn;
-      if (one.turn > 0) {
-        record.turn = one.turn + 1;
+    if (within) {
+      BELAY_OK(IsThere(chats, within->turn, within->seq));
+      record.message_index = within->index;
+      record.inherited = within->turn;
+      if (within->turn > 0) {
+        record.turn = within->turn + 1;
         record.inside = true;
       }
       return Count(chats);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "agent/json.h"
 #include "agent/recorder.h"
@@ -52,8 +52,63 @@ std::string TextAt(const Json& line, const char* name, size_t most) {
   return value && value->is_string() ? value->Text(most).value_or("") : std::string();
 }
 
+// A message that was told before.
+struct KnownMessage {
+  uint64_t turn = 0;
+  std::optional<uint64_t> index = {};
+  uint64_t place = 0;  // among all that were told
+};
+using KnownMessages = std::unordered_map<std::string, KnownMessage>;
+
+// Whether a message had been taken back when a later turn began: its id was free again.
+class TakenBefore {
+ public:
+  static Result<TakenBefore> Of(Catalog& catalog, const std::string& session) {
+    TakenBefore out;
+    BELAY_TRY(ChatLog log, ChatLog::Read(catalog));
+    const bool any = std::ranges::any_of(log.operations, [&](const auto& of_root) {
+      return std::ranges::any_of(of_root.second, [&](const Operation& operation) {
+        return operation.chat->session == session && operation.chat->hosted;
+      });
+    });
+    if (!any || BELAY_MUTANT("an-id-is-never-free-again")) return out;
+    out.session_ = session;
+    for (const ChatLog::Turn& turn : log.sessions[session].turns)
+      out.seqs_[turn.turn] = turn.seq;
+    out.log_ = std::move(log);
+    return out;
+  }
+
+  bool operator()(const KnownMessage& message, uint64_t turn,
+                  const KnownMessages& known) {
+    if (!log_ || turn <= message.turn || !seqs_.contains(turn)) return false;
+    if (!then_ || then_->first != turn) then_.emplace(turn, Chats(*log_, seqs_[turn]));
+    const Chats& chats = then_->second;
+    const auto seq = seqs_.find(message.turn);
+    const uint64_t said = seq == seqs_.end() ? 0 : seq->second;
+    if (chats.TakenBackBy(session_, message.turn, said) != nullptr) return true;
+    return std::ranges::any_of(chats.in_effect(), [&](const Operation& operation) {
+      const ChatRecord& chat = *operation.chat;
+      if (chat.session != session_ || !chat.inside || message.turn != chat.inherited ||
+          said >= operation.seq)
+        return false;
+      if (message.index && chat.message_index)
+        return *message.index >= *chat.message_index;
+      const auto first = known.find(chat.message.value_or(""));
+      return first != known.end() && message.place >= first->second.place;
+    });
+  }
+
+ private:
+  std::string session_;
+  std::optional<ChatLog> log_;                      // none: nothing was ever taken back
+  std::unordered_map<uint64_t, uint64_t> seqs_;     // of the turns
+  std::optional<std::pair<uint64_t, Chats>> then_;  // when that turn began
+};
+
 class Reader {
  public:
+  explicit Reader(TakenBefore taken) : taken_(std::move(taken)) {}
   void Take(std::string_view bytes) {
     while (!bytes.empty()) {
       const size_t end = bytes.find('\n');
@@ -80,18 +135,28 @@ class Reader {
                         .id = TextAt(*line, "id", kMaxPrompt),
                         .index = index ? index->Uint() : std::nullopt,
                         .text = TextAt(*line, "text", kMaxWhat)};
-    if (!message.id.empty() && !known_.insert(message.id).second &&
-        !BELAY_MUTANT("told-twice-counts-twice"))
-      return;
+    if (!message.id.empty() && !IsNew(message)) return;
     messages_.push_back(std::move(message));
     if (messages_.size() <= kMostMessages) return;
     messages_.pop_front();
     ++out_.left_out;
   }
 
+  bool IsNew(const ToldMessage& message) {
+    const KnownMessage now{
+        .turn = message.turn, .index = message.index, .place = ++places_};
+    const auto [at, is_new] = known_.try_emplace(message.id, now);
+    if (is_new || BELAY_MUTANT("told-twice-counts-twice")) return true;
+    if (!taken_(at->second, message.turn, known_)) return false;
+    at->second = now;
+    return true;
+  }
+
+  TakenBefore taken_;
   std::string line_;
   std::deque<ToldMessage> messages_;
-  std::unordered_set<std::string> known_;
+  KnownMessages known_;
+  uint64_t places_ = 0;
   Told out_;
 };
 
@@ -116,7 +181,8 @@ Result<Told> ReadTold(Store& store, Catalog& catalog, const std::string& session
   BELAY_TRY(const auto copies, ListTranscripts(catalog, session));
   for (const TranscriptCopy& copy : copies) {
     if (!copy.latest || !copy.record.path.empty()) continue;
-    Reader reader;
+    BELAY_TRY(TakenBefore taken, TakenBefore::Of(catalog, session));
+    Reader reader(std::move(taken));
     BELAY_OK(ReadTranscriptCopy(store, copy, [&](ByteSpan piece) {
       reader.Take(AsText(piece));
       return Ok();
@@ -151,13 +217,22 @@ std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
                                     const ChatRecord& chat) {
   if (told.messages.empty()) return std::nullopt;
   ToldCounts out;
-  bool behind = false;  // the message itself was met
+  std::vector<const ToldMessage*> there;
+  std::unordered_map<std::string_view, const ToldMessage*> last;
   for (const ToldMessage& message : told.messages) {
     const auto turn = std::ranges::find(
         turns, message.turn, [](const TurnOf& one) { return one.turn.turn; });
     if (turn != turns.end() &&
         chats.TakenBackBy(chat.session, message.turn, turn->seq) != nullptr)
       continue;
+    there.push_back(&message);
+    if (!message.id.empty()) last[message.id] = &message;
+  }
+  bool behind = false;  // the message itself was met
+  for (const ToldMessage* one : there) {
+    const ToldMessage& message = *one;
+    // Of two with one id (the first was taken back, and counts again) the later one.
+    if (!message.id.empty() && last[message.id] != one) continue;
     behind = behind || (!message.id.empty() && chat.message == message.id);
     const bool taken = message.index && chat.message_index
                            ? *message.index >= *chat.message_index

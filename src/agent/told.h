@@ -8,7 +8,8 @@
 //   {"turn":3,"role":"assistant","id":"m-41","index":12,"text":"..."}
 // `id` and `index` where the host told them, `turn` 0 before the first prompt. Told
 // again (a hook that runs twice, a host that tells all of it with every event) one with
-// an id counts once.
+// an id counts once; one that had been taken back when the turn began in which it is
+// told again is a new one.
 
 #include <optional>
 #include <string>
@@ -46,7 +47,8 @@ Result<Told> ReadTold(Store& store, Catalog& catalog, const std::string& session
 Result<Told> ReadToldOf(Store& store, Catalog& catalog, const Lineage& lineage);
 
 // How many a host takes back that goes on from before `chat.message`, and how many it
-// then has; what it was told to forget before is neither. `turns`: those of the session
+// then has; what it was told to forget before is neither, and of two with one id that
+// both count the later one does. `turns`: those of the session
 // (core/chat.h). Nothing where none were told.
 struct ToldCounts {
   uint64_t taken = 0, kept = 0;

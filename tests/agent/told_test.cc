@@ -147,6 +147,51 @@ TEST_F(ToldTest, WhatARewindTakesBackIsCounted) {
   EXPECT_THAT(Shown()[2], ::testing::StartsWith("wish 3 -"));
 }
 
+// Mutants: an-id-is-never-free-again, an-id-is-the-first-messages.
+TEST_F(ToldTest, AnIdThatWasTakenBackIsFreeAgain) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  Rewind(2);
+  // The host forgot m-20 and what came behind, and goes on from there.
+  HookEvent event = EventOf(EventKind::kPrompt, 4);
+  event.prompt = "new wish";
+  event.message_id = "m-20";
+  event.message_index = 20;
+  event.messages = {{.role = "user", .id = "m-10", .index = 10, .text = "wish 1"},
+                    {.role = "user", .id = "m-20", .index = 20, .text = "new wish"}};
+  Tell(event);
+  world.Put("file", "new wish");
+  HookEvent end = EventOf(EventKind::kTurnEnd, 4);
+  end.messages = {
+      event.messages[1],
+      {.role = "assistant", .id = "m-21", .index = 21, .text = "new answer"}};
+  Tell(end);
+  EXPECT_THAT(Shown(), ::testing::ElementsAre(::testing::StartsWith("wish 1: "),
+                                              ::testing::StartsWith("wish 2 - ["),
+                                              ::testing::StartsWith("wish 3 - ["),
+                                              "new wish: [assistant new answer]"));
+  EXPECT_EQ(Plan(4, {}).taken, 2u);
+  EXPECT_EQ(Plan(4, {}).kept, 4u);
+  EXPECT_EQ(Plan({}, "m-20").turn, 4u);
+  EXPECT_EQ(Plan({}, "m-20").taken, 2u);
+  const ChatRecord within = Plan({}, "m-21");
+  EXPECT_EQ(within.inherited, 4u);
+  EXPECT_EQ(within.message_index, 21u);
+  EXPECT_EQ(within.taken, 1u);
+  // Told again it is the new one.
+  Tell(end);
+  EXPECT_EQ(Plan(4, {}).taken, 2u);
+  // What was taken back counts again: both are there, and the later is meant.
+  {
+    auto opened = Must(world.world.Open());
+    Must(Undo(*opened.store, *opened.catalog, world.world.RequestFor(opened.root), {},
+              false));
+  }
+  EXPECT_THAT(Shown()[1], ::testing::StartsWith("wish 2: ["));
+  EXPECT_EQ(Shown()[3], "new wish: [assistant new answer]");
+  EXPECT_EQ(Plan({}, "m-20").turn, 4u);
+  EXPECT_EQ(Plan(2, {}).kept, 4u);
+}
+
 // Mutant: what-a-host-inherited-has-no-place.
 TEST_F(ToldTest, WhatWasInheritedHasItsPlaceAndIsCounted) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);
