@@ -558,6 +558,61 @@ TEST(CopyOfACut, FindsPathsHoweverTheyAreSpelled) {
     EXPECT_EQ(Swapped(std::string(other) + "\n", from), std::string(other) + "\n");
 }
 
+// Pieces of JSON in any order, and what is none.
+TEST(CopyOfACut, IsTheSameHoweverMuchComesAtOnce) {
+  using Kind = TranscriptSwap::Kind;
+  static constexpr const char* kPieces[] = {
+      "{",    "}",       "[",        "]",
+      "\"",   ":",       ",",        "\\",
+      "a",    "\\\"",    "\\u00",    "0a",
+      "e4",   "\n",      "/s",       "\\n",
+      " ",    "old",     "payload",  "\xff",
+      ".",    "{\\\"",   "\\/",      "\\ud83d",
+      "id",   "\\ude00", "\xc3\xa4", "\"sessionId\":\"old\"",
+      "/s\\n"};
+  const std::vector<TranscriptSwap> nothing = {
+      {.kind = Kind::kPath, .from = "/not/there", .to = "/x"},
+      {.kind = Kind::kId, .from = "not there", .to = "x"}};
+  const std::vector<TranscriptSwap> swaps = {
+      {.kind = Kind::kPath, .from = "/s\n", .to = "/to\"\n"},
+      {.kind = Kind::kPath, .from = "/s", .to = "/q"},
+      {.kind = Kind::kId, .from = "old", .to = "new"},
+      {.from = "a", .to = "b"}};
+  const auto swapped = [](const std::string& text, const auto& by, size_t at_once) {
+    std::string out;
+    EXPECT_TRUE(SwapInto(
+                    by,
+                    [&out](ByteSpan bytes) {
+                      out += AsText(bytes);
+                      return Ok();
+                    },
+                    [&](const TranscriptSink& sink) -> Status {
+                      for (size_t at = 0; at < text.size(); at += at_once)
+                        BELAY_OK(
+                            sink(AsBytes(std::string_view(text).substr(at, at_once))));
+                      return Ok();
+                    })
+                    .ok());
+    return out;
+  };
+  uint64_t state = 1;
+  const auto any = [&state](size_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>(state >> 33) % below;
+  };
+  for (int round = 0; round < 300; ++round) {
+    // Now and then as much as goes out in several parts.
+    std::string text(round % 50 == 0 ? 70'000 : 0, 'x');
+    for (size_t left = round % 50 == 0 ? 40'000 : any(120); left > 0; --left)
+      text += kPieces[any(std::size(kPieces))];
+    ASSERT_TRUE(swapped(text, nothing, 1 + any(4096)) == text) << text.substr(0, 200);
+    const std::string whole = swapped(text, swaps, text.size() + 1);
+    for (const size_t at_once : {size_t{1}, size_t{7}, size_t{3000}})
+      ASSERT_TRUE(swapped(text, swaps, at_once) == whole)
+          << at_once << " " << text.substr(0, 200);
+  }
+}
+
 TEST(CopyOfACut, SwapsPathsInYaml) {
   const std::vector<TranscriptSwap> swaps = {
       {.from = "old", .to = "new"},
