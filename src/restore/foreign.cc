@@ -5,12 +5,38 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/change.h"
 #include "core/live.h"
 #include "core/operations.h"
 #include "core/path_history.h"
 #include "scan/tree_diff.h"
 
 namespace belay {
+
+namespace {
+
+using Maybe = std::optional<PathState>;
+
+// What rollbacks, undos and redos after a place in the log left at each path that they
+// moved. (The root itself is in no tree.)
+using Left = std::map<std::string, Maybe>;
+Result<Left> LeftSince(Store& store, const std::vector<Operation>& oldest_first,
+                       uint64_t seq) {
+  Left out;
+  for (const Operation& operation : oldest_first) {
+    if (operation.seq <= seq) continue;
+    auto bytes = store.Get({ObjectType::kNode, operation.changes});
+    // Damaged: what it did counts as the doing of others.
+    if (!bytes.ok()) continue;
+    BELAY_TRY(Node node, DecodeNode(*bytes));
+    BELAY_TRY(auto changes, DecodeChanges(node));
+    for (PathChange& change : changes)
+      if (!change.path.empty()) out[change.path] = std::move(change.after);
+  }
+  return out;
+}
+
+}  // namespace
 
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session) {
   std::set<std::string> family;
@@ -68,23 +94,25 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
       note(changed.path, AuthorsIn(row, changed.path));
   }
   // Since the last checkpoint, or since what a rollback left after it.
-  const Live live = Live::Load(store, root);
-  std::set<std::string> moved;
-  for (const PathHistoryRow& row : history.rows)
-    if (row.operation != nullptr && row.operation->seq > all[0].checkpoint.seq)
-      for (const PathHistoryRow::Changed& changed : row.paths)
-        moved.insert(changed.path);
   BELAY_TRY(State last, store.GetState(all[0].checkpoint.state));
-  WhoWrote who(live);
-  std::vector<std::string> changed;
-  auto visit = [&](std::string_view path, Change) {
-    const std::string at(path);
-    if (moved.contains(at)) return;
-    who.Add(at);
-    changed.push_back(at);
-  };
+  std::set<std::string> changed;
   BELAY_TRY([[maybe_unused]] auto counts,
-            DiffTrees(last.tree, now_tree, now_trees, visit));
+            DiffTrees(last.tree, now_tree, now_trees,
+                      [&](std::string_view path, Change) { changed.emplace(path); }));
+  BELAY_TRY(const Left left, LeftSince(store, operations, all[0].checkpoint.seq));
+  auto is_dir = [](const Maybe& m) { return m && m->kind == EntryKind::kDirectory; };
+  for (const auto& [path, was] : left) {
+    BELAY_TRY(RelPath rel, RelPath::Parse(path));
+    BELAY_TRY(const auto now, FindInTree(now_tree, rel, now_trees));
+    const Maybe is = now ? Maybe(StateOf(*now)) : Maybe();
+    if (SameState(was, is) || BELAY_MUTANT("what-was-taken-back-is-nobodys"))
+      changed.erase(path);
+    else if (!is_dir(was) && !is_dir(is))  // a directory, by what is in it
+      changed.insert(path);
+  }
+  const Live live = Live::Load(store, root);
+  WhoWrote who(live);
+  for (const std::string& path : changed) who.Add(path);
   Checkpoint since;
   since.by = who.Take();
   for (const std::string& path : changed) note(path, AuthorsOf(since, path));

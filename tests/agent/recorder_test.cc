@@ -880,6 +880,44 @@ TEST_F(ForeignTest, WhatIsNotInThePlanNeverAsks) {
   EXPECT_EQ(Files(), "old.txt ");
 }
 
+// Mutant: what-was-taken-back-is-nobodys.
+TEST_F(ForeignTest, WhatIsEditedAfterARollbackIsAskedAbout) {
+  Put("x", "0");
+  Put("y", "0");
+  Start("s");
+  Prompt("s", "p1");
+  Mark();
+  const Checkpoint first = target_;
+  for (const char* path : {"x", "y"}) {
+    Pre("s", path, {path});
+    Put(path, "1");
+    Post("s", path, {path});
+  }
+  Prompt("s", "p2");
+  Mark();
+  for (const char* path : {"x", "y"}) {
+    Pre("s", std::string("2") + path, {path});
+    Put(path, "22");
+    Post("s", std::string("2") + path, {path});
+  }
+  Must(Back(OnOutside::kAsk));
+  target_ = first;
+  EXPECT_EQ(Outside(Must(Back(OnOutside::kKeep, true)).plan), "");
+  Put("x", "by hand");
+  Put("y", "22");  // as the checkpoint before the rollback has it
+  EXPECT_EQ(Outside(Must(Back(OnOutside::kAsk, true)).plan), "x y ");
+  EXPECT_FALSE(Back(OnOutside::kAsk).ok());
+  Must(Back(OnOutside::kKeep));
+  EXPECT_NE(world_.Tree().find("by hand"), std::string::npos);
+  // After an undo, too; and of what it left nothing is asked.
+  Put("x", "1");
+  Put("y", "1");
+  Must(Back(OnOutside::kExact));
+  Must(world_.Undo());
+  Put("y", "by hand again");
+  EXPECT_EQ(Outside(Must(Back(OnOutside::kAsk, true)).plan), "y ");
+}
+
 TEST_F(ForeignTest, WhatARollbackDidIsNobodysElse) {
   Start("s");
   Prompt("s", "p");
