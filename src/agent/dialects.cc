@@ -94,7 +94,7 @@ AgentTraits TraitsOf(AgentKind agent) {
     case AgentKind::kReasonix:
       return {.serial_calls = true, .prompts_can_be_blocked = true};
     case AgentKind::kCrush:  // tells no end at all: the next call is the end
-      return {.serial_calls = true};
+      return {.serial_calls = true, .tells_ends = false};
     case AgentKind::kOpencode:
     case AgentKind::kCopilot:
     case AgentKind::kCline:

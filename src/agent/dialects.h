@@ -37,6 +37,8 @@ struct AgentTraits {
   // One call at a time in a session (and in each of its subagents): the next one's
   // beginning is the end of the one before.
   bool serial_calls = false;
+  // False: of no call, so that one without is nothing that was interrupted.
+  bool tells_ends = true;
   // What it prints on a prompt or a session's start goes to the model.
   bool output_is_context = false;
   // A prompt can be answered by the hook alone, without a model's request: by exit 2

@@ -77,8 +77,10 @@ class EventStep final : public LiveStep {
     if (event_.message_index) request.message_index = event_.message_index;
     switch (event_.kind) {
       case EventKind::kSessionStart:
-        return BeginSession(request);
+        return BeginSession(live, request);
       case EventKind::kPrompt:
+        // A refused or interrupted call is not always told of.
+        if (event_.human && traits_.tells_ends) live.Doubt(session_);
         return BeginTurn(session, request);
       case EventKind::kToolBegin:
         return BeginCall(live, request);
@@ -302,8 +304,10 @@ class EventStep final : public LiveStep {
            !BELAY_MUTANT("a-late-start-is-a-start");
   }
 
-  Result<bool> BeginSession(CaptureRequest& request) {
+  Result<bool> BeginSession(Live& live, CaptureRequest& request) {
     if (overtaken_ && records_.empty()) return false;
+    // In another process than the one that made its calls.
+    if (!overtaken_ && event_.source != "compact") live.Doubt(session_);
     const bool anew = event_.source == "clear" || event_.source == "compact";
     always_ = new_session_ || anew;
     request.description = event_.source == "clear" ? "the conversation was cleared"
@@ -415,6 +419,7 @@ class EventStep final : public LiveStep {
         live.AddUnheard(call_);
         break;
       case Live::Ending::kEnded:
+        live.Trust(call_);
         break;
     }
     begun_ = true;

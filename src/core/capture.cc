@@ -259,16 +259,19 @@ Captured NotPublished() {
 // What goes on in the root, and what is told of it when the capture is over.
 struct InStep {
   InStep(Store& s, const RootId& r, LiveStep* given)
-      : store(s), root(r), step(given), live(Live::Load(s, r)) {}
+      : store(s), root(r), step(given), live(Live::Load(s, r)) {
+    live.Judge(s.clock().WallMillis(), /*by_agent=*/step != nullptr);
+  }
   ~InStep() {
     if (step == nullptr) {
-      if (looked && live.EndUnseen()) (void)live.Save(store, root);
+      if (looked && live.Looked(store.clock().WallMillis()))
+        (void)live.Save(store, root);
       return;
     }
     const std::vector<LiveCall> before = live.calls();
     step->Done(live, published);
     if (looked)
-      live.EndUnseen();
+      live.Looked(store.clock().WallMillis());
     else if (!BELAY_MUTANT("unseen-calls-did-nothing"))
       live.KeepUnseen(before);
     (void)live.Save(store, root);

@@ -45,7 +45,8 @@ void Put(ByteWriter& out, const LiveCall& call) {
   Put(out, call.author.turn);
   out.Sized(call.fingerprint);
   out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0) |
-                              (call.outlives_turn ? 4 : 0) | (call.unseen ? 8 : 0)));
+                              (call.outlives_turn ? 4 : 0) | (call.unseen ? 8 : 0) |
+                              (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
@@ -65,6 +66,8 @@ LiveCall TakeCall(ByteReader& in) {
   call.background = (flags & 2) != 0;
   call.outlives_turn = (flags & 4) != 0;
   call.unseen = (flags & 8) != 0;
+  call.doubtful = (flags & 16) != 0;
+  call.quiet = (flags & 32) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
@@ -133,6 +136,10 @@ bool Covers(const LiveCall& call, std::string_view path) {
     return named == path || (named.size() > path.size() && named.starts_with(path) &&
                              named[path.size()] == '/');
   });
+}
+
+bool IsOfSameAgent(const LiveCall& a, const LiveCall& b) {
+  return a.author.session == b.author.session && a.author.subagent == b.author.subagent;
 }
 
 void AddOnce(std::vector<Author>& authors, const Author& author) {
@@ -320,6 +327,11 @@ Live::Ending Live::End(const LiveCall& call, bool background) {
     if (!twice) Remember(key);
     return twice ? Ending::kTwice : Ending::kUnknown;
   }
+  // Those that the same agent began before it: refused, failed, or long.
+  for (auto before = calls_.begin(); before != at; ++before)
+    if (!before->background && IsOfSameAgent(*before, call) &&
+        !BELAY_MUTANT("refused-calls-stay-at-work"))
+      before->doubtful = true;
   if (background) {
     at->background = true;
     at->task = call.task;
@@ -381,8 +393,56 @@ void Live::KeepUnseen(const std::vector<LiveCall>& before) {
   }
 }
 
-bool Live::EndUnseen() {
-  return std::erase_if(calls_, [](const LiveCall& call) { return call.unseen; }) > 0;
+bool Live::IsQuiet(const LiveCall& call, int64_t now_ms) const {
+  const LiveSession* session = Find(call.author.session.value_or(""));
+  const int64_t seen_ms = session == nullptr ? call.begun_ms : session->seen_ms;
+  return now_ms - seen_ms > kCallQuietMs && !BELAY_MUTANT("calls-are-at-work-for-ever");
+}
+
+void Live::Judge(int64_t now_ms, bool by_agent) {
+  using Part = LiveCall::Part;
+  // As long as one of those that are made together is at work, the others may be.
+  auto alone = [&](const LiveCall& call) {
+    return std::ranges::none_of(calls_, [&](const LiveCall& other) {
+      return !other.doubtful && !other.background && IsOfSameAgent(call, other);
+    });
+  };
+  for (LiveCall& call : calls_) {
+    call.part = Part::kAtWork;
+    if (call.unseen) continue;
+    // A whole turn (no tool is named) is one call where nobody looks at single ones.
+    const bool beside = !by_agent && call.author.tool_name &&
+                        !BELAY_MUTANT("nobody-writes-beside-a-call");
+    if (beside || (call.doubtful && alone(call))) call.part = Part::kPerhaps;
+    if (IsQuiet(call, now_ms)) call.part = call.quiet ? Part::kOver : Part::kPerhaps;
+  }
+}
+
+void Live::Doubt(std::string_view session) {
+  for (LiveCall& call : calls_)
+    if (call.author.session == session && call.author.tool_name && !call.background &&
+        !call.outlives_turn && call.part == LiveCall::Part::kAtWork &&
+        !BELAY_MUTANT("interrupted-calls-go-on"))
+      call.part = LiveCall::Part::kPerhaps;
+}
+
+void Live::Trust(const LiveCall& call) {
+  const std::string key = KeyOf(call);
+  for (LiveCall& at_work : calls_)
+    if (!at_work.background &&
+        (KeyOf(at_work) == key || (at_work.doubtful && IsOfSameAgent(call, at_work))))
+      at_work.part = LiveCall::Part::kAtWork;
+}
+
+bool Live::Looked(int64_t now_ms) {
+  bool news =
+      std::erase_if(calls_, [](const LiveCall& call) { return call.unseen; }) > 0;
+  for (LiveCall& call : calls_) {
+    const bool quiet = IsQuiet(call, now_ms);
+    news = news || quiet != call.quiet;
+    call.quiet = quiet;
+  }
+  return news;
 }
 
 void Live::EndTask(std::string_view session, std::string_view task) {
@@ -402,18 +462,29 @@ void Live::KeepTasks(std::string_view session,
 // --- whose doing ---------------------------------------------------------------------
 
 WhoWrote::WhoWrote(const Live& live) {
-  for (const LiveCall& call : live.calls_) calls_.push_back(&call);
+  for (const LiveCall& call : live.calls_)
+    if (call.part != LiveCall::Part::kOver) calls_.push_back(&call);
   for (const LiveCall& call : live.unheard_) calls_.push_back(&call);
-  for (const LiveCall* call : calls_)
-    if (call->anything) AddOnce(rest_, call->author);
-  if (rest_.empty()) rest_.emplace_back();
+  bool sure = false;
+  for (const LiveCall* call : calls_) {
+    if (!call->anything) continue;
+    AddOnce(rest_, call->author);
+    sure = sure || call->part == LiveCall::Part::kAtWork;
+  }
+  if (!sure) AddOnce(rest_, Author());
   if (rest_.size() > 1 && BELAY_MUTANT("shared-is-the-first")) rest_.resize(1);
 }
 
 void WhoWrote::Add(std::string_view path) {
   std::vector<Author> authors;
-  for (const LiveCall* call : calls_)
-    if (!call->anything && Covers(*call, path)) AddOnce(authors, call->author);
+  bool sure = false;
+  for (const LiveCall* call : calls_) {
+    if (call->anything || !Covers(*call, path)) continue;
+    AddOnce(authors, call->author);
+    sure = sure || call->part == LiveCall::Part::kAtWork;
+  }
+  if (!authors.empty() && !sure)
+    for (const Author& author : rest_) AddOnce(authors, author);
   if (authors.empty() || BELAY_MUTANT("named-paths-do-not-count")) {
     any_rest_ = true;
     return;

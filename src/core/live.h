@@ -10,7 +10,9 @@
 //   * the doing of the calls that name the path (edit tools do);
 //   * of a path that nobody names, the doing of the calls that may write anything;
 //   * when nobody may have: from outside.
-// Several of them are named together, as *shared*: nobody guesses.
+// Several of them are named together, as *shared*: nobody guesses. So is one together
+// with whoever is outside, where it is not known whether it was at work: see
+// LiveCall::Part.
 //
 // A file in the store (cache/<root id>.live), read and written under the root's lock.
 // It is a hint that no flush protects: without it sessions are known from the log, and
@@ -39,9 +41,21 @@ struct LiveCall {
   // It is over, and nobody has looked at the directory since: what the next one finds
   // may be its doing. In the background, too.
   bool unseen = false;
+  // Its end was not told, and that of one was which the same agent began later.
+  bool doubtful = false;
+  // At the last look nothing had been heard of its session for kCallQuietMs.
+  bool quiet = false;
   int64_t begun_ms = 0;
+  // As far as the present look is concerned; it is in no file. Of what is found while
+  // nothing but kPerhaps is at work, outside is named, too.
+  enum class Part : uint8_t { kAtWork, kPerhaps, kOver } part = Part::kAtWork;
   bool operator==(const LiveCall&) const = default;
 };
+
+// Agents that are killed or interrupted do not tell the end: of what was not heard for
+// so long, a turn counts as over, and so does a call, which may be one long command.
+inline constexpr int64_t kTurnQuietMs = 30 * 60'000;
+inline constexpr int64_t kCallQuietMs = 240 * 60'000;
 
 struct LiveSession {
   std::string id;
@@ -116,7 +130,18 @@ class Live {
   void KeepTasks(std::string_view session, const std::vector<std::string>& running);
   // Those of `before` that are over by now, and that nobody looked after.
   void KeepUnseen(const std::vector<LiveCall>& before);
-  bool EndUnseen();  // somebody did; false: there were none
+
+  // Before a look at the directory, and before anything is said of the event that it is
+  // for. `by_agent`: it is for one; whoever looks otherwise (a checkpoint by hand, a
+  // rollback) may have written beside the calls that are at work.
+  void Judge(int64_t now_ms, bool by_agent);
+  // Of this look: calls of the session may have ended without a word before a person
+  // had theirs; or the end of one is told, so that it was at work until now, and those
+  // that were made together with it may have been.
+  void Doubt(std::string_view session);
+  void Trust(const LiveCall& call);
+  // Somebody has looked; false: nothing is another way by that.
+  bool Looked(int64_t now_ms);
 
   // A call whose end comes before its beginning was recorded: it is at work as far as
   // the present change is concerned.
@@ -126,6 +151,7 @@ class Live {
 
  private:
   friend class WhoWrote;
+  bool IsQuiet(const LiveCall& call, int64_t now_ms) const;
   static std::string KeyOf(const LiveCall& call);
   static std::string PresumedKey(const LiveCall& call);
   void Remember(std::string key);

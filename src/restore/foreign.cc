@@ -110,7 +110,8 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
     else if (!is_dir(was) && !is_dir(is))  // a directory, by what is in it
       changed.insert(path);
   }
-  const Live live = Live::Load(store, root);
+  Live live = Live::Load(store, root);
+  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
   WhoWrote who(live);
   for (const std::string& path : changed) who.Add(path);
   Checkpoint since;

@@ -11,7 +11,6 @@ namespace belay {
 namespace {
 
 constexpr int64_t kMinuteMs = 60'000;
-constexpr int64_t kQuietMs = 30 * kMinuteMs, kAtWorkMs = 240 * kMinuteMs;
 
 bool IsRunning(const Live& live, const LiveSession& session, int64_t now_ms) {
   if (!session.in_turn) return false;
@@ -21,7 +20,7 @@ bool IsRunning(const Live& live, const LiveSession& session, int64_t now_ms) {
     return !call.background && call.author.session == session.id;
   });
   if (BELAY_MUTANT("turns-run-for-ever")) return true;
-  return now_ms - session.seen_ms <= (at_work ? kAtWorkMs : kQuietMs);
+  return now_ms - session.seen_ms <= (at_work ? kCallQuietMs : kTurnQuietMs);
 }
 
 std::string Ago(int64_t ms) {

@@ -254,6 +254,109 @@ TEST_F(RecorderTest, PathsMayBeWrittenInAnyWay) {
   EXPECT_EQ(Authors(), "one=s/t two=s/t");
 }
 
+// Refused, or it threw: what a person does then is not its doing for certain.
+// Mutant: refused-calls-stay-at-work.
+TEST_F(RecorderTest, ACallThatLaterOnesOvertookIsDoubted) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "refused");
+  Pre("s", "patch", {"named"});
+  Put("a", "1");
+  Pre("s", "t1");
+  Put("b", "1");
+  Post("s", "t1");
+  EXPECT_EQ(Authors(), "a=s/refused b=s/refused+s/t1") << "in parallel";
+  Put("person", "1");
+  Pre("s", "t2");
+  Put("c", "1");
+  Put("named", "1");
+  Post("s", "t2");
+  Put("person", "22");
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Authors(),
+            "a=s/refused b=s/refused+s/t1 person=s/refused+outside c=s/refused+s/t2 "
+            "named=s/patch person=s/refused+outside");
+}
+
+// As agents make several edits at once: they end in any order.
+TEST_F(RecorderTest, EditsThatAreMadeTogetherEndInAnyOrder) {
+  Start("s");
+  Prompt("s", "p");
+  for (const char* path : {"a", "b", "c"}) Pre("s", path, {path});
+  Put("c", "1");
+  Post("s", "c", {"c"});
+  Put("a", "1");
+  Put("b", "1");
+  Post("s", "b", {"b"});
+  Post("s", "a", {"a"});
+  EXPECT_EQ(Authors(), "c=s/c a=s/a b=s/b");
+}
+
+// It was only long: what is found by its end is its own.
+TEST_F(RecorderTest, ALongCallBesideShortOnesWasAtWorkUntilItsEnd) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "long");
+  Pre("s", "short");
+  Post("s", "short");
+  Put("x", "1");
+  Post("s", "long");
+  EXPECT_EQ(Authors(), "x=s/long");
+}
+
+// Mutant: interrupted-calls-go-on.
+TEST_F(RecorderTest, WhatAPersonDidAfterAnInterruptedCallIsNotItsAlone) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Prompt("s", "p1");
+  Pre("s", "refused");
+  Put("x", "1");
+  Prompt("s", "p2");
+  Pre("s", "killed");
+  Put("y", "22");
+  Start("s", "resume");
+  Put("z", "333");
+  Prompt("s", "p3");
+  EXPECT_EQ(Authors(), "x=s/refused+outside y=s/killed+outside z=outside");
+  // Of an agent that tells no end of any call the prompt is the end.
+  agent_ = AgentKind::kCrush;
+  Pre("s", "last");
+  Put("w", "4444");
+  Prompt("s", "p4");
+  EXPECT_EQ(Authors(), "x=s/refused+outside y=s/killed+outside z=outside w=s/last");
+}
+
+// Mutant: calls-are-at-work-for-ever.
+TEST_F(RecorderTest, ACallOfAnAgentThatWasKilledIsOverSomeTime) {
+  auto later = [this](int64_t minutes) {
+    world_.world.clock.SetWallMillis(world_.world.clock.WallMillis() +
+                                     minutes * 60'000);
+  };
+  Start("a");
+  Prompt("a", "p");
+  Pre("a", "killed");
+  later(200);
+  Put("long", "1");
+  Start("b");
+  Prompt("b", "q");
+  later(41);
+  Put("who", "22");
+  Pre("b", "t1");
+  Put("its", "333");
+  Post("b", "t1");
+  Put("person", "4444");
+  Pre("b", "t2");
+  EXPECT_EQ(Authors(), "long=a/killed who=a/killed+outside its=b/t1 person=outside");
+  // It was at work after all, and the machine asleep.
+  Put("late", "55555");
+  Post("a", "killed");
+  EXPECT_EQ(Authors(),
+            "long=a/killed who=a/killed+outside its=b/t1 person=outside "
+            "late=a/killed+b/t2");
+}
+
 // A call that failed without a word is over when the next one begins, for an agent that
 // makes one at a time; for others, when the turn is.
 TEST_F(RecorderTest, ACallThatNeverEndsIsOverSomeTime) {
@@ -553,6 +656,8 @@ TEST_F(RecorderTest, AnEventHappenedThoughNothingCouldBeRecorded) {
   EXPECT_EQ(Authors(), "many=s/t x=s/t");
 }
 
+// Whoever makes a checkpoint by hand, or rolls back, is at work beside the call.
+// Mutant: nobody-writes-beside-a-call.
 TEST_F(RecorderTest, AManualCheckpointAndARollbackAttributeToo) {
   Start("s");
   Pre("s", "t");
@@ -560,8 +665,9 @@ TEST_F(RecorderTest, AManualCheckpointAndARollbackAttributeToo) {
   Must(world_.Capture("by hand"));
   Put("y", "22");
   Must(world_.Rollback("by hand"));  // its safety checkpoint has y
+  Put("z", "333");
   Post("s", "t");
-  EXPECT_EQ(Authors(), "x=s/t y=s/t");
+  EXPECT_EQ(Authors(), "x=s/t+outside y=s/t+outside z=s/t");
 }
 
 TEST_F(RecorderTest, ByTurnsTheTurnIsTheAuthor) {
@@ -916,6 +1022,19 @@ TEST_F(ForeignTest, WhatIsEditedAfterARollbackIsAskedAbout) {
   Must(world_.Undo());
   Put("y", "by hand again");
   EXPECT_EQ(Outside(Must(Back(OnOutside::kAsk, true)).plan), "y ");
+}
+
+TEST_F(ForeignTest, WhatIsDoneBesideACallThatDoesNotEndIsAskedAbout) {
+  Start("s");
+  Prompt("s", "p");
+  Mark();
+  Pre("s", "killed");
+  Put("old.txt", "by hand");
+  EXPECT_EQ(Outside(Must(Back(OnOutside::kAsk, true)).plan), "old.txt ");
+  Must(world_.Capture("by hand"));
+  EXPECT_EQ(Outside(Must(Back(OnOutside::kAsk, true)).plan), "old.txt ");
+  Must(Back(OnOutside::kKeep));
+  EXPECT_NE(world_.Tree().find("by hand"), std::string::npos);
 }
 
 TEST_F(ForeignTest, WhatARollbackDidIsNobodysElse) {

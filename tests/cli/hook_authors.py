@@ -4,6 +4,8 @@
 Calls overlap at random. What an edit tool names is its own; what a shell writes is the
 shell's when it is alone, and shared with the others that are at work otherwise; what a
 person writes is from outside unless a shell is at work, which may as well have done it.
+A call that a later one of its agent overtook is doubted while no later one is at work,
+but not by the end of one: what is found then is shared with outside.
 
   hook_authors.py [--edits N] [--seed S]
 """
@@ -60,6 +62,22 @@ class Story:
         self.at_work = {}  # call id -> (session, shell?, path)
         self.expected = {}
         self.calls = self.writes = 0
+        self.doubtful = set()
+        self.pending = []  # (path, who) that nobody has looked at yet
+
+    def sure(self, call, ended):
+        session = self.at_work[call][0]
+        return (call not in self.doubtful or (ended and self.at_work[ended][0] == session)
+                or any(c not in self.doubtful and s == session for c, (s, _, _) in self.at_work.items()))
+
+    def look(self, ended=None):
+        shells = {c for c, (_, shell, _) in self.at_work.items() if shell}
+        rest = shells if any(self.sure(c, ended) for c in shells) else shells | {"outside"}
+        for path, who in self.pending:
+            named = who in self.at_work and path == self.at_work[who][2]
+            authors = rest if not named else {who} if self.sure(who, ended) else {who} | rest
+            self.expected.setdefault(path, []).append(authors)
+        self.pending = []
 
     def event(self, kind, session, call, path):
         tool = {"name": "edit" if path else "shell", "id": call, "input": {"n": call}}
@@ -72,40 +90,39 @@ class Story:
         self.calls += 1
         call = f"c{self.calls}"
         path = None if self.rng.random() < 0.4 else f"edits/{call}.txt"
+        self.look()
         self.event("tool.begin", session, call, path)
         self.at_work[call] = (session, path is None, path)
 
     def end(self):
         call = self.rng.choice(list(self.at_work))
         session, _, path = self.at_work[call]
+        self.look(call)
         self.event("tool.end", session, call, path)
+        order = list(self.at_work)
+        self.doubtful |= {c for c in order[:order.index(call)] if self.at_work[c][0] == session}
         del self.at_work[call]
-
-    def shells(self):
-        return {c for c, (_, shell, _) in self.at_work.items() if shell}
 
     def change(self):
         self.writes += 1
         who = self.rng.choice(["person", *self.at_work])
         number = self.writes
         if who == "person":
-            path, authors = f"person/{number}.txt", self.shells() or {"outside"}
+            path = f"person/{number}.txt"
         else:
             _, shell, named = self.at_work[who]
             path = f"shell/{number}.txt" if shell else named
-            authors = self.shells() if shell else {who}
-        old = [p for p in self.expected if p.startswith("shell/")]
+        old = [p for p in dict.fromkeys([*self.expected, *(p for p, _ in self.pending)]) if p.startswith("shell/")]
         if path.startswith("shell/") and old and self.rng.random() < 0.2:
             # A rename: two paths, one doing.
             source = self.rng.choice(old)
             full = os.path.join(self.world.root, source)
             if os.path.exists(full):
                 os.rename(full, os.path.join(self.world.root, path))
-                self.expected.setdefault(source, []).append(authors)
-                self.expected.setdefault(path, []).append(authors)
+                self.pending += [(source, who), (path, who)]
                 return
         self.world.write(path, f"{who} {number}\n" * (number % 7 + 1))
-        self.expected.setdefault(path, []).append(authors)
+        self.pending.append((path, who))
 
     def go(self, edits):
         while self.writes < edits:
@@ -113,6 +130,7 @@ class Story:
                              [2 if len(self.at_work) < 4 else 0, 2, 3])[0]()
         while self.at_work:
             self.end()
+        self.look()
 
 
 def main():
