@@ -39,18 +39,38 @@ Result<Left> LeftSince(Store& store, const std::vector<Operation>& oldest_first,
 }  // namespace
 
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session) {
-  std::set<std::string> family;
+  struct Known {
+    std::string parent = {};
+    bool subagent = false;
+    uint64_t first_seq = 0;
+  };
+  std::map<std::string, Known> sessions;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
-  for (const LogRecord& record : records)
-    if (auto one = ToSession(record); one.ok() && one->session == session)
-      family.insert(session);
+  for (const LogRecord& record : records) {  // newest first
+    auto one = ToSession(record);
+    if (!one.ok()) continue;
+    Known& known = sessions[one->session];
+    known.first_seq = record.seq;
+    if (!known.parent.empty() || !one->parent) continue;
+    known.parent = *one->parent;
+    known.subagent = one->subagent;
+  }
+  std::map<std::string, uint64_t> last_turn;
+  BELAY_TRY(auto turns, catalog.ListRecords({.kind = RecordKind::kTurn}));
+  for (const LogRecord& record : turns)
+    if (auto turn = ToTurn(record); turn.ok()) {
+      uint64_t& last = last_turn[turn->session];
+      last = std::max(last, record.seq);
+    }
+  std::set<std::string> family;
+  if (sessions.contains(session)) family.insert(session);
   for (size_t before = 0; before != family.size();) {
     before = family.size();
-    for (const LogRecord& record : records) {
-      auto one = ToSession(record);
-      if (one.ok() && one->parent && family.contains(*one->parent))
-        family.insert(one->session);
-    }
+    for (const auto& [id, known] : sessions)
+      if (family.contains(known.parent) &&
+          (known.subagent || last_turn[known.parent] < known.first_seq ||
+           BELAY_MUTANT("forks-beside-are-family")))
+        family.insert(id);
   }
   return family;
 }

@@ -17,8 +17,11 @@
 
 namespace belay {
 
-// The session and those that grew out of it: what is resumed under another id goes on.
-// Empty when nobody ever told of it: what it did is not known from what others did.
+// The session, its subagents, and those that grew out of it: what is resumed under
+// another id, or goes on in a copy after a rewind, is the same work. Not one beside
+// which the session that it left had another turn: they are two at work, and what
+// either did is not to be lost by a rollback of the other. Empty when nobody ever told
+// of it: what it did is not known from what others did.
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session);
 
 // Path to who changed it, by the checkpoints since `target` and what changed after the

@@ -1037,6 +1037,53 @@ TEST_F(ForeignTest, WhatIsDoneBesideACallThatDoesNotEndIsAskedAbout) {
   EXPECT_NE(world_.Tree().find("by hand"), std::string::npos);
 }
 
+// Mutant: forks-beside-are-family.
+TEST_F(ForeignTest, AForkThatIsAtWorkBesideItsParentIsAnother) {
+  Start("a");
+  Prompt("a", "a1");
+  End(EventKind::kTurnEnd, "a");
+  HookEvent fork = Event(EventKind::kSessionStart, "f");
+  fork.source = "fork";
+  fork.parent_session = "a";
+  Tell(fork);
+  Prompt("a", "a2");
+  Mark();
+  Prompt("f", "f2");
+  Pre("f", "t", {"important"});
+  Put("important", "1");
+  Post("f", "t", {"important"});
+  EXPECT_EQ(Outside(Must(Back(OnOutside::kAsk, true)).plan), "important ");
+  Must(Back(OnOutside::kKeep));
+  EXPECT_EQ(Files(), "important old.txt ");
+}
+
+// As after a rewind: only the copy goes on.
+TEST_F(ForeignTest, WhatGoesOnInAForkIsTheSameWork) {
+  Start("a");
+  Prompt("a", "a1");
+  Mark();
+  Pre("a", "t1", {"one"});
+  Put("one", "1");
+  Post("a", "t1", {"one"});
+  End(EventKind::kTurnEnd, "a");
+  struct Row {
+    const char *id, *parent, *path;
+  };
+  for (const auto& [id, parent, path] :
+       {Row{"f", "a", "two"}, Row{"g", "f", "three"}}) {
+    HookEvent fork = Event(EventKind::kSessionStart, id);
+    fork.source = "fork";
+    fork.parent_session = parent;
+    Tell(fork);
+    Prompt(id, std::string("p") + id);
+    Pre(id, path, {path});
+    Put(path, path);
+    Post(id, path, {path});
+  }
+  Must(Back(OnOutside::kAsk));
+  EXPECT_EQ(Files(), "old.txt ");
+}
+
 TEST_F(ForeignTest, WhatARollbackDidIsNobodysElse) {
   Start("s");
   Prompt("s", "p");
