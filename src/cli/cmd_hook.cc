@@ -190,8 +190,7 @@ class HookWork {
     if (heard_.held() || event_.kind == EventKind::kSessionStart) return;
     // Two processes of one session may be in two roots: neither counts a turn while the
     // other does.
-    counts_ = several_ && event_.kind == EventKind::kPrompt &&
-              !BELAY_MUTANT("turns-are-counted-side-by-side");
+    counts_ = several_ && event_.kind == EventKind::kPrompt;
     Hold(store, counts_ ? LockMode::kExclusive : LockMode::kShared, kLockMs);
     if (event_.messages.empty() && !counts_) heard_.Release();
   }

@@ -113,7 +113,8 @@ Result<std::vector<std::pair<const Fd*, Name>>> Collector::Leftovers() {
   BELAY_OK(store_.Refresh());
   const Manifest manifest = store_.manifest();
   for (const DirEntry& e : home)
-    if (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"))
+    if ((e.name.starts_with("manifest.") || e.name.starts_with("replaced.")) &&
+        e.name.ends_with(".tmp"))
       found.emplace_back(&store_.dir(), Name::Literal(e.name));
   for (const DirEntry& e : entries) {
     std::string_view name = e.name;

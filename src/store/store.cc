@@ -182,11 +182,13 @@ Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
 
 bool Store::TailIsOfUnlisted() {
   auto tail = AnyTail();
-  if (!tail.ok() || !*tail) return false;
-  const Manifest listed = manifest();
+  if (!tail.ok() || !*tail || manifest().Find((*tail)->pack)) return false;
+  // Anew, after the tail: a writer lists a pack before it writes a tail of it.
+  auto listed = LoadManifest();
   const PackId& pack = (*tail)->pack;
-  return !listed.Find(pack) && fs_.StatAt(packs_dir_, PackFile::FileName(pack)).ok() &&
-         !ReplacedPacks(fs_, dir_, listed.generation).contains(pack);
+  return listed.ok() && !listed->Find(pack) &&
+         fs_.StatAt(packs_dir_, PackFile::FileName(pack)).ok() &&
+         !ReplacedPacks(fs_, dir_, listed->generation).contains(pack);
 }
 
 Status Store::Refresh() {

@@ -25,6 +25,9 @@ class AnnotateTest : public ::testing::Test {
     catalog_ = Must(Catalog::Open(*store_));
     root_.id = RootId(IdFor("root"));
     root_.path = "/project";
+    auto writer = Must(store_->Begin());
+    writer->Add(ToRecord(root_, RecordId(root_.id), 1));
+    Must(writer->Commit());
   }
   void Make(const std::string& name) {
     Must(MakeCheckpoint(*store_, name, {{"a", name}}, root_.id));
