@@ -103,6 +103,8 @@ Result<std::vector<std::string>> GlanceAtPacks(Store& store) {
              !file.ok() && file.error().code == Errc::kCorrupt)
       problems.push_back(file.error().what);
   }
+  if (store.TailIsOfUnlisted())
+    problems.emplace_back("its manifest is older than what was stored last");
   return problems;
 }
 

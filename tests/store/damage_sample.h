@@ -12,7 +12,6 @@
 #include "store/gc.h"
 #include "store/inventory.h"
 #include "store/lost_records.h"
-#include "store/lost_records.h"
 #include "store/repair.h"
 #include "store/verify.h"
 #include "support/crash_harness.h"

@@ -1,0 +1,82 @@
+# What a manifest does not name any more is said, stays, and comes back: an older copy of
+# the manifest, a pack that was lost and found again, packs of another store, a root whose
+# record is lost.
+. "$(dirname "$0")/lib.bash"
+export BELAY_HOME=$scratch/store
+
+echo 1 >file
+run on; expect_rc 0
+run checkpoint -m one; expect_rc 0
+echo 2 >file
+run checkpoint -m two; expect_rc 0
+run delete one --yes; expect_rc 0
+run gc --everything; expect_rc 0
+cp "$BELAY_HOME/manifest" "$scratch/older"
+echo 3 >file
+run checkpoint -m three; expect_rc 0
+echo 4 >file
+run checkpoint -m four; expect_rc 0
+cp -a "$BELAY_HOME" "$scratch/good"
+restore() { rm -rf "$BELAY_HOME"; cp -a "$scratch/good" "$BELAY_HOME"; }
+all_there() {
+  run verify --read-data; expect_rc 0
+  run list; expect_rc 0
+  for name in two three four; do expect_in_out "$name"; done
+  run gc --everything; expect_rc 0
+  run rollback three --yes; expect_rc 0
+  [ "$(cat file)" = 3 ] || fail "three is not what it was: $(cat file)"
+  echo 4 >file
+}
+
+# An older manifest: nothing goes, and all of it comes back.
+cp "$scratch/older" "$BELAY_HOME/manifest"
+run list; expect_rc 0; expect_in_err "damaged"
+run verify; expect_rc 3; expect_in_out "the manifest does not name"; expect_in_out "2 checkpoints hit"
+run gc; expect_rc 3
+run prune; expect_rc 3
+run repair; expect_rc 0; expect_in_out "checkpoint 'four'"
+all_there
+restore
+
+# The pack is lost with the manifest and the catalogue, and found again.
+pack=$(ls -t "$BELAY_HOME"/packs/*.pack | head -1)
+mv "$pack" "$scratch/found.pack"
+rm "${pack%.pack}.idx" "$BELAY_HOME/manifest"; rm -r "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
+run repair; expect_rc 3; expect_in_out "is missing"
+run repair --accept-loss; expect_rc 0
+cp "$scratch/found.pack" "$pack"
+run verify; expect_rc 3
+run repair; expect_rc 0; expect_in_out "checkpoint 'three'"
+all_there
+restore
+
+# Packs of another store are nobody's business here.
+mkdir "$scratch/other"
+(cd "$scratch/other" && BELAY_HOME=$scratch/theirs "$BELAY_BIN" on -q && BELAY_HOME=$scratch/theirs "$BELAY_BIN" checkpoint -q) >/dev/null
+theirs=$(ls "$scratch/theirs/packs"/*.pack)
+cp "$theirs" "$BELAY_HOME/packs/"
+run verify; expect_rc 0; expect_in_out "of another store"
+run gc --everything; expect_rc 0; expect_in_err "is of another store, and stays"
+[ -f "$BELAY_HOME/packs/$(basename "$theirs")" ] || fail "a pack of another store went"
+run gc --everything --json; expect_rc 0; expect_py "d['foreign'] == ['packs/$(basename "$theirs")']"
+all_there
+restore
+
+# The record of the root: one flipped bit, and whole checkpoints that nobody comes to.
+rm -r "$BELAY_HOME/catalog"
+python3 - "$BELAY_HOME/packs" "$PWD" <<'PY'
+import glob, sys
+hits = 0
+for name in glob.glob(sys.argv[1] + "/*.pack"):
+    data = bytearray(open(name, "rb").read())
+    at = data.find(sys.argv[2].encode())
+    if at >= 0:
+        data[at] ^= 1
+        open(name, "wb").write(data)
+        hits += 1
+sys.exit(hits == 0)
+PY
+run verify; expect_rc 3; expect_in_out "can be reached by nobody"
+run repair --accept-loss; expect_rc 0; expect_in_out "the record of the root"
+all_there
+finish
