@@ -58,8 +58,7 @@ Result<Inventory> TakeInventory(Store& store);
 Result<std::vector<PackId>> UnlistedPacks(Store& store);
 // What a glance at the files shows, in words: packs that are missing, too short, no
 // files, or in which not even the first bytes are a pack's; and a manifest that does
-// not name the pack that was written to last. `use` need not be held: at worst a
-// collection that ends just now is taken for that.
+// not name the pack that was written to last.
 Result<std::vector<std::string>> GlanceAtPacks(Store& store);
 // Whether a batch is where it was and no sealed pack has become shorter: then whoever
 // remembers what the store had at that batch may rely on it. No content is read.

@@ -13,6 +13,7 @@
 #include "store/inventory.h"
 #include "store/lost_records.h"
 #include "store/repair.h"
+#include "store/usage.h"
 #include "store/verify.h"
 #include "support/crash_harness.h"
 #include "support/fs_world.h"
