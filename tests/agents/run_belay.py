@@ -300,9 +300,15 @@ def differs(agent, events, event, now):
         if not any(e.kind == PRE and e.note["began"] < other.note["began"]
                    and e.note["began"] > event.note["began"] for e in events):
             after = covered(other.tree)
+    # Of a call that was under way Belay may have seen nothing yet, when the hook that
+    # recorded the tree beside it did.
+    began = event.note["began"]
+    ends_later = {e.call for e in events if e.kind == POST and e.call and e.note["began"] > began}
+    before = next((covered(e.tree) for e in events if e.kind == PRE and e.call in ends_later
+                   and e.note["began"] < began), expected)
     return [line for line, path in ((line, line.split(":")[0])
                                     for line in run_tree.differences(now, expected))
-            if now.get(path) != after.get(path)]
+            if now.get(path) not in (after.get(path), before.get(path))]
 
 
 def commit_is_of(agent, session):
