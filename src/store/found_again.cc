@@ -48,8 +48,10 @@ class Finder {
       auto file = PackFile::Open(store_.fs(), store_.packs_dir(), id,
                                  store_.manifest().store, OpenMode::Read());
       if (!file.ok()) {
-        // Of another store, or no pack.
-        if (file.error().code == Errc::kCorrupt || file.error().code == Errc::kNotFound)
+        // Of another store, of a newer Belay, or no pack.
+        const Errc code = file.error().code;
+        if (code == Errc::kCorrupt || code == Errc::kNotFound ||
+            code == Errc::kUnsupported)
           continue;
         return std::move(file).error();
       }

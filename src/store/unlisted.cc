@@ -39,6 +39,7 @@ Result<bool> RecordsOf(Store& store, const PackId& id, bool copies,
     // No pack, or one that was begun and never filled; or it cannot be read now.
     if (file.error().code == Errc::kCorrupt) return file.error().sys == 0;
     if (file.error().code == Errc::kNotFound) return true;
+    if (file.error().code == Errc::kUnsupported) return false;  // of a newer Belay
     return std::move(file).error();
   }
   BELAY_TRY(uint64_t size, file->Size());

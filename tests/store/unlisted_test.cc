@@ -231,6 +231,25 @@ TEST_F(UnlistedTest, APackOfAnotherStoreStays) {
   EXPECT_TRUE(PackFiles().contains(name));
 }
 
+// Nobody here can say what is in it, and it stops nothing.
+TEST_F(UnlistedTest, APackOfANewerFormatStays) {
+  Make("one");
+  PackHeader header;
+  header.version = kFormatVersion + 1;
+  header.pack = PackId(IdFor("newer"));
+  header.store = Open()->manifest().store;
+  const auto encoded = Encode(header);
+  Bytes bytes(encoded.begin(), encoded.end());
+  bytes.resize(1000, std::byte{7});
+  const Name name = PackFile::FileName(header.pack);
+  Must(ReplaceFile(*disk_, Packs(), name, bytes));
+  EXPECT_TRUE(Verify().clean());
+  EXPECT_TRUE(TakeBack().empty());
+  ClosePacks();
+  EXPECT_TRUE(PackFiles().contains(name.bytes()));
+  EXPECT_EQ(Names(), (std::set<std::string>{"one"}));
+}
+
 TEST_F(UnlistedTest, TheTailMissesItsPackWhenTheManifestIsGone) {
   Make("one");
   ClosePacks();
