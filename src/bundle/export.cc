@@ -478,7 +478,10 @@ Status Exporter::EmitCheckpoint(Item item, ExportReport& report) {
   // What no reader would take is not written.
   if (c.name) BELAY_OK(CheckName(*c.name));
   if (c.made_ms < 0 || c.made_ms > kLastBundleMillis)
-    return Error(Errc::kUnsupported, "it was made at a time that cannot be");
+    return Error(Errc::kUnsupported,
+                 "it was made when the clock was beyond the years 1970 to 9999")
+        .WithHint(
+            "to take its files along: belay fork REF DIR, then a checkpoint there");
   BELAY_TRY(StateView view, LoadState(store_, c.state));
   if (!view.trouble.empty())
     return Error(Errc::kCorrupt, "its rules cannot be read: " + view.trouble);

@@ -98,7 +98,7 @@ void WriteChatAgain(const ChatRecord& chat, const ChatStanding& stands,
 std::string ResumeText(const Resumption& resumption,
                        const std::optional<AbsPath>& cwd) {
   if (resumption.command.empty()) return {};
-  const std::string words = AsOneLine(resumption.command);
+  std::string words = AsOneLine(resumption.command);
   if (resumption.cwd.empty() || (cwd && cwd->bytes() == resumption.cwd)) return words;
   return StrCat("cd ", ShellWord(resumption.cwd), " && ", words);
 }

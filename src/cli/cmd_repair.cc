@@ -109,6 +109,11 @@ Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
   BELAY_TRY(auto store, Store::Open(ctx.fs, at.clock, at.random, at.dir, at.options,
                                     Store::Mode::kWriteExisting));
   std::vector<std::string>& done = all.report.done;
+  // Or two repairs at once would both bring back what they both found lacking.
+  BELAY_TRY(HeldLock alone, store->locks().AcquireNamed(
+                                "repair", LockMode::kExclusive, at.options.lock_wait_ms,
+                                "another belay repair is at work"));
+  BELAY_OK(store->Refresh());
   BELAY_OK(TakeBackGivenUp(*store, done));
   BELAY_OK(TakeBackRecords(*store, done));
   // Something damaged, and packs lie about that may hold it whole: take them in.

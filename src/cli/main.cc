@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -28,10 +29,17 @@ int main(int argc, char** argv) {
   } catch (const std::exception& problem) {
     // Out of memory, a system that gives no random numbers, or a bug. A journal makes
     // this no worse than a kill.
-    bool of_system = dynamic_cast<const std::system_error*>(&problem) != nullptr;
+    const bool no_memory = dynamic_cast<const std::bad_alloc*>(&problem) != nullptr;
+    const bool of_system =
+        no_memory || dynamic_cast<const std::system_error*>(&problem) != nullptr;
+    const std::string what = no_memory ? "not enough memory" : problem.what();
+    const std::string hint =
+        no_memory ? "a limit may be set: ulimit -v; nothing that was stored is lost"
+                  : "";
     std::string text = of_system ? "belay: " : "belay: internal error: ";
-    text += problem.what();
+    text += what;
     text += '\n';
+    if (!hint.empty()) text += hint + '\n';
     [[maybe_unused]] ssize_t ignored = write(2, text.data(), text.size());
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
       if (std::string_view(argv[i]) != "--json") continue;
@@ -40,8 +48,8 @@ int main(int argc, char** argv) {
       if (of_system) {
         belay::JsonWriter writer;
         writer.BeginObject().Key("error").BeginObject();
-        writer.Key("code").String("io").Key("message").String(problem.what());
-        writer.Key("hint").String("").EndObject().EndObject();
+        writer.Key("code").String("io").Key("message").String(what);
+        writer.Key("hint").String(hint).EndObject().EndObject();
         json = writer.Take();
       }
       json += '\n';

@@ -308,7 +308,7 @@ Status Anchoring::Make(const Checkpoint& c, const std::string& prefix,
               .parent = head.parent,
               .patterns = patterns};
   BELAY_TRY(made.commit, import->Finish());
-  const Status named = MakeRef(*git_, made.ref, made.commit, head.identity, "belay");
+  Status named = MakeRef(*git_, made.ref, made.commit, head.identity, "belay");
   if (!named.ok()) return named;
   BELAY_TRY(made.tree, git_->Run({"rev-parse", made.commit + "^{tree}"}));
   while (!made.tree.empty() && made.tree.back() == '\n') made.tree.pop_back();

@@ -53,7 +53,7 @@ FastImport::~FastImport() {
 }
 
 Status FastImport::Flush() {
-  const Status written = process_->Write(AsBytes(buffer_));
+  Status written = process_->Write(AsBytes(buffer_));
   buffer_.clear();
   if (written.ok()) return Ok();
   // Why it takes no more is for git to say.

@@ -454,9 +454,8 @@ Result<ObjectId> GitCapture::Run(const ScanSummary& scan, BatchWriter* writer,
   GitRecord before;
   if (cached) {
     auto node = DecodeNode(cached->node);
-    auto record =
-        node.ok() ? DecodeGitRecord(*node) : Result<GitRecord>(std::move(node).error());
-    if (!record.ok()) {
+    auto record = node.ok() ? DecodeGitRecord(*node) : Result<GitRecord>(node.error());
+    if (!node.ok() || !record.ok()) {
       cached.reset();
     } else {
       before = std::move(*record);

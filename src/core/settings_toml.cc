@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <set>
 
 namespace belay {
@@ -148,6 +149,15 @@ Result<std::vector<TomlEntry>> FlattenToml(std::string_view text,
     toml::table table = toml::parse(ascii.text());
     std::vector<std::string> path;
     Flatten(table, ascii, path, entries);
+    // The parser takes a key in plain letters and the same one in escapes for two.
+    std::map<std::vector<std::string_view>, size_t> lines;
+    for (const TomlEntry& entry : entries) {
+      auto [first, fresh] =
+          lines.try_emplace({entry.path.begin(), entry.path.end()}, entry.line);
+      if (!fresh)
+        return Malformed(name, std::max(first->second, entry.line),
+                         "the key is there twice");
+    }
   } catch (const toml::parse_error& error) {
     return Malformed(name, error.source().begin.line,
                      ascii.Original(error.description()));

@@ -42,7 +42,7 @@ Status BlobReader::Ask() {
   for (; asked_ < count_ && asked_ < next_ + kAhead; ++asked_)
     lines += id_(asked_) + "\n";
   if (lines.empty()) return Ok();
-  const Status written = process_->Write(AsBytes(lines));
+  Status written = process_->Write(AsBytes(lines));
   if (!written.ok() && written.error().code == Errc::kIo) return Broken();
   return written;
 }

@@ -277,10 +277,20 @@ std::vector<RememberedRecord> CatalogDb::AllRecords(std::optional<Error>& unread
       if ((*rows)->Blob(1).size() != 16) continue;
       const uint64_t seq = Unsigned((*rows)->Int(0));
       const RecordId id(Id128::FromSpan((*rows)->Blob(1)));
-      if (Signed(RowCheck(seq, id, (*rows)->Blob(2))) != (*rows)->Int(3)) continue;
-      auto record = DecodeLogRecord((*rows)->Blob(2));
+      const ByteSpan payload = (*rows)->Blob(2);
+      const uint64_t check = Unsigned((*rows)->Int(3));
+      // The column may be flipped, the check of it not. A row of `lost` that an earlier
+      // build wrote has the check of a record.
+      bool sure = (*rows)->Int(4) != 0;
+      if (check == LostRowCheck(seq, id, payload, !sure) &&
+          !BELAY_MUTANT("lost-sure-unchecked"))
+        sure = !sure;
+      else if (check != LostRowCheck(seq, id, payload, sure) &&
+               check != RowCheck(seq, id, payload))
+        continue;
+      auto record = DecodeLogRecord(payload);
       if (record.ok() && record->seq == seq && record->id == id)
-        out.push_back({std::move(*record), (*rows)->Int(4) != 0});
+        out.push_back({std::move(*record), sure});
     }
     (*rows)->Start();
   }
@@ -302,7 +312,7 @@ Status CatalogDb::KeepLost(const std::vector<RememberedRecord>& remembered) {
                  .Bind(record.id.span())
                  .Bind(sure ? 1 : 0)
                  .Bind(payload)
-                 .Bind(Signed(RowCheck(record.seq, record.id, payload)))
+                 .Bind(Signed(LostRowCheck(record.seq, record.id, payload, sure)))
                  .Run());
   }
   return Execute("COMMIT");

@@ -45,6 +45,8 @@ std::string ForSearch(std::string_view text);
 
 // What a row of `records` carries as its check.
 uint64_t RowCheck(uint64_t seq, const RecordId& id, ByteSpan payload);
+// And a row of `lost`, which also says whether a collection can have taken it away.
+uint64_t LostRowCheck(uint64_t seq, const RecordId& id, ByteSpan payload, bool sure);
 
 // A prepared statement. Bind*() fill the parameters from left to right.
 class Statement {

@@ -100,6 +100,14 @@ uint64_t RowCheck(uint64_t seq, const RecordId& id, ByteSpan payload) {
   return Check64(bytes);
 }
 
+uint64_t LostRowCheck(uint64_t seq, const RecordId& id, ByteSpan payload, bool sure) {
+  Bytes bytes;
+  ByteWriter w(bytes);
+  w.U64(RowCheck(seq, id, payload));
+  w.U8(sure ? 1 : 0);
+  return Check64(bytes);
+}
+
 Result<std::vector<uint64_t>> CatalogDb::Sequences(Statement& statement) {
   std::vector<uint64_t> out;
   for (;;) {

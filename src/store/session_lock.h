@@ -8,7 +8,8 @@
 // Released by the kernel when the holder dies: nothing is left behind. It comes before
 // the root's byte and all locks of the store; whoever waits for it holds none of them.
 // Two sessions that share a byte wait for each other, and nothing worse. Whoever
-// registers a root holds one, too, under a name that is made of its path.
+// registers a root holds one, too, under a name that is made of its path, `belay
+// repair` one of its own.
 
 #include <string_view>
 

@@ -38,6 +38,18 @@ run repair; expect_rc 0; expect_in_out "checkpoint 'four'"
 all_there
 restore
 
+# Several repairs at once: it comes back once.
+cp "$scratch/older" "$BELAY_HOME/manifest"
+repairs=
+for i in 1 2 3 4; do
+  "$BELAY_BIN" repair >"$scratch/repair.$i" 2>&1 </dev/null & repairs="$repairs $!"
+done
+for pid in $repairs; do wait "$pid" || fail "a repair beside others: exit $?"; done
+[ "$(cat "$scratch"/repair.? | grep -c "brought back.*'four'")" = 1 ] || { cat "$scratch"/repair.?; fail "brought back by several repairs"; }
+run list --json; expect_py "[c['name'] for c in d['checkpoints']] == ['four', 'three', 'two']"
+all_there
+restore
+
 # The pack is lost with the manifest and the catalogue, and found again.
 pack=$(ls -t "$BELAY_HOME"/packs/*.pack | head -1)
 mv "$pack" "$scratch/found.pack"

@@ -137,6 +137,10 @@ TEST(Settings, BadValuesAreRefusedWithFileAndLine) {
          "config.toml:1: hooks.after_rollback must be a list"},
         {"tools.Bash = 0", "config.toml:1: tools.Bash must be true or false"},
         {"enabled = true\nenabled = true", "config.toml:2: not valid TOML"},
+        {"[tools]\n\u00e9 = true\n\"\\u00e9\" = false",
+         "config.toml:2: not valid TOML"},
+        {"[tools]\n\"\u00e9\" = true\n\"\\u00e9\" = false",
+         "config.toml:3: not valid TOML: the key is there twice"},
         {"enabled =", "config.toml:1: not valid TOML"},
         {"enabled", "config.toml:1: not valid TOML"}}) {
     Result<Settings> parsed = Parse(row.text);
