@@ -117,11 +117,12 @@ Result<Mover::Verified> Mover::Verify(Way way, const std::function<bool()>& stop
       return false;
     }
     auto wrong = VerifyOne(i, way, lookers[thread]);
-    if (wrong.ok())
-      found[i] = *wrong;
-    else
+    if (!wrong.ok()) {
       failed[thread] = std::move(wrong).error();
-    return wrong.ok();
+      return false;
+    }
+    found[i] = *wrong;
+    return true;
   });
   for (auto& failure : failed)
     if (failure) return std::move(*failure);

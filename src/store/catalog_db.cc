@@ -272,8 +272,11 @@ std::vector<RememberedRecord> CatalogDb::AllRecords(std::optional<Error>& unread
     }
     for (;;) {
       auto row = (*rows)->Step();
-      if (!row.ok()) stopped(std::move(row).error());
-      if (!row.ok() || !*row) break;  // damaged: as far as it can be read
+      if (!row.ok()) {  // damaged: as far as it can be read
+        stopped(std::move(row).error());
+        break;
+      }
+      if (!*row) break;
       if ((*rows)->Blob(1).size() != 16) continue;
       const uint64_t seq = Unsigned((*rows)->Int(0));
       const RecordId id(Id128::FromSpan((*rows)->Blob(1)));
