@@ -240,4 +240,11 @@ session=s3 root=$HOME; prompt p9 hi; run roots; [[ $out == *"$HOME"* ]] && fail 
 run off "$scratch/work/new"; expect_rc 0
 session=s4 root=$scratch/work/new/deep; prompt p10 hi
 run roots --json; expect_py "not any(r['root'].endswith('/new') for r in d['roots'])"
+# A host may keep its end of the pipe open: what is whole is not waited for.
+root=$scratch/piped; mkdir "$root"; cd "$root" || exit 1; run on; expect_rc 0
+mkfifo "$scratch/open"; exec 7<>"$scratch/open"
+printf '%s\n' "{\"session_id\":\"open\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"p0\",\"prompt\":\"said and held open\"}" >&7
+"$BELAY_BIN" hook claude <"$scratch/open" >"$scratch/out" 2>&1; [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
+exec 7>&-
+run show open; expect_in_out "said and held open"
 finish
