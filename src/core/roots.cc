@@ -9,6 +9,7 @@
 #include "scan/stat_cache.h"
 #include "store/inventory.h"
 #include "store/session_lock.h"
+#include "store/unlisted.h"
 
 namespace belay {
 
@@ -113,6 +114,12 @@ Result<std::optional<RootEntry>> FindMoved(Catalog& catalog, Fs& fs,
 
 Result<std::optional<Error>> SeenDamage(Store& store, Catalog& catalog) {
   BELAY_TRY(auto problems, GlanceAtPacks(store));
+  if (problems.empty()) {
+    // Who wrote since made a tail that no longer tells.
+    BELAY_TRY(bool misses, MissesUnlisted(store));
+    if (misses)
+      problems.emplace_back("its manifest is older than what was stored last");
+  }
   if (problems.empty()) {
     BELAY_TRY(bool whole, catalog.LogIsWhole());
     if (whole || BELAY_MUTANT("lost-is-never-was")) return std::optional<Error>();

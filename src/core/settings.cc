@@ -38,6 +38,27 @@ void DropNegated(const SettingInfo& info, std::string_view where, TomlValue& val
                               ": a project can only add patterns; '!' is left out");
 }
 
+// The known name in `path` that is a table there and must not be one, or the other way
+// round, with what it must be.
+std::optional<std::pair<std::string, std::string>> WrongShape(
+    const std::vector<std::string>& path) {
+  for (size_t parts = 1; parts < path.size(); ++parts) {
+    const std::string key =
+        KeyText({path.begin(), path.begin() + static_cast<long>(parts)});
+    if (FindSetting(key) != nullptr)
+      return std::pair(key, "be a value, not a table: " + key + " = ...");
+  }
+  const std::string key = KeyText(path);
+  const bool is_table =
+      key == "tools" ||
+      std::ranges::any_of(SettingTable(), [&](const SettingInfo& row) {
+        return row.key.size() > key.size() && row.key.starts_with(key) &&
+               row.key[key.size()] == '.';
+      });
+  if (is_table) return std::pair(key, "be a table: [" + key + "]");
+  return std::nullopt;
+}
+
 Status Apply(std::string_view text, std::string_view name, SettingSource source,
              Settings& settings) {
   if (text.empty()) return Ok();
@@ -49,14 +70,20 @@ Status Apply(std::string_view text, std::string_view name, SettingSource source,
   for (TomlEntry& entry : entries) {
     std::string key = KeyText(entry.path);
     std::string where = Where(name, entry.line, key);
-    if (entry.path.size() == 2 && entry.path[0] == "tools") {
-      if (entry.value.type != TomlValue::Type::kBool)
+    if (entry.path.size() > 1 && entry.path[0] == "tools") {
+      if (entry.path.size() > 2)
+        where = Where(name, entry.line, KeyText({"tools", entry.path[1]}));
+      if (entry.path.size() > 2 || entry.value.type != TomlValue::Type::kBool)
         return Error(Errc::kInvalid, where + " must be true or false");
       settings.tools[entry.path[1]] = {entry.value.boolean, source};
       continue;
     }
     const SettingInfo* info = FindSetting(key);
     if (info == nullptr) {
+      // A known name that is used for something else is no unknown key.
+      if (auto shape = WrongShape(entry.path))
+        return Error(Errc::kInvalid,
+                     Where(name, entry.line, shape->first) + " must " + shape->second);
       const std::string nearest = NearestSetting(key);
       std::string warning = where + " is not a setting";
       if (!nearest.empty()) {

@@ -159,6 +159,9 @@ Result<std::vector<TomlEntry>> FlattenToml(std::string_view text,
                          "the key is there twice");
     }
   } catch (const toml::parse_error& error) {
+    // Its own words garble a key that has escapes.
+    if (error.description().find("cannot redefine existing") != std::string_view::npos)
+      return Malformed(name, error.source().begin.line, "the key is there twice");
     return Malformed(name, error.source().begin.line,
                      ascii.Original(error.description()));
   } catch (const TomlAssertion& error) {

@@ -21,6 +21,7 @@
 // Processes: whoever saves holds the root's lock (core/root_lock.h). Threads: Find from
 // any.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,6 +34,7 @@
 #include "base/ids.h"
 #include "base/sha256.h"
 #include "store/batch_place.h"
+#include "store/relied_on.h"
 
 namespace belay {
 
@@ -201,7 +203,12 @@ class StatCache {
     Hash256 body_hash{};
     uint64_t check = 0;
   };
-  static_assert(sizeof(Head) == 160);
+  // The store looks for the batch where it has lost its tail: store/relied_on.h.
+  static_assert(sizeof(Head) == kCacheHeadSize && offsetof(Head, key) == kCacheKeyAt &&
+                offsetof(Head, pack) == kCachePackAt &&
+                offsetof(Head, batch) == kCacheBatchAt &&
+                offsetof(Head, body_hash) == kCacheBodyHashAt &&
+                offsetof(Head, check) == kCacheCheckAt);
   static void Put(const BatchPlace& place, Head& head);
 
   Status SaveInPlace(Fs& fs, const Fd& dir, const About& about, std::vector<Dir>& dirs);

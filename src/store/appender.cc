@@ -148,6 +148,17 @@ bool Appender::IsOwn(const PackId& pack) {
   return store_.own_pack_ == pack;
 }
 
+Status Appender::CountBeyond(End& at, uint64_t size) {
+  BELAY_OK(at.file->ForEachBatch(
+      kPackHeaderSize, size, [&at](const BatchHeader& b, bool) -> Status {
+        if (b.first_seq != 0)
+          at.next_seq = std::max(at.next_seq, b.first_seq + b.log_count);
+        return Ok();
+      }));
+  ++at.next_seq;
+  return Ok();
+}
+
 Result<Appender::End> Appender::FindEnd() {
   End at;
   BELAY_TRY(at.manifest, store_.LoadManifest());
@@ -164,11 +175,13 @@ Result<Appender::End> Appender::FindEnd() {
   if (tail && tail->pack != open->id) tail.reset();
   // Without one, who has read the log knows how far it went at least.
   uint64_t due = tail ? tail->flushed : 0;
+  bool unnumbered = false;  // nobody knows the number after what must be there
   if (!tail && !IsOwn(open->id)) {
     ExpectRemembered(store_, open->id);
     if (auto known = store_.Expected(open->id)) {
       due = known->position.offset;
       at.next_seq = std::max(at.next_seq, known->next_seq);
+      unnumbered = known->next_seq == 0;
     }
   }
   if (!held.ok()) {
@@ -185,6 +198,7 @@ Result<Appender::End> Appender::FindEnd() {
   at.flushed = at.end = tail ? tail->flushed : kPackHeaderSize;
 
   if (size < std::max(at.flushed, due)) {  // acknowledged bytes are gone: as above
+    if (unnumbered) BELAY_OK(CountBeyond(at, size));
     BELAY_OK(Seal(at, std::max(at.flushed, due)));
     return at;
   }
@@ -229,6 +243,7 @@ Result<Appender::End> Appender::FindEnd() {
     if (at.end < due) {  // it was whole when it was read
       damage = true;
       at.end = due;
+      if (unnumbered) ++at.next_seq;  // of one record that was there, at least
     }
     if (damage && BELAY_MUTANT("cut-damage-as-torn")) {
       at.end = broken;

@@ -93,6 +93,9 @@ class Appender {
     uint64_t end = 0;
     uint64_t next_seq = 1;
   };
+  // The open pack lost its end, and nobody knows the numbers that were in it: `at` gets
+  // one behind what is left and at least one record.
+  Status CountBeyond(End& at, uint64_t size);
   // Where the open pack ends, torn bytes cut off; no open pack: file is empty.
   Result<End> FindEnd();
   Status Seal(End& at, uint64_t length);

@@ -279,8 +279,11 @@ Status Collector::Swap(CopyTarget& target) {
     if (!manifest.Find(id) &&
         store_.fs().StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
       replaced.insert(id);
+  std::set<PackId> given_up;
+  if (!salvage_.empty()) given_up.insert(victims_.begin(), victims_.end());
   if (!BELAY_MUTANT("gc-notes-no-replaced"))
-    BELAY_OK(WriteReplaced(store_.fs(), store_.dir(), next.generation, replaced));
+    BELAY_OK(
+        WriteReplaced(store_.fs(), store_.dir(), next.generation, replaced, given_up));
   if (BELAY_MUTANT("gc-unlink-before-manifest")) unlink_victims();
   Status listed = store_.WriteManifest(next);
   if (!listed.ok()) {

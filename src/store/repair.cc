@@ -6,6 +6,7 @@
 #include "base/mutant.h"
 #include "store/heads.h"
 #include "store/private.h"
+#include "store/relied_on.h"
 #include "store/repair_internal.h"
 #include "store/store_files.h"
 
@@ -38,11 +39,13 @@ Result<RepairReport> Repairer::Run() {
   ReadTail();
   if (!there || (manifest_.open_pack() && !TailOf(manifest_.open_pack()->id)))
     Recall(locks);
+  if (there && manifest_.open_pack()) AskTheCaches();  // before they are cleared
   BELAY_OK(ClearCache());
   BELAY_TRY(bool journals, KeepDirectory(Name::Literal("journal")));
   (void)journals;
   BELAY_OK(RenameMisnamed(there));
   BELAY_OK(there ? CheckListed() : ListFromPacks());
+  if (there) BELAY_OK(ListWhatTheTailMisses());
   if (there && how_.take_in) BELAY_OK(TakeIn());
   BELAY_OK(SealUnreadable());
   BELAY_OK(SealCutShort());
@@ -51,6 +54,10 @@ Result<RepairReport> Repairer::Run() {
     Status gone = fs_.Unlink(home_, ReplacedName());
     if (!gone.ok() && gone.error().code != Errc::kNotFound)
       return std::move(gone).error();
+    // A tail of a pack that it named, and that is gone, would say that one is missing.
+    if (tail_ && !manifest_.Find(tail_->pack) &&
+        !Exists(packs_dir_, PackFile::FileName(tail_->pack).bytes()))
+      (void)fs_.Unlink(home_, TailName());
     BELAY_OK(ReplaceFile(fs_, home_, ManifestName(), EncodeManifest(manifest_)));
   }
   for (std::string& what : once_listed_) Done(std::move(what));
@@ -239,6 +246,17 @@ void Repairer::Recall(StoreLocks& locks) {
     generation = std::max(generation, end.position.generation);
   // Sure, unless the heads have seen a collection that the catalogue has not.
   remembered_ = (*catalog)->Remembered(generation);
+}
+
+void Repairer::AskTheCaches() {
+  RememberedEnd end;
+  end.position.generation = manifest_.generation;
+  end.position.pack = manifest_.open_pack()->id;
+  const auto relied_on =
+      ReliedOn(fs_, home_, packs_dir_, end.position.pack, manifest_.store);
+  if (!relied_on) return;
+  end.position.offset = *relied_on;
+  ends_.push_back(end);
 }
 
 uint64_t Repairer::KnownLength(const PackId& pack) const {

@@ -67,6 +67,8 @@ class Repairer {
   // What the catalogue and the heads know, before either is built anew. Nobody else
   // does when the manifest is lost or the open pack has no tail.
   void Recall(StoreLocks& locks);
+  // How far the open pack went at least, for what relies on it.
+  void AskTheCaches();
   // How far `pack` went, for all that anybody knows; 0: nobody does.
   uint64_t KnownLength(const PackId& pack) const;
 
@@ -111,6 +113,11 @@ class Repairer {
   // that what they need is gone. By a later step a kill would leave a store that looks
   // whole without them, and the next question a catalogue that has forgotten them.
   Status BringBackRemembered();
+  // A pack that is known to have been there and is not: verify then says what it lacks.
+  void ListMissing(const PackId& id, uint64_t length);
+  // The manifest is an older one when the tail is of a pack that it does not name, and
+  // that no collection took away; where that pack is gone, too, nothing else tells.
+  Status ListWhatTheTailMisses();
   // Packs of this store that the manifest does not name.
   Status TakeIn();
   // Which store this is: what most packs say; where that is no majority, what the tail

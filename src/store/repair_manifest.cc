@@ -125,16 +125,47 @@ Status Repairer::ListFromPacks() {
   for (const RememberedEnd& end : ends_) next_seq_ = std::max(next_seq_, end.next_seq);
   OnceListed("made a new manifest from " + CountPacks(manifest_.packs.size()));
   BELAY_OK(BringBackRemembered());
-  // Listed, so that nobody takes what is left for all there was.
+  // Listed, so that nobody takes what is left for all there was; as the last ones:
+  // nobody knows their place, and then every number that is not there may have been in
+  // them.
   for (const PackId& id : missing) {
     BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
     const auto tail = TailOf(id);
-    manifest_.packs.insert(manifest_.packs.begin(),
-                           {id, std::max({index.covered(), KnownLength(id),
-                                          tail ? tail->flushed : uint64_t{0}})});
-    OnceListed("pack " + id.text() + " is missing");
+    ListMissing(id, std::max(index.covered(), tail ? tail->flushed : uint64_t{0}));
   }
   manifest_.next_seq = next_seq_;
+  changed_ = true;
+  return Ok();
+}
+
+void Repairer::ListMissing(const PackId& id, uint64_t length) {
+  const Manifest::Pack pack{id, std::max(length, KnownLength(id))};
+  if (BELAY_MUTANT("missing-packs-come-first"))
+    manifest_.packs.insert(manifest_.packs.begin(), pack);
+  else
+    manifest_.packs.push_back(pack);
+  OnceListed("pack " + id.text() + " is missing");
+}
+
+Status Repairer::ListWhatTheTailMisses() {
+  if (!tail_ || tail_->flushed <= kPackHeaderSize || manifest_.Find(tail_->pack) ||
+      Exists(packs_dir_, PackFile::FileName(tail_->pack).bytes()) ||
+      ReplacedPacks(fs_, home_, UINT64_MAX, Unnamed::kAll).contains(tail_->pack))
+    return Ok();
+  // Only the last one may be open.
+  if (const Manifest::Pack* open = manifest_.open_pack()) {
+    uint64_t length = std::max<uint64_t>(KnownLength(open->id), kPackHeaderSize);
+    auto file =
+        PackFile::Open(fs_, packs_dir_, open->id, manifest_.store, OpenMode::Read());
+    if (file.ok()) {
+      BELAY_TRY(uint64_t whole, SealedLength(*file));
+      BELAY_OK(fs_.SyncData(file->fd()));
+      length = std::max(length, whole);
+    }
+    manifest_.packs.back().sealed = length;
+  }
+  ListMissing(tail_->pack, tail_->flushed);
+  manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, tail_->next_seq});
   changed_ = true;
   return Ok();
 }

@@ -178,9 +178,12 @@ Status Repairer::SealCutShort() {
   if (!manifest_.open_pack() || TailOf(manifest_.packs.back().id)) return Ok();
   Manifest::Pack& open = manifest_.packs.back();
   uint64_t due = 0, next_seq = 0;
+  bool numbered = false;  // who went furthest knows the next number
   for (const RememberedEnd& end : ends_) {
     if (end.position.pack != open.id || end.position.generation != manifest_.generation)
       continue;
+    if (end.position.offset > due) numbered = false;
+    numbered |= end.position.offset >= due && end.next_seq != 0;
     due = std::max(due, end.position.offset);
     next_seq = std::max(next_seq, end.next_seq);
   }
@@ -191,6 +194,8 @@ Status Repairer::SealCutShort() {
   BELAY_TRY(uint64_t end, WholeEnd(*file, size));
   if (end >= due) return Ok();
   open.sealed = due;
+  if (!numbered)
+    next_seq = std::max(next_seq, next_seq_) + 1;  // of one record at least
   manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, next_seq});
   changed_ = true;
   OnceListed("closed pack " + open.id.text() +

@@ -6,6 +6,7 @@
 #include "base/mutant.h"
 #include "store/batch_writer.h"
 #include "store/private.h"
+#include "store/relied_on.h"
 #include "store/store_files.h"
 #include "store/unlisted.h"
 
@@ -180,15 +181,23 @@ Result<std::optional<Tail>> Store::TailIfReadable(const PackId& pack) {
   }
 }
 
-bool Store::TailIsOfUnlisted() {
+bool Store::TailIsOfUnlisted() { return TailOfUnlisted().has_value(); }
+
+std::optional<Tail> Store::TailOfUnlisted() {
   auto tail = AnyTail();
-  if (!tail.ok() || !*tail || manifest().Find((*tail)->pack)) return false;
+  if (!tail.ok() || !*tail || manifest().Find((*tail)->pack) ||
+      (*tail)->flushed <= kPackHeaderSize)
+    return std::nullopt;
   // Anew, after the tail: a writer lists a pack before it writes a tail of it.
   auto listed = LoadManifest();
   const PackId& pack = (*tail)->pack;
-  return listed.ok() && !listed->Find(pack) &&
-         fs_.StatAt(packs_dir_, PackFile::FileName(pack)).ok() &&
-         !ReplacedPacks(fs_, dir_, listed->generation).contains(pack);
+  if (!listed.ok() || listed->Find(pack) ||
+      ReplacedPacks(fs_, dir_, listed->generation, Unnamed::kAll).contains(pack))
+    return std::nullopt;
+  if (BELAY_MUTANT("gone-with-the-manifest") &&
+      !fs_.StatAt(packs_dir_, PackFile::FileName(pack)).ok())
+    return std::nullopt;
+  return *tail;
 }
 
 Status Store::Refresh() {
@@ -264,16 +273,37 @@ Result<uint64_t> Store::DueLength(const Manifest::Pack& pack, bool* vouched) {
 void Store::Expect(const RememberedEnd& end) {
   if (end.position.pack.is_zero()) return;
   std::lock_guard guard(mutex_);
+  auto place = [](const RememberedEnd& e) {
+    return std::pair(e.position.generation, e.position.offset);
+  };
   RememberedEnd& known = expected_[end.position.pack];
-  if (std::pair(known.position.generation, known.position.offset) >
-      std::pair(end.position.generation, end.position.offset))
-    return;
-  const uint64_t next_seq = std::max(known.next_seq, end.next_seq);
-  known = end;
-  known.next_seq = next_seq;
+  RememberedEnd before = end;
+  if (place(known) <= place(end)) std::swap(known, before);
+  // Who went further and knows no number passed one record at least.
+  const bool further = known.next_seq == 0 && place(before) < place(known);
+  if (before.next_seq != 0)
+    known.next_seq = std::max(known.next_seq, before.next_seq + (further ? 1 : 0));
+}
+
+void Store::AskTheCaches(const PackId& pack) {
+  RememberedEnd end;
+  StoreId store;
+  {
+    std::lock_guard guard(mutex_);
+    if (caches_asked_ == pack) return;
+    caches_asked_ = pack;
+    end.position.generation = manifest_->generation;
+    store = manifest_->store;
+  }
+  const auto relied_on = ReliedOn(fs_, dir_, packs_dir_, pack, store);
+  if (!relied_on) return;
+  end.position.pack = pack;
+  end.position.offset = *relied_on;
+  Expect(end);  // what comes next nobody of them knows
 }
 
 std::optional<RememberedEnd> Store::Expected(const PackId& pack) {
+  AskTheCaches(pack);
   std::lock_guard guard(mutex_);
   auto known = expected_.find(pack);
   if (known == expected_.end() ||

@@ -154,9 +154,9 @@ class Store {
   PackId open_pack();  // of that; zero when there is none
   // The tail when it is whole, and about whatever pack.
   Result<std::optional<Tail>> AnyTail();
-  // Whether it is about a pack that is there and that the manifest should name: an
-  // older manifest came back. (A collection that was killed left other packs.) `use` is
-  // held.
+  // When it is about a pack, there or gone, that the manifest should name: an older
+  // manifest came back. (A collection that was killed left other packs.) `use` is held.
+  std::optional<Tail> TailOfUnlisted();
   bool TailIsOfUnlisted();
   // The tail when it is whole and about `pack`.
   Result<std::optional<Tail>> LoadTail(const PackId& pack);
@@ -175,9 +175,10 @@ class Store {
   // Tells the store what is remembered of its end, in this process: the catalogue does,
   // and the heads. ExpectRemembered() (store/catalog.h) asks both.
   void Expect(const RememberedEnd& end);
-  // What was expected of `pack` under the present generation. Counts without a tail
-  // only: one that is there says how far the pack goes, also when an older copy of both
-  // was put back.
+  // What was expected of `pack` under the present generation, by them or by what stat
+  // caches rely on (store/relied_on.h; number 0: nobody knows the next). Counts without
+  // a tail only: one that is there says how far the pack goes, also when an older copy
+  // of both was put back.
   std::optional<RememberedEnd> Expected(const PackId& pack);
   // How far `pack` reaches: its sealed length, or for the open one the end of the last
   // whole batch (`whole` hashes everything beyond the flushed mark).
@@ -214,6 +215,7 @@ class Store {
   // Brings what is known of the open pack up to date; false: it must be loaded anew.
   Result<bool> Advance(OpenPack& pack, const StoreId& store_id);
   static void MoveMarks(OpenPack& pack, uint64_t flushed);
+  void AskTheCaches(const PackId& pack);
   // A batch of this process is flushed and known by its entries.
   void Grow(const PackId& id, const std::vector<IndexEntry>& entries, uint64_t from,
             uint64_t to);
@@ -252,6 +254,7 @@ class Store {
   bool tail_writable_ = false;
   std::shared_ptr<const AllRecords> all_records_;  // after a miss
   std::unordered_map<PackId, RememberedEnd> expected_;
+  PackId caches_asked_;  // the pack of which they have told (ReliedOn())
   // Where this process's own last batch ended: no need to check it again.
   PackId own_pack_;
   uint64_t own_end_ = 0;

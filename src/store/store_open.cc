@@ -32,6 +32,14 @@ Status CheckLinks(Fs& fs, const AbsPath& path) {
   return Ok();
 }
 
+// What only a store has, and only once something was stored.
+bool SomethingWasStored(Fs& fs, const Fd& dir) {
+  auto tail = ReadSmallFile(fs, dir, TailName(), 4096);
+  if (tail.ok() && DecodeTail(*tail)) return true;
+  auto catalog = fs.Open(dir, Name::Literal("catalog"), OpenMode::Directory());
+  return catalog.ok() && fs.StatAt(*catalog, Name::Literal("catalog.db")).ok();
+}
+
 // A store is made in a directory of its own. What an interrupted Create() left counts
 // as nothing; anything else is somebody's, and neither its files nor its mode are
 // touched.
@@ -42,6 +50,14 @@ Status CheckIsFree(Fs& fs, const Fd& dir, const AbsPath& path) {
   if (std::any_of(entries.begin(), entries.end(),
                   [](const DirEntry& e) { return e.name == "manifest"; }))
     return Ok();
+  if (SomethingWasStored(fs, dir) && !BELAY_MUTANT("settle-on-ruins"))
+    return Error(Errc::kCorrupt,
+                 "the manifest and the packs of " + path.bytes() +
+                     " are gone, and everything that was stored was in them")
+        .WithHint(
+            "bring back manifest and packs/ from a copy, then run: belay repair; "
+            "to begin anew, remove " +
+            path.bytes());
   for (const DirEntry& e : entries) {
     bool ours = e.name == "lock" || e.name == "packs" || e.name == "catalog" ||
                 (e.name.starts_with("manifest.") && e.name.ends_with(".tmp"));

@@ -63,7 +63,8 @@ bool IsErased(const LogView& log, LogRecord record) {
 
 }  // namespace
 
-std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation) {
+std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
+                               Unnamed which) {
   std::set<PackId> packs;
   auto bytes = ReadSmallFile(fs, home, ReplacedName(), kMaxFile);
   if (!bytes.ok() || bytes->size() < kFirstLine.size() + kCheckLine) return packs;
@@ -74,6 +75,7 @@ std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation) {
   text = body.substr(kFirstLine.size());
   uint64_t written = 0;
   constexpr std::string_view kGeneration = "generation ", kPack = "pack ";
+  constexpr std::string_view kGivenUp = "given up ";
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
@@ -83,6 +85,9 @@ std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation) {
       (void)std::from_chars(number.data(), number.data() + number.size(), written);
     } else if (line.starts_with(kPack)) {
       if (auto id = Id128::FromText(line.substr(kPack.size())))
+        packs.insert(PackId(*id));
+    } else if (which == Unnamed::kAll && line.starts_with(kGivenUp)) {
+      if (auto id = Id128::FromText(line.substr(kGivenUp.size())))
         packs.insert(PackId(*id));
     }
   }
@@ -94,10 +99,11 @@ std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation) {
 }
 
 Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
-                     const std::set<PackId>& packs) {
+                     const std::set<PackId>& packs, const std::set<PackId>& given_up) {
   std::string text(kFirstLine);
   text += "generation " + std::to_string(generation) + "\n";
   for (const PackId& id : packs) text += "pack " + id.text() + "\n";
+  for (const PackId& id : given_up) text += "given up " + id.text() + "\n";
   text += CheckOf(text);
   return ReplaceFile(fs, home, ReplacedName(), ToBytes(text));
 }
@@ -135,6 +141,17 @@ Result<Unlisted> LookAtUnlisted(Store& store) {
   // What a record needs may lie in another one of them.
   if (!out.lacking.empty() || unsure) out.kept = std::move(ours);
   return out;
+}
+
+Result<bool> MissesUnlisted(Store& store) {
+  BELAY_TRY(auto packs, UnlistedPacks(store));
+  const auto replaced =
+      ReplacedPacks(store.fs(), store.dir(), store.manifest().generation);
+  std::erase_if(packs, [&](const PackId& id) { return replaced.contains(id); });
+  if (packs.empty() || BELAY_MUTANT("unlisted-only-by-the-tail")) return false;
+  BELAY_TRY(HeldLock use, store.HoldForReading());
+  BELAY_TRY(Unlisted others, LookAtUnlisted(store));
+  return !others.lacking.empty();
 }
 
 }  // namespace belay

@@ -27,10 +27,18 @@ struct Unlisted {
 Result<Unlisted> LookAtUnlisted(Store& store);
 
 // Packs that a collection of `generation` or before replaced, by what the last one
-// wrote down. What is damaged or not there names none.
-std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation);
+// wrote down; kAll: also those that a repair gave up, which may be missed but are no
+// longer named by the manifest. What is damaged or not there names none.
+enum class Unnamed { kReplaced, kAll };
+std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
+                               Unnamed which = Unnamed::kReplaced);
 // Durable when it returns: before the manifest of that generation is written.
 Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
-                     const std::set<PackId>& packs);
+                     const std::set<PackId>& packs,
+                     const std::set<PackId>& given_up = {});
+
+// Is there a pack which has records that the log lacks? Cheap when every pack is listed
+// or replaced. Takes `use`.
+Result<bool> MissesUnlisted(Store& store);
 
 }  // namespace belay

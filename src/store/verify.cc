@@ -34,6 +34,7 @@ class Verifier {
       if (report_.damage.size() > damage_before) report_.damaged_packs.push_back(p.id);
     }
     if (lost_tail_) BELAY_OK(LoseTheEnd(manifest));
+    MissWhatTheTailNames();
     BELAY_OK(CheckReferences());
     BELAY_OK(CheckUnlisted());
     return std::move(report_);
@@ -91,11 +92,23 @@ class Verifier {
     BELAY_TRY(auto tail, store_.TailIfReadable(open->id));
     if (tail)
       LoseNumbersBelow(std::max(tail->next_seq, manifest.next_seq));
-    else if (auto known = store_.Expected(open->id))
+    else if (auto known = store_.Expected(open->id); known && known->next_seq != 0)
       LoseNumbersBelow(std::max(known->next_seq, manifest.next_seq));
     else
       ++report_.unknown_records;
     return Ok();
+  }
+
+  // The manifest is an older one; of a pack that is there CheckUnlisted() tells.
+  void MissWhatTheTailNames() {
+    const auto tail = store_.TailOfUnlisted();
+    if (!tail) return;
+    const Name name = PackFile::FileName(tail->pack);
+    if (store_.fs().StatAt(store_.packs_dir(), name).ok()) return;
+    Damage(name.bytes() +
+           " is missing, which was written last: the manifest that does not name it is "
+           "an older one");
+    LoseNumbersBelow(tail->next_seq);
   }
 
   Status CheckPack(const Manifest::Pack& listed, const StoreId& store_id) {

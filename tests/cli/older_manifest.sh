@@ -91,4 +91,66 @@ PY
 run verify; expect_rc 3; expect_in_out "can be reached by nobody"
 run repair --accept-loss; expect_rc 0; expect_in_out "the record of the root"
 all_there
+
+# Two things gone at once. An older manifest, and the pack that it does not name:
+newest() { awk '/^pack/ { id = $2 } END { print id }' "$BELAY_HOME/manifest"; }
+missed() {  # what nobody can bring back is said until the loss is accepted
+  run verify; expect_rc 3; expect_in_out "is missing"; expect_in_out "of the log cannot be read"
+  run list; expect_in_err "damaged"
+  run repair; expect_rc 3
+  run verify; expect_rc 3
+  run repair --accept-loss; expect_rc 0; expect_in_out "given up: up to"
+  run verify; expect_rc 0
+  run list; expect_rc 0; [ -z "$err" ] || fail "still: $err"
+  run checkpoint -m after; expect_rc 0
+  run verify --read-data; expect_rc 0
+}
+fresh() {
+  rm -rf "$BELAY_HOME"; run on; expect_rc 0
+  for i in 0 1; do head -c 9000 /dev/urandom >file; run checkpoint -m "first$i"; expect_rc 0; done
+  run delete first0 --yes; run gc --everything; expect_rc 0; expect_in_out "gave back"
+}
+fresh
+cp "$BELAY_HOME/manifest" "$scratch/older"
+for i in 2 3; do echo $i >file; run checkpoint -m "n$i"; expect_rc 0; done
+[ "$(newest)" != "$(awk '/^pack/ { id = $2 } END { print id }' "$scratch/older")" ] || fail "no new pack"
+cp -a "$BELAY_HOME" "$scratch/two"
+rm "$BELAY_HOME/packs/$(newest)".*; cp "$scratch/older" "$BELAY_HOME/manifest"
+missed
+
+# The manifest and the newest pack, of which only the tail tells:
+rm -rf "$BELAY_HOME"; cp -a "$scratch/two" "$BELAY_HOME"
+rm "$BELAY_HOME/packs/$(newest)".* "$BELAY_HOME/manifest"
+run repair; expect_rc 3; expect_in_out "is missing"
+missed
+
+# Who stores something by an older manifest makes a tail that no longer tells of it.
+rm -rf "$BELAY_HOME"; cp -a "$scratch/two" "$BELAY_HOME"
+cp "$scratch/older" "$BELAY_HOME/manifest"
+echo 4 >file; run checkpoint -m n4; expect_rc 0
+for looks in list status; do run "$looks"; expect_rc 0; expect_in_err "manifest is older"; done
+run repair; expect_rc 0
+for name in first1 n2 n3 n4; do run show "$name"; expect_rc 0; done
+run list; expect_rc 0; [ -z "$err" ] || fail "still: $err"
+
+# The tail, and the end of the open pack; nobody has asked anything since.
+for cut in 1 700; do
+  rm -rf "$BELAY_HOME"; run on; expect_rc 0
+  for i in 1 2; do echo $i >file; run checkpoint -m "n$i"; expect_rc 0; done
+  rm "$BELAY_HOME/tail"; truncate -s "-$cut" "$BELAY_HOME"/packs/*.pack
+  cp -a "$BELAY_HOME" "$scratch/cut$cut"
+  run verify; expect_rc 3; expect_in_out "shorter than it was"
+  run repair; run verify
+  [ "$rc" = 3 ] || { run show n2; expect_rc 0; }
+  # A writer that comes first puts nothing in its place.
+  BELAY_HOME=$scratch/cut$cut
+  echo 3 >file; run checkpoint -m n3; expect_rc 0; expect_in_err "damaged"
+  run verify; expect_rc 3
+  BELAY_HOME=$scratch/store
+done
+
+# Manifest and packs: not a directory that never was a store.
+rm -rf "$BELAY_HOME"; run on; run checkpoint -m n1; expect_rc 0
+rm -r "$BELAY_HOME/manifest" "$BELAY_HOME/packs"
+for asks in verify list "checkpoint -m x" on; do run $asks; expect_rc 3; expect_in_err "are gone"; done
 finish

@@ -141,6 +141,14 @@ TEST(Settings, BadValuesAreRefusedWithFileAndLine) {
          "config.toml:2: not valid TOML"},
         {"[tools]\n\"\u00e9\" = true\n\"\\u00e9\" = false",
          "config.toml:3: not valid TOML: the key is there twice"},
+        {"[secrets]\nvalue = \"skip\"",
+         "config.toml:2: secrets must be a value, not a table"},
+        {"[[store]]\ncap = \"1GiB\"", "config.toml:1: store must be a table: [store]"},
+        {"store = \"1GiB\"", "config.toml:1: store must be a table"},
+        {"tools = true", "config.toml:1: tools must be a table"},
+        {"tools.Bash.x = true", "config.toml:1: tools.Bash must be true or false"},
+        {"auto = true\n\"au\\u0074o\" = false",
+         "config.toml:2: not valid TOML: the key is there twice"},
         {"enabled =", "config.toml:1: not valid TOML"},
         {"enabled", "config.toml:1: not valid TOML"}}) {
     Result<Settings> parsed = Parse(row.text);

@@ -1,0 +1,192 @@
+// Two things gone at once, of which one alone would have told of the other: the
+// manifest and a pack, the tail and what it vouched for.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/fast_hash.h"
+#include "base/mem_fs.h"
+#include "store/gc.h"
+#include "store/mend.h"
+#include "store/relied_on.h"
+#include "store/repair.h"
+#include "store/unlisted.h"
+#include "store/verify.h"
+#include "support/fs_world.h"
+#include "support/store_fixture.h"
+
+namespace belay::test {
+namespace {
+
+class LostTwice : public ::testing::Test {
+ protected:
+  void Anew() {
+    worlds_.clear();
+    memory_ = std::make_unique<MemFs>();
+  }
+  World& NewWorld() {
+    static uint64_t seed = 7700;  // ids must not repeat
+    worlds_.push_back(std::make_unique<World>(*memory_, ++seed));
+    return *worlds_.back();
+  }
+  std::unique_ptr<Store> Open() { return Must(NewWorld().Open()); }
+  Fd Home() { return Must(memory_->OpenDir(AbsPath::Literal("/store"))); }
+  Fd Packs() { return Must(memory_->OpenDir(AbsPath::Literal("/store/packs"))); }
+  void Make(const std::string& name) {
+    auto store = Open();
+    Must(MakeCheckpoint(*store, name, {{"a", name}, {"b", SourceText(7, 400)}}));
+  }
+  // "one" in a pack that is closed; then "two" and "three" in the one behind it. What
+  // the manifest was in between.
+  Bytes MakeTwoPacks() {
+    Make("one");
+    Make("closing");
+    {
+      auto store = Open();
+      Must(DropCheckpoints(*store, {"closing"}));
+      Must(CollectGarbage(*store, {.everything = true}));
+    }
+    Bytes older =
+        Must(ReadSmallFile(*memory_, Home(), Name::Literal("manifest"), 1 << 16));
+    Make("two");
+    Make("three");
+    return older;
+  }
+  void RemoveNewestPack() {
+    const PackId id = Open()->manifest().packs.back().id;
+    Must(memory_->Unlink(Packs(), PackFile::FileName(id)));
+    Must(memory_->Unlink(Packs(), PackIndex::FileName(id)));
+  }
+  VerifyReport Verify() { return Must(VerifyStore(*Open(), {.read_data = true})); }
+  MendReport Repair(bool accept_loss = false) {
+    World& world = NewWorld();
+    Must(RepairStore(*memory_, world.clock, world.random, world.dir, world.options,
+                     {.without_packs = accept_loss}));
+    auto store = Must(NewWorld().Open(Store::Mode::kWriteExisting));
+    MendReport mended;
+    Must(MendStore(*store, {}, accept_loss, mended));
+    return mended;
+  }
+  // It is missed until it is given up, and then no more.
+  void ExpectMissed() {
+    EXPECT_FALSE(Repair().left.clean());
+    const VerifyReport missed = Verify();
+    EXPECT_FALSE(missed.clean());
+    EXPECT_GE(missed.unknown_records, 2u);
+    EXPECT_FALSE(Repair(/*accept_loss=*/true).given_up.empty());
+    EXPECT_TRUE(Verify().clean());
+    EXPECT_FALSE(Open()->TailOfUnlisted());
+    Make("after");
+    EXPECT_TRUE(Verify().clean());
+  }
+  // A stat cache that relies on `place`, as a checkpoint leaves one.
+  void RelyOn(const BatchPlace& place) {
+    std::array<std::byte, kCacheHeadSize> head{};
+    const uint32_t order = 0x01020304;
+    std::memcpy(head.data(), kStatCacheMagic.data(), kStatCacheMagic.size());
+    std::memcpy(head.data() + kStatCacheMagic.size(), &order, sizeof order);
+    std::memcpy(head.data() + kCachePackAt, place.pack.bytes.data(), 16);
+    std::memcpy(head.data() + kCacheBatchAt, &place.offset, sizeof place.offset);
+    std::memcpy(head.data() + kCacheBodyHashAt, place.body_hash.span().data(), 32);
+    const uint64_t check = FastHash(ByteSpan(head).first(kCacheCheckAt), 0);
+    std::memcpy(head.data() + kCacheCheckAt, &check, sizeof check);
+    Fd cache = Must(MakeDirs(*memory_, AbsPath::Literal("/store/cache"), 0700));
+    Must(ReplaceFile(*memory_, cache, Name::Literal("aaaa.scan"),
+                     Bytes(head.begin(), head.end())));
+  }
+  BatchPlace LastBatch() {
+    auto store = Open();
+    const Manifest manifest = store->manifest();
+    const PackId id = manifest.packs.back().id;
+    PackFile file =
+        Must(PackFile::Open(*memory_, Packs(), id, manifest.store, OpenMode::Read()));
+    BatchPlace last;
+    Must(file.ForEachBatch(kPackHeaderSize, Must(file.Size()),
+                           [&](const BatchHeader& b, bool) -> Status {
+                             last = {id, b.offset, b.body_hash};
+                             return Ok();
+                           }));
+    return last;
+  }
+
+  std::unique_ptr<MemFs> memory_ = std::make_unique<MemFs>();
+  std::vector<std::unique_ptr<World>> worlds_;
+};
+
+TEST_F(LostTwice, AnOlderManifestAndThePackThatItDoesNotName) {
+  const Bytes older = MakeTwoPacks();
+  RemoveNewestPack();
+  Must(ReplaceFile(*memory_, Home(), Name::Literal("manifest"), older));
+  EXPECT_FALSE(Verify().clean());
+  ExpectMissed();
+}
+
+TEST_F(LostTwice, TheManifestAndTheNewestPack) {
+  MakeTwoPacks();
+  RemoveNewestPack();
+  Must(memory_->Unlink(Home(), Name::Literal("manifest")));
+  ExpectMissed();
+}
+
+TEST_F(LostTwice, AnOlderManifestAndTheTail) {
+  const Bytes older = MakeTwoPacks();
+  Must(ReplaceFile(*memory_, Home(), Name::Literal("manifest"), older));
+  Make("four");  // its tail tells nothing of the pack that is not listed
+  auto store = Open();
+  EXPECT_FALSE(store->TailOfUnlisted());
+  EXPECT_TRUE(Must(MissesUnlisted(*store)));
+}
+
+TEST_F(LostTwice, TheTailAndTheEndOfTheOpenPack) {
+  for (uint64_t cut : {1, 40, 100}) {
+    for (bool written : {false, true}) {
+      SCOPED_TRACE(std::to_string(cut) + (written ? ", written since" : ""));
+      Anew();
+      Make("one");
+      Make("two");
+      const BatchPlace last = LastBatch();
+      RelyOn(last);
+      const Name pack = PackFile::FileName(last.pack);
+      {
+        Fd file = Must(memory_->Open(Packs(), pack, OpenMode::ReadWrite()));
+        const uint64_t size = Must(memory_->Stat(file)).size;
+        Must(memory_->Truncate(file, size - cut));
+      }
+      Must(memory_->Unlink(Home(), Name::Literal("tail")));
+      if (written) Make("three");
+      const VerifyReport report = Verify();
+      EXPECT_FALSE(report.clean());
+      std::set<uint64_t> numbers;
+      LogView log;
+      auto store = Open();
+      Must(ReadOn(*store, log));
+      for (const LogRecord& r : log.records) EXPECT_TRUE(numbers.insert(r.seq).second);
+    }
+  }
+}
+
+TEST_F(LostTwice, AWholePackIsNoneThatWasCutShort) {
+  Make("one");
+  RelyOn(LastBatch());
+  Make("two");
+  Must(memory_->Unlink(Home(), Name::Literal("tail")));
+  EXPECT_TRUE(Verify().clean());
+  Make("three");
+  EXPECT_TRUE(Verify().clean());
+  EXPECT_EQ(Must(ReadAll(*Open())).size(), 3u);
+}
+
+TEST_F(LostTwice, ManifestAndPacksAreNoDirectoryToSettleIn) {
+  Make("one");
+  for (const DirEntry& e : Must(memory_->List(Packs())))
+    Must(memory_->Unlink(Packs(), Name::Literal(e.name)));
+  Must(memory_->RemoveDir(Home(), Name::Literal("packs")));
+  Must(memory_->Unlink(Home(), Name::Literal("manifest")));
+  auto opened = NewWorld().Open();
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, Errc::kCorrupt);
+}
+
+}  // namespace
+}  // namespace belay::test
