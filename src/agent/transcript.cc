@@ -124,6 +124,22 @@ bool HasPartOfType(const std::optional<Json>& content, std::string_view type) {
   return false;
 }
 
+bool IsCompaction(AgentKind agent, const JsonFields& fields) {
+  const std::optional<Json> type = fields.Get("type");
+  switch (agent) {
+    case AgentKind::kClaude:
+      return Is(type, "system") && Is(fields.Get("subtype"), "compact_boundary");
+    case AgentKind::kQwen:
+      return Is(type, "system") && Is(fields.Get("subtype"), "chat_compression");
+    case AgentKind::kCodex:
+      return Is(type, "compacted");
+    case AgentKind::kCopilot:
+      return Is(type, "session.compaction_complete");
+    default:
+      return false;
+  }
+}
+
 std::string RecordFingerprint(const Json& record) {
   return Sha256::Of(AsBytes(record.raw())).hex().substr(0, 16);
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "agent/dialect_internal.h"
+#include "agent/open_calls_internal.h"
 #include "agent/transcript_internal.h"
 #include "agent/transcript_lines.h"
 #include "base/fast_hash.h"
@@ -27,44 +28,9 @@ Error NotInIt() {
   return {Errc::kNotFound, "the conversation does not hold that prompt any more"};
 }
 
-// The calls of a turn and their answers. A conversation that ends between them is none
-// that an agent can go on from: the end moves to before the message that made the call,
-// and of calls that were made together to before all of them.
-class OpenCalls {
- public:
-  // By a message that begins at `offset`; `id` as the agent's answer has it, if any.
-  void Called(uint64_t offset, const std::optional<std::string>& id) {
-    Called(offset, HashOf(id.value_or("")));
-  }
-  void Called(uint64_t offset, uint64_t id_hash) {
-    open_.emplace(id_hash, calls_.size());
-    calls_.push_back({.offset = offset});
-  }
-  void Answered(uint64_t offset, const std::optional<std::string>& id) {
-    Answered(offset, HashOf(id.value_or("")));
-  }
-  void Answered(uint64_t offset, uint64_t id_hash) {
-    const auto call = open_.find(id_hash);
-    if (call == open_.end()) return;
-    calls_[call->second].answer = offset;
-    open_.erase(call);
-    // What was answered before anything else was asked moves no end.
-    if (open_.empty()) calls_.clear();
-  }
-  uint64_t EndOr(uint64_t end) const {
-    if (BELAY_MUTANT("cut-between-call-and-answer")) return end;
-    for (auto call = calls_.rbegin(); call != calls_.rend(); ++call)
-      if (call->answer >= end && call->offset < end) end = call->offset;
-    return end;
-  }
-
- private:
-  struct Call {
-    uint64_t offset = 0, answer = UINT64_MAX;
-  };
-  std::vector<Call> calls_;
-  std::unordered_multimap<uint64_t, size_t> open_;
-};
+uint64_t HashOfId(const std::optional<Json>& id) {
+  return HashOf(IdOf(id).value_or(""));
+}
 
 // Calls `visit` with each part of a list that has this member, and with the member.
 template <class Visit>
@@ -85,7 +51,7 @@ void EachPart(const std::optional<Json>& content, std::string_view member,
 class TreeCut {
  public:
   TreeCut(AgentKind agent, const Transcript& transcript, const CutPoint& point)
-      : agent_(agent), transcript_(transcript), point_(point) {}
+      : agent_(agent), transcript_(transcript), point_(point), calls_(point.offset) {}
 
   void Take(const Json& json, uint64_t offset, uint64_t end);
   void TakeUnread(uint64_t offset, uint64_t end) { Add(offset, end, last_); }
@@ -99,8 +65,10 @@ class TreeCut {
   };
   void Add(uint64_t offset, uint64_t end, uint64_t prompt);
   std::optional<uint64_t> PromptAt(uint64_t offset);
-  void NoteCalls(const JsonFields& fields, uint64_t offset);
-  void NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset);
+  void NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prompt);
+  void NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset,
+                  uint64_t prompt);
+  void NoteQwen(const Json& message, uint64_t offset, uint64_t prompt);
 
   const AgentKind agent_;
   const Transcript& transcript_;
@@ -111,9 +79,9 @@ class TreeCut {
   size_t next_ = 0;               // of transcript_.prompts, in the order of the file
   uint64_t last_ = kNone;         // whose turn the last line was of
   std::optional<uint64_t> kept_;  // the newest prompt that is kept, or kNone
-  OpenCalls calls_;               // of the turn that is cut
-  // Claude Code writes one message as several lines: where the last one begins, and
-  // whether more than thoughts are written of it.
+  OpenCalls calls_;
+  // Claude Code writes one message as several lines: where the last one before the cut
+  // begins, and whether more than thoughts are written of it.
   struct Message {
     uint64_t id = 0, offset = 0;
     bool says = true;
@@ -139,39 +107,57 @@ std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
   return transcript_.prompts[next_].index;
 }
 
-void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset) {
-  if (offset >= point_.offset) return;
+void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prompt) {
+  if (IsCompaction(agent_, fields)) calls_.Said(offset, prompt);
   const std::optional<Json> message = fields.Get("message");
   if (!message) return;
-  if (agent_ == AgentKind::kClaude) return NoteClaude(fields, *message, offset);
-  const std::optional<Json> parts = message->Get("parts");
-  EachPart(parts, "functionCall", [&](const Json&, const Json& call) {
-    calls_.Called(offset, IdOf(call.Get("id")));
-  });
-  EachPart(parts, "functionResponse", [&](const Json&, const Json& answer) {
-    calls_.Answered(offset, IdOf(answer.Get("id")));
-  });
+  if (agent_ == AgentKind::kClaude)
+    NoteClaude(fields, *message, offset, prompt);
+  else
+    NoteQwen(*message, offset, prompt);
 }
 
-void TreeCut::NoteClaude(const JsonFields& fields, const Json& message,
-                         uint64_t offset) {
-  const std::optional<Json> content = message.Get("content");
-  const std::string id = IdOf(message.Get("id")).value_or("");
-  if (Is(fields.Get("type"), "assistant")) {
-    if (id.empty() || message_.id != HashOf(id))
-      message_ = {.id = HashOf(id), .offset = offset, .says = false};
-  } else {
-    message_.says = true;
+void TreeCut::NoteQwen(const Json& message, uint64_t offset, uint64_t prompt) {
+  const std::optional<Json> parts = message.Get("parts");
+  if (!parts || !parts->is_array()) return;
+  for (JsonParts part(*parts); part.Next();) {
+    const std::optional<Json> answer = part.value().Get("functionResponse");
+    if (answer) calls_.Answered(offset, HashOfId(answer->Get("id")));
+    if (answer || IsTrue(part.value().Get("thought"))) continue;
+    calls_.Said(offset, prompt);
+    if (const std::optional<Json> call = part.value().Get("functionCall"))
+      calls_.Called(offset, HashOfId(call->Get("id")), prompt);
   }
-  if (!content || !content->is_array()) message_.says = true;
+}
+
+void TreeCut::NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset,
+                         uint64_t prompt) {
+  const std::optional<Json> content = message.Get("content");
+  const bool kept = offset < point_.offset;
+  uint64_t begins = offset;
+  Message behind;  // the cut: not what is looked at in the end
+  Message& last = kept ? message_ : behind;
+  if (Is(fields.Get("type"), "assistant")) {
+    const std::string id = IdOf(message.Get("id")).value_or("");
+    if (id.empty() || last.id != HashOf(id))
+      last = {.id = HashOf(id), .offset = offset, .says = false};
+    begins = last.offset;
+  } else {
+    last.says = true;
+  }
+  if (!content || !content->is_array()) {
+    last.says = true;
+    calls_.Said(begins, prompt);
+    return;
+  }
   EachPart(content, "type", [&](const Json& part, const Json& type) {
-    if (type.TextIs("tool_use")) {
-      calls_.Called(message_.offset, IdOf(part.Get("id")));
-    } else if (type.TextIs("tool_result")) {
-      calls_.Answered(offset, IdOf(part.Get("tool_use_id")));
-    }
-    if (!type.TextIs("thinking") && !type.TextIs("redacted_thinking"))
-      message_.says = true;
+    if (type.TextIs("thinking") || type.TextIs("redacted_thinking")) return;
+    last.says = true;
+    if (type.TextIs("tool_result"))
+      return calls_.Answered(offset, HashOfId(part.Get("tool_use_id")));
+    calls_.Said(begins, prompt);
+    if (type.TextIs("tool_use"))
+      calls_.Called(begins, HashOfId(part.Get("id")), prompt);
   });
 }
 
@@ -193,13 +179,13 @@ void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
     prompt = *begins;
     above_.resize(std::max<size_t>(above_.size(), prompt + 1), kNone);
     above_[prompt] = above;
-    // What the turn before waited for was let go.
-    if (offset < point_.offset) calls_ = {}, message_ = {};
+    if (!sidechain) calls_.TurnBegins();
+    if (offset < point_.offset) message_ = {};
   }
   if (offset == point_.record) kept_ = point_.is_prompt ? above : prompt;
   prompt_of_.emplace(HashOf(*id), prompt);
   if (!sidechain) last_ = prompt;
-  if (!sidechain) NoteCalls(fields, offset);
+  if (!sidechain) NoteCalls(fields, offset, prompt);
   Add(offset, end, prompt);
 }
 
@@ -208,9 +194,10 @@ Result<TranscriptCut> TreeCut::Finish() {
   std::unordered_set<uint64_t> kept = {kNone};
   for (uint64_t prompt = *kept_; prompt != kNone; prompt = above_[prompt])
     kept.insert(prompt);
-  uint64_t limit = calls_.EndOr(point_.offset);
+  uint64_t limit = point_.offset;
   // Nor can it be gone on from the thoughts of a message alone.
   if (!point_.is_prompt && !message_.says) limit = std::min(limit, message_.offset);
+  limit = calls_.EndOr(limit, [&](uint64_t prompt) { return kept.contains(prompt); });
   TranscriptCut cut;
   for (const Run& run : runs_)
     if (kept.contains(run.prompt) || BELAY_MUTANT("cut-keeps-dead-branches"))
@@ -241,16 +228,18 @@ Result<TranscriptCut> TreeCut::FinishRest(const TranscriptPrompt& from) {
 // reads that again.
 class PrefixCut {
  public:
-  PrefixCut(AgentKind agent, const CutPoint& point) : agent_(agent), point_(point) {}
+  PrefixCut(AgentKind agent, const CutPoint& point)
+      : agent_(agent), point_(point), calls_(point.offset) {}
 
   void Take(const Json& json, uint64_t offset) {
     if (offset == point_.record) found_ = true;
-    if (offset >= point_.offset || json.Get("agentId")) return;
-    const std::optional<Json> type = json.Get("type");
-    if (!type) return;
+    const JsonFields fields(json);
+    const std::optional<Json> type = fields.Get("type");
+    if (!type || fields.Get("agentId")) return;
+    if (IsCompaction(agent_, fields)) calls_.Said(offset);
     if (agent_ == AgentKind::kCopilot)
-      TakeCopilot(*type, json.Get("data"), offset);
-    else if (const std::optional<Json> payload = json.Get("payload"))
+      TakeCopilot(*type, fields.Get("data"), offset);
+    else if (const std::optional<Json> payload = fields.Get("payload"))
       TakeCodex(*type, *payload, offset);
   }
   Result<TranscriptCut> Finish() {
@@ -263,29 +252,37 @@ class PrefixCut {
  private:
   void TakeCopilot(const Json& type, const std::optional<Json>& data, uint64_t offset) {
     if (type.TextIs("assistant.message")) {
+      calls_.Said(offset);
       const std::optional<Json> calls = data ? data->Get("toolRequests") : std::nullopt;
       if (calls && calls->is_array())
         for (JsonParts parts(*calls); parts.Next();)
-          calls_.Called(offset, IdOf(parts.value().Get("toolCallId")));
+          calls_.Called(offset, HashOfId(parts.value().Get("toolCallId")));
     } else if (type.TextIs("tool.execution_complete")) {
-      calls_.Answered(offset, data ? IdOf(data->Get("toolCallId")) : std::nullopt);
+      calls_.Answered(offset, HashOfId(data ? data->Get("toolCallId") : std::nullopt));
     } else if (type.TextIs("user.message")) {
-      calls_ = {};  // calls of the turn before were let go
+      calls_.TurnBegins();
+      calls_.Said(offset);
     }
   }
-  // Calls that Codex answers itself have a call_id, and so have the answers.
+  // Calls that Codex answers itself have a call_id, and so have the answers. Those that
+  // were made together are a line each, so that a call alone says nothing. What it took
+  // back itself is in the file, and so is the line that says so.
   void TakeCodex(const Json& type, const Json& payload, uint64_t offset) {
     const std::string kind = IdOf(payload.Get("type")).value_or("");
     if (type.TextIs("event_msg")) {
-      if (kind == "task_started" || kind == "turn_started") calls_ = {};
+      if (kind == "user_message" || kind == "agent_message" ||
+          kind == "thread_rolled_back")
+        calls_.Said(offset);
       return;
     }
-    const std::optional<std::string> id = IdOf(payload.Get("call_id"));
-    if (!id || !type.TextIs("response_item")) return;
+    if (!type.TextIs("response_item")) return;
+    if (kind == "message") calls_.Said(offset);
+    const std::optional<Json> id = payload.Get("call_id");
+    if (!IdOf(id)) return;
     if (kind.ends_with("_output"))
-      calls_.Answered(offset, id);
+      calls_.Answered(offset, HashOfId(id));
     else if (kind.ends_with("_call"))
-      calls_.Called(offset, id);
+      calls_.Called(offset, HashOfId(id));
   }
 
   const AgentKind agent_;
@@ -323,6 +320,7 @@ class GeminiCut {
   std::vector<Message> now_;
   std::unordered_map<uint64_t, size_t> places_;  // in now_
   std::optional<std::vector<Message>> when_it_came_;
+  std::vector<Message> since_;  // that it came: what calls and answers
 };
 
 void GeminiCut::TakeMessage(const Json& json, Piece at) {
@@ -344,6 +342,8 @@ void GeminiCut::TakeMessage(const Json& json, Piece at) {
     for (JsonParts parts(*calls); parts.Next();)
       message.calls.push_back(hash(parts.value()));
   if (message.id == target_ && !when_it_came_) when_it_came_ = now_;
+  if (when_it_came_ && !(message.calls.empty() && message.answers.empty()))
+    since_.push_back(message);
   if (const auto known = places_.find(message.id); known != places_.end()) {
     now_[known->second] = message;
     return;
@@ -388,18 +388,23 @@ Result<TranscriptCut> GeminiCut::Finish() {
   const auto place = places_.find(target_);
   if (place == places_.end() && !when_it_came_)
     return Error(Errc::kNotFound, "the transcript has no such message");
-  if (place != places_.end())
-    now_.resize(place->second);
-  else
+  size_t kept = 0;
+  if (place != places_.end()) {
+    kept = place->second;
+  } else {
     now_ = std::move(*when_it_came_);
+    kept = now_.size();
+    now_.insert(now_.end(), since_.begin(), since_.end());
+  }
   // A message that made calls, and their answers, stay or go together.
-  OpenCalls calls;
+  OpenCalls calls(kept);
   for (size_t i = 0; i < now_.size(); ++i) {
-    if (now_[i].calls.empty() && now_[i].answers.empty()) calls = {};
+    if (now_[i].calls.empty() && now_[i].answers.empty()) calls.TurnBegins();
+    if (now_[i].answers.empty()) calls.Said(i);
     for (const uint64_t id : now_[i].calls) calls.Called(i, id);
     for (const uint64_t id : now_[i].answers) calls.Answered(i, id);
   }
-  now_.resize(calls.EndOr(now_.size()));
+  now_.resize(calls.EndOr(kept));
   TranscriptCut cut;
   if (header_) cut.pieces.push_back(*header_);
   AddMessages(0, cut);

@@ -8,8 +8,9 @@
 //   * What the copy holds is what the conversation held before the cut: nothing of the
 //     prompt or of what came after it, nothing of a branch that the agent's own rewind
 //     had left, everything else, byte for byte but for the swaps.
-//   * A call without its answer is not at the end of the copy where the agent could
-//     not go on from there.
+//   * The cut parts no call from its answer: the message that made the call goes, too.
+//     A call that was never answered stays with what was said behind it; where nothing
+//     was, it goes, since the agent could not go on from there.
 //   * Bounded memory, as ReadTranscript; lines too long to be read are copied too.
 //   * A file that grows meanwhile is looked at as far as ReadTranscript did.
 

@@ -91,6 +91,8 @@ std::string ContentText(const std::optional<Json>& content, size_t limit);
 // Whether a list has a part with that member, or a part of that type.
 bool HasPart(const std::optional<Json>& content, std::string_view member);
 bool HasPartOfType(const std::optional<Json>& content, std::string_view type);
+// Whether the agent shortened the conversation there: it goes on from a summary.
+bool IsCompaction(AgentKind agent, const JsonFields& fields);
 // 16 hex digits of the record's bytes.
 std::string RecordFingerprint(const Json& record);
 // A short line for a list.

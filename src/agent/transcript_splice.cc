@@ -66,22 +66,6 @@ Naming NamingOf(AgentKind agent) {
   }
 }
 
-bool IsCompaction(AgentKind agent, const JsonFields& fields) {
-  const std::optional<Json> type = fields.Get("type");
-  switch (agent) {
-    case AgentKind::kClaude:
-      return Is(type, "system") && Is(fields.Get("subtype"), "compact_boundary");
-    case AgentKind::kQwen:
-      return Is(type, "system") && Is(fields.Get("subtype"), "chat_compression");
-    case AgentKind::kCodex:
-      return Is(type, "compacted");
-    case AgentKind::kCopilot:
-      return Is(type, "session.compaction_complete");
-    default:
-      return false;
-  }
-}
-
 bool IsAnswer(AgentKind agent, const JsonFields& fields) {
   const std::optional<Json> type = fields.Get("type");
   switch (agent) {

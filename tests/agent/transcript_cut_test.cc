@@ -7,6 +7,7 @@
 
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "agent/json.h"
 #include "agent/payloads.h"
@@ -426,15 +427,238 @@ TEST(CopilotCut, ACallAndItsAnswerGoTogether) {
             begin + call + answer);
 }
 
-// --- the copy
-// --------------------------------------------------------------------------
-
 std::string Codex(const std::string& turn, const std::string& text) {
   return R"({"type":"event_msg","payload":{"type":"task_started","turn_id":")" + turn +
          "\"}}\n" +
          R"({"type":"event_msg","payload":{"type":"user_message","message":")" + text +
          "\"}}\n";
 }
+
+// --- calls and their answers ---------------------------------------------------------
+
+// A conversation of any agent, step by step: P a prompt, C a call, A the answer of the
+// last call that has none, a that of the first one, S something that is said.
+class Steps {
+ public:
+  Steps(AgentKind agent, std::string_view steps) : agent_(agent) {
+    if (agent == AgentKind::kGemini) out_ = kHeader;
+    for (const char step : steps) {
+      begins_.push_back(out_.size());
+      const std::string id = "s" + std::to_string(begins_.size());
+      if (step == 'C') open_.push_back(id);
+      std::string call;
+      if (step == 'A' || step == 'a') {
+        const auto answered = step == 'A' ? open_.end() - 1 : open_.begin();
+        call = *answered;
+        open_.erase(answered);
+      }
+      switch (agent) {
+        case AgentKind::kClaude:
+          TakeClaude(step, id, call);
+          break;
+        case AgentKind::kQwen:
+          TakeQwen(step, id, call);
+          break;
+        case AgentKind::kCodex:
+          TakeCodex(step, id, call);
+          break;
+        case AgentKind::kGemini:
+          TakeGemini(step, id, call);
+          break;
+        default:
+          TakeCopilot(step, id, call);
+      }
+    }
+    begins_.push_back(out_.size());
+  }
+
+  // How many steps are in the copy that is cut before that one.
+  std::string CutAt(size_t step) {
+    Cutting cutting(agent_, out_);
+    std::optional<CutPoint> point;
+    for (const TranscriptMessage& message : cutting.read().messages)
+      if (message.offset == begins_[step]) point = Before(message);
+    for (const TranscriptPrompt& prompt : cutting.read().prompts)
+      if (prompt.turn_offset == begins_[step]) point = Before(prompt);
+    if (!point) return "no such message";
+    const std::string copy = cutting.Cut(*point);
+    for (size_t i = 0; i < begins_.size(); ++i)
+      if (copy == out_.substr(0, begins_[i])) return std::to_string(i);
+    return copy;
+  }
+
+ private:
+  std::string ParentThen(const std::string& id) { return std::exchange(parent_, id); }
+  void TakeClaude(char step, const std::string& id, const std::string& call) {
+    const std::string parent = ParentThen(id);
+    if (step == 'P') out_ += User(id, parent, "say " + id);
+    if (step == 'S') out_ += Assistant(id, parent);
+    if (step == 'C')
+      out_ += Part(id, parent, "m" + id, R"({"type":"tool_use","id":")" + id + "\"}");
+    if (!call.empty())
+      out_ += Part(id, parent, "",
+                   R"({"type":"tool_result","tool_use_id":")" + call + "\"}");
+  }
+  void TakeQwen(char step, const std::string& id, const std::string& call) {
+    const std::string parent = ParentThen(id);
+    const std::string text = R"({"text":"say )" + id + "\"}";
+    if (step == 'P') out_ += Qwen("user", id, parent, text);
+    if (step == 'S') out_ += Qwen("assistant", id, parent, text);
+    if (step == 'C')
+      out_ += Qwen("assistant", id, parent, R"({"functionCall":{"id":")" + id + "\"}}");
+    if (!call.empty())
+      out_ += Qwen("tool_result", id, parent,
+                   R"({"functionResponse":{"id":")" + call + "\"}}");
+  }
+  void TakeCodex(char step, const std::string& id, const std::string& call) {
+    const auto item = [](const std::string& payload) {
+      return R"({"type":"response_item","payload":{)" + payload + "}}\n";
+    };
+    if (step == 'P')
+      out_ += R"({"type":"event_msg","payload":{"type":"task_started","turn_id":")" +
+              id + "\"}}\n" +
+              item(R"("type":"message","role":"user","content":[{"text":"say )" + id +
+                   "\"}]");
+    if (step == 'S')
+      out_ += item(R"("type":"message","role":"assistant","content":[{"text":"say )" +
+                   id + "\"}]");
+    if (step == 'C')
+      out_ += item(R"("type":"function_call","name":"x","call_id":")" + id + "\"");
+    if (!call.empty())
+      out_ += item(R"("type":"function_call_output","call_id":")" + call + "\"");
+  }
+  void TakeGemini(char step, const std::string& id, const std::string& call) {
+    if (step == 'P') out_ += GeminiUser(id) + "\n";
+    if (step == 'S')
+      out_ += Gemini(id, R"("type":"gemini","content":"say )" + id + "\"") + "\n";
+    if (step == 'C')
+      out_ +=
+          Gemini(id, R"("type":"gemini","toolCalls":[{"id":")" + id + "\"}]") + "\n";
+    if (!call.empty())
+      out_ += Gemini(id, R"("type":"user","content":[{"functionResponse":{"id":")" +
+                             call + "\"}}]") +
+              "\n";
+  }
+  void TakeCopilot(char step, const std::string& id, const std::string& call) {
+    const auto event = [&](const std::string& type, const std::string& data) {
+      out_ +=
+          R"({"type":")" + type + R"(","id":")" + id + R"(","data":{)" + data + "}}\n";
+    };
+    if (step == 'P') event("user.message", R"("content":"say )" + id + '"');
+    if (step == 'S') event("assistant.message", R"("content":"say )" + id + '"');
+    if (step == 'C')
+      event("assistant.message", R"("toolRequests":[{"toolCallId":")" + id + "\"}]");
+    if (!call.empty())
+      event("tool.execution_complete", R"("toolCallId":")" + call + '"');
+  }
+
+  const AgentKind agent_;
+  std::string out_, parent_;
+  std::vector<std::string> open_;
+  std::vector<size_t> begins_;
+};
+
+struct CallsRow {
+  const char* what;
+  const char* steps;
+  size_t cut;
+  const char* kept;
+};
+
+// Mutants: cut-drops-what-came-behind-a-dead-call, cut-between-call-and-answer.
+TEST(CallsOfACut, AreTornByNoneAndNothingGoesThatTheCutDoesNotTear) {
+  for (const AgentKind agent : {AgentKind::kClaude, AgentKind::kQwen, AgentKind::kCodex,
+                                AgentKind::kGemini, AgentKind::kCopilot})
+    for (const CallsRow& row : {
+             CallsRow{"never answered, something said since", "PSPCSPS", 5, "5"},
+             {"never answered, a prompt since", "PSPCPS", 5, "5"},
+             {"never answered, two turns since", "PCSPSPS", 5, "5"},
+             {"never answered, a call with its answer since", "PCSCAP", 5, "5"},
+             {"never answered, and nothing since", "PSPCPS", 4, "3"},
+             {"never answered, and nothing since but a call like it", "PSPCCPS", 5,
+              "3"},
+             {"never answered, and nothing since that stays", "PCCSA", 3, "1"},
+             {"one that was gone on from, one that was not", "PCSCP", 4, "3"},
+             {"answered", "PCASP", 4, "4"},
+             {"answered behind the cut", "PCSAS", 2, "1"},
+             {"answered behind the cut, something said since", "PCSSAS", 3, "1"},
+             {"answered behind the prompt", "PCPASP", 2, "1"},
+             {"answered behind the next prompt but one", "PCPPAS", 3, "1"},
+             {"answered before the cut, in another turn", "PCPASP", 5, "5"},
+             {"one answered before the cut, one behind", "PCCaSAS", 4, "1"},
+             {"a torn one, behind one that was gone on from", "PCSCSA", 4, "3"},
+         })
+      EXPECT_EQ(Steps(agent, row.steps).CutAt(row.cut), row.kept)
+          << AgentName(agent) << ": " << row.what;
+}
+
+// What Claude Code writes when it goes on after it was killed in a call.
+TEST(CallsOfACut, OfClaudeCodeStayWithACompactionAndWhatWasTypedInItsShell) {
+  const std::string begin = User("a", "", "one") + Assistant("b", "a") +
+                            User("c", "b", "two") +
+                            Part("d", "c", "m", R"({"type":"tool_use","id":"1"})");
+  const std::string shell = Line("user", "e", "d", "<bash-input>ls</bash-input>") +
+                            Line("user", "f", "e", "<bash-stdout>x</bash-stdout>");
+  const std::string compact =
+      R"({"type":"system","subtype":"compact_boundary","uuid":"e","parentUuid":null,)"
+      R"("logicalParentUuid":"d"})"
+      "\n" +
+      Line("user", "f", "e", "This session is being continued",
+           R"(,"isCompactSummary":true)");
+  for (const std::string& since : {shell, compact}) {
+    Cutting cutting(AgentKind::kClaude, begin + since + User("g", "f", "three"));
+    EXPECT_EQ(cutting.CutPrompt(2), begin + since);
+  }
+  // What it is thinking says nothing, nor does a branch that was left.
+  const std::string thought =
+      Part("e", "d", "n", R"({"type":"thinking","thinking":"x"})");
+  const std::string kept =
+      User("a", "", "one") + Assistant("b", "a") + User("c", "b", "two");
+  Cutting thinking(AgentKind::kClaude, begin + thought + User("g", "e", "three"));
+  EXPECT_EQ(thinking.CutPrompt(2), kept);
+  Cutting left(AgentKind::kClaude, begin + User("e", "d", "left") +
+                                       Assistant("f", "e") + User("g", "d", "three"));
+  EXPECT_EQ(left.CutPrompt(3), kept);
+  // A call of a branch that was left moves no end.
+  Cutting branch(AgentKind::kClaude, begin + User("g", "b", "again") +
+                                         Assistant("h", "g") + User("i", "h", "three"));
+  EXPECT_EQ(branch.CutPrompt(3), User("a", "", "one") + Assistant("b", "a") +
+                                     User("g", "b", "again") + Assistant("h", "g"));
+}
+
+// The line that says what Codex took back itself stays with what it is about.
+TEST(CallsOfACut, OfCodexStayWithWhatItTookBackItself) {
+  const auto call = [](const std::string& id) {
+    return R"({"type":"response_item","payload":{"type":"function_call","name":"x",)"
+           R"("call_id":")" +
+           id + "\"}}\n";
+  };
+  const std::string begin =
+      Codex("1", "one") + Codex("2", "two") + call("c") +
+      R"({"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}})"
+      "\n";
+  Cutting cutting(AgentKind::kCodex, begin + Codex("3", "three"));
+  EXPECT_EQ(cutting.CutPrompt(2), begin);
+  EXPECT_THAT(cutting.Prompts(begin), ElementsAre("one", "(two)"));
+}
+
+// Calls without ids are answered in the turn that made them.
+TEST(CallsOfACut, WithoutIdsAreOfTheirTurn) {
+  const std::string begin = Qwen("user", "a", "", R"({"text":"one"})") +
+                            Qwen("assistant", "b", "a", R"({"functionCall":{}})") +
+                            Qwen("assistant", "c", "b", R"({"text":"x"})");
+  const std::string next = Qwen("user", "d", "c", R"({"text":"two"})") +
+                           Qwen("assistant", "e", "d", R"({"functionCall":{}})") +
+                           Qwen("tool_result", "f", "e", R"({"functionResponse":{}})");
+  Cutting cutting(AgentKind::kQwen,
+                  begin + next + Qwen("user", "g", "f", R"({"text":"three"})") +
+                      Qwen("tool_result", "h", "g", R"({"functionResponse":{}})"));
+  EXPECT_EQ(cutting.CutPrompt(1), begin);
+  EXPECT_EQ(cutting.CutPrompt(2), begin + next);
+}
+
+// --- the copy
+// --------------------------------------------------------------------------
 
 std::string Swapped(const std::string& text, std::vector<TranscriptSwap> swaps) {
   Cutting cutting(AgentKind::kCodex, text + Codex("end", "end"));

@@ -1,0 +1,95 @@
+#pragma once
+
+// Calls and their answers. A cut never comes between them: the end moves to before the
+// message that made the call, and of calls that were made together to before all of
+// them. A call that was never answered at all (the agent was killed in it) is not what
+// the cut makes of it: when something was said since, the agent has gone on from there,
+// and it stays with all that came since. When nothing was, nobody can go on from there,
+// and the end moves.
+//
+// Memory: of calls that are open, and of what was made and said behind them.
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/transcript_internal.h"
+#include "base/mutant.h"
+
+namespace belay {
+
+class OpenCalls {
+ public:
+  // What is at `cut` or later is told only so that answers find their calls.
+  explicit OpenCalls(uint64_t cut) : cut_(cut) {}
+
+  // By a message that begins at `offset` and belongs to that prompt; `id` as the
+  // agent's answer has it, if any.
+  void Called(uint64_t offset, uint64_t id_hash, uint64_t prompt = 0) {
+    const bool kept = offset < cut_;
+    open_[id_hash].push_back(kept ? calls_.size() : kBehind);
+    if (kept) calls_.push_back({.offset = offset, .prompt = prompt});
+  }
+  // The newest call of that id: ids that are used again name calls of long ago, too.
+  void Answered(uint64_t offset, uint64_t id_hash) {
+    const auto found = open_.find(id_hash);
+    if (found == open_.end()) return;
+    const size_t call = found->second.back();
+    found->second.pop_back();
+    if (found->second.empty()) open_.erase(found);
+    if (call == kBehind) return;
+    calls_[call].answer = offset;
+    // What was answered before anything else was asked moves no end.
+    while (!calls_.empty() && calls_.back().answer < cut_) calls_.pop_back();
+    if (calls_.empty()) said_.clear();
+  }
+  // By anybody, in a message that begins there: words, another call, not an answer.
+  void Said(uint64_t offset, uint64_t prompt = 0) {
+    if (offset >= cut_ || calls_.empty()) return;
+    // The first that was said behind a call is enough of each turn.
+    if (!said_.empty() && said_.back().prompt == prompt &&
+        said_.back().offset > calls_.back().offset)
+      return;
+    said_.push_back({.offset = offset, .prompt = prompt});
+  }
+  // Calls without an id are answered in their turn.
+  void TurnBegins() { open_.erase(HashOf("")); }
+
+  // `kept` says of a prompt whether what belongs to it is in the copy.
+  template <class Kept>
+  uint64_t EndOr(uint64_t end, const Kept& kept) const {
+    if (BELAY_MUTANT("cut-between-call-and-answer")) return end;
+    size_t said = said_.size();  // what was said last, of what stays
+    for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
+      if (call->offset >= end || call->answer < end || !kept(call->prompt)) continue;
+      while (said > 0 &&
+             (said_[said - 1].offset >= end || !kept(said_[said - 1].prompt)))
+        --said;
+      const bool gone_on = said > 0 && said_[said - 1].offset > call->offset &&
+                           !BELAY_MUTANT("cut-drops-what-came-behind-a-dead-call");
+      if (call->answer != kNever || !gone_on) end = call->offset;
+    }
+    return end;
+  }
+  uint64_t EndOr(uint64_t end) const {
+    return EndOr(end, [](uint64_t) { return true; });
+  }
+
+ private:
+  static constexpr size_t kBehind = SIZE_MAX;
+  static constexpr uint64_t kNever = UINT64_MAX;
+  struct Call {
+    uint64_t offset = 0, prompt = 0, answer = kNever;
+  };
+  struct What {
+    uint64_t offset = 0, prompt = 0;
+  };
+
+  const uint64_t cut_;
+  std::vector<Call> calls_;  // in their order, and of each id which are open
+  std::unordered_map<uint64_t, std::vector<size_t>> open_;
+  std::vector<What> said_;
+};
+
+}  // namespace belay
