@@ -35,6 +35,13 @@ void TranscriptBuilder::AddMessage(TranscriptMessage message, uint64_t tag) {
   messages_.emplace_back(std::move(message), tag);
 }
 
+void TranscriptBuilder::BeginAnew() {
+  out.prompts.clear();
+  out.prompts_left_out = out.messages_left_out = 0;
+  messages_.clear();
+  text_left_ = kAllText;
+}
+
 void TranscriptBuilder::ForEachMessage(
     const std::function<void(TranscriptMessage&, uint64_t)>& visit) {
   for (auto& [message, tag] : messages_) visit(message, tag);

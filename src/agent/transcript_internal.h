@@ -32,6 +32,9 @@ class TranscriptBuilder {
   // `tag` is the format's own, given back by ForEachMessage.
   void AddMessage(TranscriptMessage message, uint64_t tag = 0);
 
+  // What was added so far was not the conversation.
+  void BeginAnew();
+
   Transcript out;
   void ForEachMessage(const std::function<void(TranscriptMessage&, uint64_t)>& visit);
   // Moves the messages to `out` and says which are dead with their prompt.
@@ -39,7 +42,8 @@ class TranscriptBuilder {
 
  private:
   std::deque<std::pair<TranscriptMessage, uint64_t>> messages_;
-  size_t text_left_ = 32 << 20;  // for all prompts together
+  static constexpr size_t kAllText = 32 << 20;
+  size_t text_left_ = kAllText;  // for all prompts together
 };
 
 class TranscriptFormat {

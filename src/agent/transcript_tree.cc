@@ -4,7 +4,8 @@
 // type user with text, not a result of a tool; it and all that follows of its turn have
 // its promptId. After /rewind the branch that was left stays in the file; after a
 // compaction the chain begins anew with logicalParentUuid. Lines of subagents
-// (isSidechain) have files of their own, in older versions they are in between.
+// (isSidechain) have files of their own, in older versions they are in between, or
+// before all others ("Warmup").
 //
 // Qwen Code: ~/.qwen/projects/<directory>/chats/<session>.jsonl. The prompt_id of the
 // hooks is not in the prompt's record but in the telemetry that follows it.
@@ -34,6 +35,7 @@ class ClaudeFormat final : public TranscriptFormat {
  private:
   bool IsPrompt(const JsonFields& fields, const std::optional<Json>& content,
                 std::string_view text) const;
+  bool IsOfIt(bool sidechain);
   void TakeUser(const Record& record, const JsonFields& fields);
   void TakeAssistant(const Record& record, const JsonFields& fields);
 
@@ -41,7 +43,7 @@ class ClaudeFormat final : public TranscriptFormat {
   // By hash of the promptId, the prompt that has it; none beyond the limit.
   std::unordered_map<uint64_t, std::optional<uint64_t>> begun_;
   bool turn_ended_ = false;         // the last record says so
-  std::optional<bool> subagents_;   // the file is one of a subagent
+  std::optional<bool> subagents_;   // all so far is of a subagent
   std::optional<uint64_t> before_;  // where a run of bookkeeping lines begins
 };
 
@@ -131,6 +133,20 @@ void ClaudeFormat::TakeAssistant(const Record& record, const JsonFields& fields)
                       tree_.newest());
 }
 
+// A file that is a subagent's own has nothing but sidechains; any other has the
+// session's, and may begin with those of subagents.
+bool ClaudeFormat::IsOfIt(bool sidechain) {
+  if (!subagents_) subagents_ = sidechain;
+  if (*subagents_ && !sidechain && !BELAY_MUTANT("the-first-record-says-whose-it-is")) {
+    subagents_ = false;
+    builder_.BeginAnew();
+    tree_ = {};
+    begun_.clear();
+    turn_ended_ = false;
+  }
+  return sidechain == *subagents_;
+}
+
 void ClaudeFormat::Take(const Record& record) {
   const JsonFields fields(record.json);
   const std::optional<Json> type = fields.Get("type");
@@ -141,9 +157,7 @@ void ClaudeFormat::Take(const Record& record) {
       builder_.out.forked_from = *session;
   const std::optional<std::string> id = IdOf(fields.Get("uuid"));
   if (id) {
-    const bool sidechain = IsTrue(fields.Get("isSidechain"));
-    if (!subagents_) subagents_ = sidechain;
-    if (sidechain != *subagents_) return;
+    if (!IsOfIt(IsTrue(fields.Get("isSidechain")))) return;
     std::optional<std::string> parent = IdOf(fields.Get("parentUuid"));
     if (!parent) parent = IdOf(fields.Get("logicalParentUuid"));
     tree_.Add(*id, parent.value_or(""));

@@ -281,6 +281,11 @@ TEST(TreeCut, SubagentsInBetweenGoWithTheTurnTheyWorkedFor) {
                                           User("g", "f", "three"));
   EXPECT_THAT(cutting.CutPrompt(3), Not(HasSubstr("other task")));
   EXPECT_EQ(cutting.CutPrompt(2), first);
+  // Also before all others.
+  const std::string warmup =
+      Line("user", "x", "", "Warmup", side) + Line("assistant", "y", "x", "", side);
+  Cutting warm(AgentKind::kClaude, warmup + first + User("d", "c", "two"));
+  EXPECT_EQ(warm.CutPrompt(1), warmup + first);
 }
 
 TEST(TreeCut, LinesThatCannotBeReadStayWithWhatTheyStandIn) {

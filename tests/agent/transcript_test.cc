@@ -284,6 +284,21 @@ TEST_F(TranscriptFile, WhatNoPersonTypedIsNoPrompt) {
   EXPECT_EQ(transcript.prompts[1].anchor, "p-g");
 }
 
+// Mutant: the-first-record-says-whose-it-is.
+TEST_F(TranscriptFile, MayBeginWithASubagent) {
+  const std::string side = R"(,"isSidechain":true)";
+  const std::string warmup =
+      SaidByUser("x", "", "Warmup", side) + SaidByUser("y", "x", "more", side);
+  const Transcript transcript =
+      Read(AgentKind::kClaude,
+           warmup + SaidByUser("a", "", "one") + Answered("b", "a") +
+               SaidByUser("z", "", "in", side) + SaidByUser("c", "b", "two"));
+  EXPECT_THAT(Prompts(transcript), ElementsAre("one", "two"));
+  EXPECT_EQ(transcript.messages.size(), 3u);
+  EXPECT_EQ(transcript.prompts[1].index, 1u);
+  EXPECT_THAT(Prompts(Read(AgentKind::kClaude, warmup)), ElementsAre("Warmup", "more"));
+}
+
 // Mutant: a-command-begins-with-its-name.
 TEST_F(TranscriptFile, ACommandIsWhatWasTyped) {
   const std::string message = "<command-message>fix is running</command-message>";
