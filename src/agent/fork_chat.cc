@@ -17,18 +17,47 @@ bool IsAlnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// What Claude Code and Qwen Code call the directory of a project: a dash for each unit
-// of UTF-16 that is no letter or digit of ASCII.
-std::string Dashed(std::string_view cwd) {
-  std::string out;
-  for (size_t at = 0; at < cwd.size();) {
+std::u16string AsUtf16(std::string_view text) {
+  std::u16string out;
+  for (size_t at = 0; at < text.size();) {
     char32_t code = 0;
-    const size_t bytes = DecodeUtf8(cwd.substr(at), code);
-    const bool pair =
-        bytes > 0 && code > 0xffff && !BELAY_MUTANT("a-dash-for-a-letter");
-    out += IsAlnum(cwd[at]) ? cwd.substr(at, 1) : pair ? "--" : "-";
+    const size_t bytes = DecodeUtf8(text.substr(at), code);
+    if (bytes == 0) code = 0xfffd;
+    const bool pair = code > 0xffff && !BELAY_MUTANT("a-dash-for-a-letter");
+    if (pair) out += static_cast<char16_t>(0xd7c0 + (code >> 10));
+    out += static_cast<char16_t>(pair ? 0xdc00 + (code & 0x3ff) : code);
     at += std::max<size_t>(bytes, 1);
   }
+  return out;
+}
+
+// What Claude Code puts behind a name that it shortens: 31 times what came before, and
+// the next unit, as 32 bits with a sign; without the sign, in base 36.
+std::string HashOfPath(std::u16string_view path) {
+  uint32_t hash = 0;
+  for (const char16_t unit : path) hash = hash * 31 + unit;
+  uint32_t left = hash >> 31 == 0 ? hash : 0 - hash;
+  std::string digits;
+  do {
+    digits.insert(digits.begin(), "0123456789abcdefghijklmnopqrstuvwxyz"[left % 36]);
+    left /= 36;
+  } while (left > 0);
+  return digits;
+}
+
+// What Claude Code and Qwen Code call the directory of a project: a dash for each unit
+// of UTF-16 that is no letter or digit of ASCII. Claude Code (2.1.325) shortens what is
+// longer than 200 of them; what Qwen Code does is not known.
+std::string Dashed(AgentKind agent, std::string_view cwd) {
+  constexpr size_t kLongest = 200;
+  const std::u16string path = AsUtf16(cwd);
+  std::string out;
+  for (const char16_t unit : path)
+    out +=
+        unit < 0x80 && IsAlnum(static_cast<char>(unit)) ? static_cast<char>(unit) : '-';
+  if (agent == AgentKind::kClaude && out.size() > kLongest &&
+      !BELAY_MUTANT("long-names-of-projects-are-whole"))
+    out = out.substr(0, kLongest) + "-" + HashOfPath(path);
   return out;
 }
 
@@ -163,17 +192,18 @@ class ForkPlanner {
     switch (out_.agent) {
       case AgentKind::kClaude: {
         const AbsPath project = at.parent();
-        if (project.name() != Dashed(cwd)) return Elsewhere();
-        BELAY_TRY(const Name dir, Name::Parse(Dashed(now)));
+        if (project.name() != Dashed(out_.agent, cwd)) return Elsewhere();
+        BELAY_TRY(const Name dir, Name::Parse(Dashed(out_.agent, now)));
         wanted.place = project.parent().Join(dir).Join(name);
         return Ok();
       }
       case AgentKind::kQwen: {
         const AbsPath project = at.parent().parent();
-        if (project.name() != Dashed(cwd)) return Elsewhere();
-        BELAY_TRY(const Name dir, Name::Parse(Dashed(now)));
+        if (project.name() != Dashed(out_.agent, cwd)) return Elsewhere();
+        const Result<Name> dir = Name::Parse(Dashed(out_.agent, now));
+        if (!dir.ok()) return Elsewhere();  // longer than names can be
         wanted.place = project.parent()
-                           .Join(dir)
+                           .Join(*dir)
                            .Join(Name::Literal(at.parent().name()))
                            .Join(name);
         return Ok();
@@ -193,9 +223,10 @@ class ForkPlanner {
     if (MarkedBy(fs_, project).empty()) return Elsewhere();
     const std::string slug = Slug(now.substr(now.rfind('/') + 1));
     for (int i = 0; i < kMostTries; ++i) {
-      BELAY_TRY(const Name dir,
-                Name::Parse(i == 0 ? slug : slug + "-" + std::to_string(i)));
-      const AbsPath candidate = project.parent().Join(dir);
+      const Result<Name> dir =
+          Name::Parse(i == 0 ? slug : slug + "-" + std::to_string(i));
+      if (!dir.ok()) break;
+      const AbsPath candidate = project.parent().Join(*dir);
       const bool there = fs_.OpenDir(candidate).ok();
       if (there && MarkedBy(fs_, candidate) != now) continue;
       wanted.place = candidate.Join(Name::Literal(at.parent().name())).Join(name);
@@ -208,7 +239,7 @@ class ForkPlanner {
   Status Elsewhere() {
     out_.warnings.push_back(
         "where the agent looks for conversations of the new directory is not known: "
-        "the copy is beside the original");
+        "the copy is beside the original, and the agent may not find it there");
     return Ok();
   }
 

@@ -210,6 +210,64 @@ TEST_F(ForkChatTest, OfADirectoryWithAnOddNameIsOneThatCanBeRead) {
   EXPECT_THAT(plan.error().what, HasSubstr("not UTF-8"));
 }
 
+// As Claude Code named them (2.1.325).
+// Mutant: long-names-of-projects-are-whole.
+TEST_F(ForkChatTest, OfALongPathIsWhereClaudeCodeShortensIt) {
+  Put("/h/projects/" + Dashed(root) + "/s-1.jsonl", Conversation(AgentKind::kClaude));
+  Tell(AgentKind::kClaude, "/h/projects/" + Dashed(root) + "/s-1.jsonl");
+  const std::string part = std::string(60, 'a') + "/",
+                    deep = "/tmp/longc/" + part + part + part;
+  std::string wide = "/x/";
+  for (int i = 0; i < 70; ++i)
+    wide += (i == 35 ? "/" : "") + std::string("\xc3\xa4\xf0\x9f\x98\x80");
+  struct Named {
+    std::string path, name;
+  };
+  for (const Named& row :
+       {Named{deep + "bbbbbb", Dashed(deep) + "bbbbbb"},
+        Named{deep + "bbbbbbb", Dashed(deep) + "bbbbbb-6c7kou"},
+        Named{deep + part + "c", Dashed(deep + "aaaaaa") + "-xlx98s"},
+        Named{wide, "-x-" + std::string(197, '-') + "-9z64pl"}}) {
+    auto plan = Plan(2, Must(AbsPath::Parse(row.path)));
+    ASSERT_TRUE(plan.ok() && *plan) << row.path;
+    EXPECT_THAT((*plan)->warnings, ::testing::IsEmpty());
+    EXPECT_EQ((*plan)->chat.record.path,
+              "/h/projects/" + row.name + "/" + (*plan)->chat.record.forked + ".jsonl");
+  }
+}
+
+TEST_F(ForkChatTest, FromALongPathIsKnownAsClaudeCodeShortensIt) {
+  const std::string part = std::string(60, 'a') + "/";
+  const std::string cwd = "/tmp/longc/" + part + part + part + "bbbbbbb";
+  const std::string at =
+      "/h/projects/" + Dashed(cwd).substr(0, 200) + "-6c7kou/s-1.jsonl";
+  Put(at, Conversation(AgentKind::kClaude));
+  HookEvent event = world.Event(EventKind::kPrompt, session);
+  event.agent = AgentKind::kClaude;
+  event.transcript = at;
+  event.cwd = cwd;
+  event.prompt = "wish 1";
+  event.anchor = "p1";
+  world.Tell(event);
+  auto plan = Plan(std::nullopt);
+  ASSERT_TRUE(plan.ok() && *plan) << plan.error().what;
+  EXPECT_THAT((*plan)->warnings, ::testing::IsEmpty());
+}
+
+// Where the name is longer than names can be, too.
+TEST_F(ForkChatTest, OfAPathThatNoNameCanHoldLiesBesideTheOriginal) {
+  const std::string at = "/q/projects/" + Dashed(root) + "/chats/s-1.jsonl";
+  Put(at, Conversation(AgentKind::kQwen));
+  Tell(AgentKind::kQwen, at);
+  auto plan = Plan(2, Must(AbsPath::Parse("/t/" + std::string(126, 'd') + "/" +
+                                          std::string(126, 'e'))));
+  ASSERT_TRUE(plan.ok() && *plan) << plan.error().what;
+  ASSERT_EQ((*plan)->warnings.size(), 1u);
+  EXPECT_THAT((*plan)->warnings[0], HasSubstr("may not find it"));
+  EXPECT_EQ((*plan)->chat.record.path, "/q/projects/" + Dashed(root) + "/chats/" +
+                                           (*plan)->chat.record.forked + ".jsonl");
+}
+
 TEST_F(ForkChatTest, AProjectDirectoryOfAnotherNameIsSaid) {
   const std::string at = "/h/projects/whatever/s-1.jsonl";
   Put(at, Conversation(AgentKind::kClaude));
