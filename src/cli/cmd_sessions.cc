@@ -165,22 +165,27 @@ size_t UsualCopy(const std::vector<TranscriptCopy>& copies) {
   return 0;
 }
 
-ExitCode ShowTranscript(CommandContext& ctx, OpenedRoot& root,
-                        const std::string& session) {
+ExitCode ShowTranscript(CommandContext& ctx, OpenedRoot& root, std::string session) {
   auto copies = ListTranscripts(*root.catalog, session);
-  if (!copies.ok()) return FailOnStore(ctx, copies.error());
-  if (ctx.term.json()) {
-    JsonWriter json;
-    WriteCopies(session, *copies, json);
-    ctx.term.OutJson(json);
-    return ExitCode::kOk;
+  if (copies.ok() && copies->empty()) {
+    auto known = FindSession(*root.catalog, session);
+    if (!known.ok()) return FailOnStore(ctx, known.error());
+    session = *known;  // the beginning of an id is enough
+    copies = ListTranscripts(*root.catalog, session);
   }
+  if (!copies.ok()) return FailOnStore(ctx, copies.error());
   if (copies->empty())
     return ctx.term.Fail(
         Error(Errc::kNotFound,
               StrCat("no copy of a transcript of session ", EscapeText(session)))
             .WithHint("copies are made while transcripts = \"keep\"; "
                       "belay sessions --json says which sessions have one"));
+  if (ctx.term.json()) {
+    JsonWriter json;
+    WriteCopies(session, *copies, json);
+    ctx.term.OutJson(json);
+    return ExitCode::kOk;
+  }
   size_t chosen = UsualCopy(*copies);
   if (auto number = ctx.args.value("--copy")) {
     size_t value = 0;

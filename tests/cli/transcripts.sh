@@ -47,7 +47,8 @@ event SessionEnd
 run sessions transcript one; expect_rc 0
 cmp -s "$scratch/out" "$scratch/one.kept" || fail "the copy went with the file"
 run status --json; expect_py "d['failures'] == []"
-run sessions transcript nobody; expect_rc 1; expect_in_err "no copy"
+run sessions transcript nobody; expect_rc 1; expect_in_err "there is no session nobody"
+run sessions transcript nobody --json; expect_rc 1; expect_py "d['error']['code'] == 'not_found' and 'there is no session nobody' in d['error']['message']"
 run sessions transcript one --copy 2; expect_rc 2
 run sessions --copy 1; expect_rc 2
 run sessions transcript; expect_rc 2
@@ -92,6 +93,8 @@ echo 3 >>a
 event Stop
 run sessions --json; expect_py "[s['transcript_bytes'] for s in d['sessions'] if s['id'] == 'quiet'] == [0]"
 run show turn:1 --session quiet --json; expect_py "d['prompt'] == 'an anchored wish' and d['message_id'] == 'q1'"
+run sessions transcript quiet; expect_rc 1; expect_in_err "no copy of a transcript of session quiet"
+run sessions transcript quie --json; expect_rc 1; expect_py "d['error']['code'] == 'not_found' and 'session quiet' in d['error']['message']"
 run config transcripts off; expect_rc 0
 session=silent
 prompt s1 "nobody's business"
