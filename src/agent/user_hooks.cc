@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "agent/install.h"
-#include "base/escape.h"
 #include "base/mutant.h"
 #include "base/subprocess.h"
 
@@ -62,7 +61,9 @@ UserHookRun RunOne(Fs& fs, const UserHookPlace& place, std::string_view hook,
                                 std::string(hook));
   auto result = RunProcess(options);
   if (!result.ok()) {
-    run.trouble = result.error().what;
+    const Error& error = result.error();
+    run.trouble = error.sys == 0 ? "could not be run: " + error.what
+                                 : SysError(error.sys, "could not be run").what;
     return run;
   }
   if (result->end == ProcessResult::End::kExited) run.exit = result->code;
@@ -77,12 +78,12 @@ UserHookRun RunOne(Fs& fs, const UserHookPlace& place, std::string_view hook,
 Result<AbsPath> ProgramOf(Fs& fs, const std::string& word, std::string_view exec_path) {
   if (word.starts_with('/')) return AbsPath::Parse(word);
   if (word.find('/') != std::string::npos && !BELAY_MUTANT("hooks-from-anywhere"))
-    return Error(Errc::kRefused, EscapeForDisplay(word) +
-                                     " is not run: a command of the settings is an "
-                                     "absolute path, or a word that PATH knows");
+    return Error(Errc::kRefused,
+                 "is not run: a command of the settings is an absolute path, or a word "
+                 "that PATH knows");
   if (Name::Parse(word).ok())
     if (auto found = FindInPath(fs, exec_path, word)) return *found;
-  return Error(Errc::kNotFound, EscapeForDisplay(word) + " is not in PATH");
+  return Error(Errc::kNotFound, "is not in PATH");
 }
 
 std::vector<UserHookRun> RunUserHooks(Fs& fs, const UserHookPlace& place,

@@ -34,8 +34,9 @@ struct UserHookRun {
   std::string program;  // as the settings have it
   int exit = -1;        // -1: it did not exit by itself, or was not run
   bool timed_out = false;
-  std::string output = {};   // what it said on standard output, the beginning
-  std::string trouble = {};  // empty: it ran, and exited with 0
+  std::string output = {};  // what it said on standard output, the beginning
+  // What stands behind its name when it is said; empty: it ran, and exited with 0.
+  std::string trouble = {};
   bool ok() const { return trouble.empty(); }
 };
 
@@ -49,7 +50,7 @@ std::vector<UserHookRun> RunUserHooks(Fs& fs, const UserHookPlace& place,
                                       const std::string& input, WhenOneFails then);
 
 // The program that the first word of a command means. kRefused for a path that is not
-// absolute, kNotFound when there is none.
+// absolute, kNotFound when there is none: what stands behind the word when it is said.
 Result<AbsPath> ProgramOf(Fs& fs, const std::string& word, std::string_view exec_path);
 
 }  // namespace belay

@@ -61,8 +61,9 @@ TEST_F(UserHooks, OneThatTakesTooLongIsEndedAndHasFailed) {
 }
 
 TEST_F(UserHooks, OneThatIsNotThereHasFailed) {
-  EXPECT_FALSE(Run({{"/nowhere/at-all"}})[0].ok());
-  EXPECT_FALSE(Run({{"no-such-program-anywhere"}})[0].ok());
+  EXPECT_EQ(Run({{"/nowhere/at-all"}})[0].trouble,
+            "could not be run: No such file or directory");
+  EXPECT_EQ(Run({{"no-such-program-anywhere"}})[0].trouble, "is not in PATH");
 }
 
 TEST_F(UserHooks, WordsAreLookedForInAbsoluteDirectoriesAlone) {

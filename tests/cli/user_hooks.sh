@@ -50,7 +50,8 @@ run rollback one --yes; expect_rc 1; expect_in_err "hooks.timeout_ms"
 settings "[hooks]" "before_rollback = [\"bin/keep\"]"
 run rollback one --yes; expect_rc 1; expect_in_err "absolute path"
 settings "[hooks]" "before_rollback = [\"$scratch/bin/missing\"]"
-run rollback one --yes; expect_rc 1; expect_in_err "missing"
+run rollback one --yes; expect_rc 1
+expect_in_err "stopped it: $scratch/bin/missing could not be run: No such file or directory"
 # One that rolls back itself is refused, and neither hangs.
 settings "[hooks]" "before_rollback = [\"$scratch/bin/again\"]"
 run rollback one --yes; expect_rc 0
