@@ -34,6 +34,9 @@ ExitCode CmdRewind(CommandContext& ctx) {
   if (!to)
     return ctx.term.FailUsage("to where is it to be taken back?",
                               "belay rewind SESSION --to turn:3");
+  // A slip that takes back more than is meant.
+  if (ctx.args.values("--to").size() > 1)
+    return ctx.term.FailUsage("--to is given twice");
   if (ctx.args.positional()[0].empty())
     return ctx.term.FailUsage("no session is named", "see them with: belay sessions");
   auto root = OpenRootOfSession(ctx, NeedsRoot::kRecorded, ctx.args.positional()[0]);

@@ -100,6 +100,9 @@ ExitCode CmdSummarize(CommandContext& ctx) {
   if (!ctx.args.value("--from") && !ctx.args.value("--to"))
     return ctx.term.FailUsage("which part is to be summarized?",
                               "belay summarize SESSION --to turn:9");
+  for (const std::string_view flag : {"--from", "--to"})
+    if (ctx.args.values(flag).size() > 1)
+      return ctx.term.FailUsage(StrCat(flag, " is given twice"));
   auto root = OpenRootOfSession(ctx, NeedsRoot::kRecorded, ctx.args.positional()[0]);
   if (!root.ok()) return ctx.term.Fail(root.error());
   auto session = FindSessionHere(*root, ctx.args.positional()[0]);

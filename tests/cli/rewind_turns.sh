@@ -48,6 +48,7 @@ run rollback turn:3; expect_rc 1; expect_in_err "has one: --session $second"
 run rollback turn:2x; expect_rc 1; expect_in_err "turn:2x names no turn"
 run rewind "$first" --to turn:2x; expect_rc 2; expect_in_err "turn:2x names no turn"
 run rewind "$first" --to turn:99999999999999999999; expect_rc 2; expect_in_err "no turn has such a number"
+run rewind "$first" --to turn:2 --to turn:1; expect_rc 2; expect_in_err "--to is given twice"
 run rewind "$first" --to turn:0; expect_rc 2; expect_in_err "turns are counted from 1"
 
 # --- said as it is: a prompt that is not written down, one message, nothing left, from anywhere

@@ -55,6 +55,7 @@ settings() { printf '%s\n' "$@" >"$BELAY_CONFIG"; }
 
 # --- nothing is done but on request, and wrong ones are said
 run summarize "$first"; expect_rc 2
+run summarize "$first" --to turn:2 --to turn:3; expect_rc 2; expect_in_err "--to is given twice"
 run summarize "$first" --to 3; expect_rc 2; expect_in_err "turn:3"
 run summarize "$first" --from turn:3 --to turn:3; expect_rc 2
 run summarize "$first" --to turn:9; expect_rc 1; expect_in_err "has no turn 9"
