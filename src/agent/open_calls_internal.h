@@ -32,7 +32,7 @@ class OpenCalls {
     if (kept) calls_.push_back({.offset = offset, .prompt = prompt});
   }
   // The newest call of that id: ids that are used again name calls of long ago, too.
-  void Answered(uint64_t offset, uint64_t id_hash) {
+  void Answered(uint64_t offset, uint64_t id_hash, uint64_t prompt = 0) {
     const auto found = open_.find(id_hash);
     if (found == open_.end()) return;
     const size_t call = found->second.back();
@@ -40,8 +40,11 @@ class OpenCalls {
     if (found->second.empty()) open_.erase(found);
     if (call == kBehind) return;
     calls_[call].answer = offset;
+    calls_[call].answer_prompt = prompt;
     // What was answered before anything else was asked moves no end.
-    while (!calls_.empty() && calls_.back().answer < cut_) calls_.pop_back();
+    while (!calls_.empty() && calls_.back().answer < cut_ &&
+           calls_.back().answer_prompt == calls_.back().prompt)
+      calls_.pop_back();
     if (calls_.empty()) said_.clear();
   }
   // By anybody, in a message that begins there: words, another call, not an answer.
@@ -62,13 +65,17 @@ class OpenCalls {
     if (BELAY_MUTANT("cut-between-call-and-answer")) return end;
     size_t said = said_.size();  // what was said last, of what stays
     for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) {
-      if (call->offset >= end || call->answer < end || !kept(call->prompt)) continue;
+      if (call->offset >= end || !kept(call->prompt)) continue;
+      // An answer in a branch that was left is none.
+      const bool never =
+          call->answer == kNever || (call->answer < cut_ && !kept(call->answer_prompt));
+      if (!never && call->answer < end) continue;
       while (said > 0 &&
              (said_[said - 1].offset >= end || !kept(said_[said - 1].prompt)))
         --said;
       const bool gone_on = said > 0 && said_[said - 1].offset > call->offset &&
                            !BELAY_MUTANT("cut-drops-what-came-behind-a-dead-call");
-      if (call->answer != kNever || !gone_on) end = call->offset;
+      if (!never || !gone_on) end = call->offset;
     }
     return end;
   }
@@ -80,7 +87,7 @@ class OpenCalls {
   static constexpr size_t kBehind = SIZE_MAX;
   static constexpr uint64_t kNever = UINT64_MAX;
   struct Call {
-    uint64_t offset = 0, prompt = 0, answer = kNever;
+    uint64_t offset = 0, prompt = 0, answer = kNever, answer_prompt = 0;
   };
   struct What {
     uint64_t offset = 0, prompt = 0;

@@ -122,7 +122,7 @@ void TreeCut::NoteQwen(const Json& message, uint64_t offset, uint64_t prompt) {
   if (!parts || !parts->is_array()) return;
   for (JsonParts part(*parts); part.Next();) {
     const std::optional<Json> answer = part.value().Get("functionResponse");
-    if (answer) calls_.Answered(offset, HashOfId(answer->Get("id")));
+    if (answer) calls_.Answered(offset, HashOfId(answer->Get("id")), prompt);
     if (answer || IsTrue(part.value().Get("thought"))) continue;
     calls_.Said(offset, prompt);
     if (const std::optional<Json> call = part.value().Get("functionCall"))
@@ -154,7 +154,7 @@ void TreeCut::NoteClaude(const JsonFields& fields, const Json& message, uint64_t
     if (type.TextIs("thinking") || type.TextIs("redacted_thinking")) return;
     last.says = true;
     if (type.TextIs("tool_result"))
-      return calls_.Answered(offset, HashOfId(part.Get("tool_use_id")));
+      return calls_.Answered(offset, HashOfId(part.Get("tool_use_id")), prompt);
     calls_.Said(begins, prompt);
     if (type.TextIs("tool_use"))
       calls_.Called(begins, HashOfId(part.Get("id")), prompt);

@@ -624,6 +624,12 @@ TEST(CallsOfACut, OfClaudeCodeStayWithACompactionAndWhatWasTypedInItsShell) {
   Cutting left(AgentKind::kClaude, begin + User("e", "d", "left") +
                                        Assistant("f", "e") + User("g", "d", "three"));
   EXPECT_EQ(left.CutPrompt(3), kept);
+  // Nor does an answer in one count.
+  const std::string answer =
+      Part("f", "e", "", R"({"type":"tool_result","tool_use_id":"1"})");
+  Cutting elsewhere(AgentKind::kClaude,
+                    begin + User("e", "d", "left") + answer + User("g", "d", "three"));
+  EXPECT_EQ(elsewhere.CutPrompt(3), kept);
   // A call of a branch that was left moves no end.
   Cutting branch(AgentKind::kClaude, begin + User("g", "b", "again") +
                                          Assistant("h", "g") + User("i", "h", "three"));
