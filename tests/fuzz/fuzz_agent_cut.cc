@@ -1,8 +1,10 @@
 // Conversations as agents write them, in any order of what can happen to one: turns,
-// the agent's own rewinds, compaction, messages written again, subagents, lines that
-// nobody can read, a torn end. What the cutter writes is read back as exactly the
-// messages that were there before the prompt, under the new id.
+// the agent's own rewinds, compaction, messages written again, calls that are answered
+// soon, late or never, subagents, lines that nobody can read, a torn end. What the
+// cutter writes is read back as exactly the messages that were there before the prompt,
+// or before a call that could not stay, under the new id.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,7 +37,54 @@ class Writer {
   }
   uint64_t prompts() const { return prompts_; }
 
+  // Where the copy ends that is cut there: before a call that is answered later, and
+  // before one that was never answered and is the last thing that is said.
+  uint64_t EndOf(uint64_t cut) const {
+    uint64_t end = cut;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Event& call : events_) {
+        if (call.kind != Kind::kCall || call.at >= end || !IsLive(call)) continue;
+        const auto answer = std::ranges::find_if(events_, [&](const Event& other) {
+          return other.kind == Kind::kResult && other.call == call.id;
+        });
+        const bool answered = answer != events_.end() &&
+                              (IsLive(*answer) || (IsTree() && answer->at >= cut));
+        const bool stays = answered
+                               ? answer->at < end
+                               : std::ranges::any_of(events_, [&](const Event& other) {
+                                   return IsSaid(other) && IsLive(other) &&
+                                          other.at > call.at && other.at < end;
+                                 });
+        if (stays) continue;
+        end = call.at;
+        moved = true;
+        break;
+      }
+    }
+    return end;
+  }
+
  private:
+  enum class Kind { kSaid, kCall, kResult };
+  struct Event {
+    Kind kind;
+    uint64_t at;
+    std::string id, call;
+  };
+  void Note(Kind kind, const std::string& id, const std::string& call = {}) {
+    events_.push_back({.kind = kind, .at = out_.size(), .id = id, .call = call});
+  }
+  // Whether the agent's own rewinds left it; what Codex took back is still in the file.
+  bool IsLive(const Event& event) const {
+    return (!IsTree() && agent_ != AgentKind::kGemini) ||
+           std::ranges::find(path_, event.id) != path_.end();
+  }
+  // Calls that Codex makes together are a line each.
+  bool IsSaid(const Event& event) const {
+    return event.kind == Kind::kSaid ||
+           (event.kind == Kind::kCall && agent_ != AgentKind::kCodex);
+  }
   bool IsTree() const {
     return agent_ == AgentKind::kClaude || agent_ == AgentKind::kQwen;
   }
@@ -70,18 +119,23 @@ class Writer {
         return;
       case 10:
         return Special();
-      case 11:
-        if (Next() % 8 == 0) {  // somebody is writing
+      case 11: {
+        const uint8_t what = Next() % 8;
+        if (what == 0) {  // somebody is writing
           out_ += "{\"type\":\"user\",\"torn";
           size_ = at_;
+        } else if (!path_.empty()) {
+          what < 5 ? Call() : Result();
         }
         return;
+      }
     }
   }
   void Say(const std::string& id, bool user, const std::string& text) {
     const std::string role = user ? "user" : "assistant";
     const std::string parent = path_.empty() ? "null" : "\"" + path_.back() + "\"";
     const std::string session = std::string("\"sessionId\":\"") + kOld + "\"";
+    Note(Kind::kSaid, id);
     switch (agent_) {
       case AgentKind::kClaude:
         out_ += "{\"type\":\"" + role + "\",\"uuid\":\"" + id +
@@ -136,6 +190,79 @@ class Writer {
     Say(id, false, last_text_);
     path_.push_back(id);
   }
+  // A record whose message has that content, and no prompt.
+  void Work(const std::string& type, const std::string& id,
+            const std::string& content) {
+    out_ += "{\"type\":\"" + type + "\",\"uuid\":\"" + id + "\",\"parentUuid\":\"" +
+            path_.back() + "\",\"sessionId\":\"" + kOld + "\",\"message\":{" + content +
+            "}}\n";
+  }
+  void Call() {
+    const std::string id = "c" + std::to_string(++ids_);
+    Note(Kind::kCall, id);
+    switch (agent_) {
+      case AgentKind::kClaude:
+        Work("assistant", id,
+             "\"content\":[{\"type\":\"tool_use\",\"id\":\"" + id + "\"}]");
+        break;
+      case AgentKind::kQwen:
+        Work("assistant", id, "\"parts\":[{\"functionCall\":{\"id\":\"" + id + "\"}}]");
+        break;
+      case AgentKind::kCodex:
+        out_ +=
+            "{\"type\":\"response_item\",\"payload\":{\"type\":\"function_call\","
+            "\"name\":\"x\",\"call_id\":\"" +
+            id + "\"}}\n";
+        break;
+      case AgentKind::kGemini:
+        out_ += "{\"id\":\"" + id + "\",\"type\":\"gemini\",\"toolCalls\":[{\"id\":\"" +
+                id + "\"}]}\n";
+        break;
+      default:
+        out_ += "{\"type\":\"assistant.message\",\"id\":\"" + id +
+                "\",\"data\":{\"toolRequests\":[{\"toolCallId\":\"" + id + "\"}]}}\n";
+    }
+    path_.push_back(id);
+    open_.push_back(id);
+  }
+  // Of any call that is still there.
+  void Result() {
+    std::erase_if(open_, [this](const std::string& call) {
+      return std::ranges::find(path_, call) == path_.end();
+    });
+    if (open_.empty()) return;
+    const size_t which = Next() % open_.size();
+    const std::string call = open_[which], id = "r" + std::to_string(++ids_);
+    open_.erase(open_.begin() + static_cast<ptrdiff_t>(which));
+    Note(Kind::kResult, id, call);
+    switch (agent_) {
+      case AgentKind::kClaude:
+        Work("user", id,
+             "\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"" + call +
+                 "\"}]");
+        break;
+      case AgentKind::kQwen:
+        Work("tool_result", id,
+             "\"parts\":[{\"functionResponse\":{\"id\":\"" + call + "\"}}]");
+        break;
+      case AgentKind::kCodex:
+        out_ +=
+            "{\"type\":\"response_item\",\"payload\":{\"type\":\"function_call_"
+            "output\","
+            "\"call_id\":\"" +
+            call + "\"}}\n";
+        break;
+      case AgentKind::kGemini:
+        out_ += "{\"id\":\"" + id +
+                "\",\"type\":\"user\",\"content\":[{\"functionResponse\":{\"id\":\"" +
+                call + "\"}}]}\n";
+        break;
+      default:
+        out_ += "{\"type\":\"tool.execution_complete\",\"id\":\"" + id +
+                "\",\"data\":{\"toolCallId\":\"" + call + "\"}}\n";
+    }
+    path_.push_back(id);
+  }
   // The agent's own: to before one of the last prompts that are still there. What comes
   // next is a prompt.
   void Rewind() {
@@ -144,12 +271,13 @@ class Writer {
     const size_t keep = begins_[begins_.size() - back];
     if (agent_ == AgentKind::kGemini)
       out_ += "{\"$rewindTo\":\"" + path_[keep] + "\"}\n";
-    else if (agent_ == AgentKind::kCodex)
+    else if (agent_ == AgentKind::kCodex) {
+      Note(Kind::kSaid, "");
       out_ +=
           "{\"type\":\"event_msg\",\"payload\":{\"type\":\"thread_rolled_back\","
           "\"num_turns\":" +
           std::to_string(back) + "}}\n";
-    else if (!IsTree())
+    } else if (!IsTree())
       return;
     begins_.resize(begins_.size() - back);
     path_.resize(keep);
@@ -163,6 +291,7 @@ class Writer {
               "\",\"parentUuid\":null,\"isSidechain\":true,\"message\":{\"role\":"
               "\"user\",\"content\":\"task\"}}\n";
     } else if (agent_ == AgentKind::kClaude) {  // compaction
+      Note(Kind::kSaid, id);
       out_ += "{\"type\":\"system\",\"subtype\":\"compact_boundary\",\"uuid\":\"" + id +
               "\",\"parentUuid\":null,\"logicalParentUuid\":\"" + path_.back() +
               "\"}\n";
@@ -180,7 +309,9 @@ class Writer {
   std::string out_;
   std::vector<std::string> path_;  // ids of what is in the conversation
   std::vector<size_t> begins_;     // of each prompt in it: its place in path_
-  std::string last_text_;          // of an answer
+  std::vector<std::string> open_;  // calls without an answer
+  std::vector<Event> events_;
+  std::string last_text_;  // of an answer
   uint64_t ids_ = 0, words_ = 0, prompts_ = 0;
 };
 
@@ -232,10 +363,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         ReadTranscript(fs, agent, AbsPath::Literal("/c" + std::to_string(looked)));
     BELAY_CHECK(again.ok() && !again->torn);
     BELAY_CHECK(again->session.empty() || again->session == kNew);
+    const uint64_t end = writer.EndOf(prompt.turn_offset);
     std::vector<Said> expected, got;
     for (const TranscriptMessage& message : read->messages) {
       if (message.prompt && *message.prompt >= prompt.index) continue;
-      if (!message.dead) expected.push_back(AsSaid(message));
+      if (!message.dead && message.offset < end) expected.push_back(AsSaid(message));
     }
     for (const TranscriptMessage& message : again->messages)
       if (!message.dead) got.push_back(AsSaid(message));
