@@ -137,14 +137,14 @@ Status AddCompanion(Fs& fs, const ForkRequest& request,
 
 }  // namespace
 
-std::string InForkedDirectory(const std::string& text, const AbsPath& from,
+std::string InForkedDirectory(const std::string& text, const std::vector<AbsPath>& from,
                               const AbsPath& to) {
   // As it is written in the file, by what copies that.
   JsonWriter written;
   written.BeginArray().String(text).EndArray();
   std::string swapped;
   const Status done = SwapInto(
-      {{.kind = TranscriptSwap::Kind::kPath, .from = from.bytes(), .to = to.bytes()}},
+      PathSwaps(from, to),
       [&](ByteSpan bytes) {
         swapped += AsText(bytes);
         return Ok();
@@ -169,9 +169,8 @@ std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
   if (request.session != old_id)
     swaps.push_back({.kind = Kind::kId, .from = request.session, .to = session});
   if (request.moved)
-    swaps.push_back({.kind = Kind::kPath,
-                     .from = request.moved->from.bytes(),
-                     .to = request.moved->to.bytes()});
+    for (TranscriptSwap& swap : PathSwaps(request.moved->from, request.moved->to))
+      swaps.push_back(std::move(swap));
   // Copilot CLI writes down where it keeps it.
   if (request.agent == AgentKind::kCopilot)
     if (const auto copy = CopyPath(request, old_id, session); copy.ok())
@@ -180,9 +179,10 @@ std::vector<TranscriptSwap> SwapsFor(const ForkRequest& request,
                        .to = copy->bytes()});
   // Gemini CLI writes a digest of the directory into its conversations.
   if (request.moved && request.agent == AgentKind::kGemini)
-    swaps.push_back({.kind = Kind::kId,
-                     .from = Sha256::Of(AsBytes(request.moved->cwd_from)).hex(),
-                     .to = Sha256::Of(AsBytes(request.moved->cwd_to)).hex()});
+    for (const std::string& cwd : request.moved->cwd_from)
+      swaps.push_back({.kind = Kind::kId,
+                       .from = Sha256::Of(AsBytes(cwd)).hex(),
+                       .to = Sha256::Of(AsBytes(request.moved->cwd_to)).hex()});
   return swaps;
 }
 

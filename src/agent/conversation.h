@@ -39,8 +39,9 @@ struct ConversationPoint {
   }
 };
 
-// A text as a copy has it that went along from one directory to another.
-std::string InForkedDirectory(const std::string& text, const AbsPath& from,
+// A text as a copy has it that went along to another directory from one that was called
+// all of `from`.
+std::string InForkedDirectory(const std::string& text, const std::vector<AbsPath>& from,
                               const AbsPath& to);
 
 struct ConversationFile {
@@ -85,8 +86,11 @@ struct ForkRequest {
   std::optional<AbsPath> place = {};
   ConversationPoint point = {};
   struct Moved {
-    AbsPath from, to;
-    std::string cwd_from = {}, cwd_to = {};  // where the agent works in them
+    // All paths that the directory had: it may have been moved.
+    std::vector<AbsPath> from = {};
+    AbsPath to;
+    std::vector<std::string> cwd_from = {};  // where the agent works in each of them
+    std::string cwd_to = {};
   };
   std::optional<Moved> moved = {};
 };

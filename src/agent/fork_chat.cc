@@ -6,6 +6,7 @@
 #include "agent/rewind_internal.h"
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/roots.h"
 #include "restore/fork_note.h"
 #include "store/batch_writer.h"
 
@@ -99,6 +100,9 @@ class ForkPlanner {
     BELAY_TRY(turns_, TurnsOf(catalog_, request_.session, request_.from.bytes()));
     out_.agent = about.kind;
     const std::string cwd = about.cwd.empty() ? request_.from.bytes() : about.cwd;
+    BELAY_TRY(const RootPaths paths, RootPaths::Read(catalog_));
+    were_ = paths.Of(request_.from);
+    for (const AbsPath& one : were_) cwds_.push_back(CwdIn(cwd, one));
     ChatRecord& record = out_.chat.record;
     record.agent = about.agent;
     record.session = request_.session;
@@ -130,13 +134,24 @@ class ForkPlanner {
       return Error(Errc::kUnsupported, "the conversation of " +
                                            EscapeText(about.agent) +
                                            " cannot be copied from outside");
-    return OfFile(cwd);
+    return OfFile();
   }
 
  private:
+  // Where the agent, at work in the directory, was while that was called so.
+  std::string CwdIn(const std::string& cwd, const AbsPath& was) const {
+    const auto at = AbsPath::Parse(cwd);
+    return at.ok() && at->IsWithin(request_.from) ? CwdInFork(cwd, request_.from, was)
+                                                  : cwd;
+  }
+  bool IsDashed(const std::string& name) const {
+    return std::ranges::any_of(
+        cwds_, [&](const std::string& cwd) { return Dashed(out_.agent, cwd) == name; });
+  }
+
   Result<std::optional<ForkChat>> OfOpencode() {
-    out_.native = ForkChat::Native{
-        .session = request_.session, .from = request_.from, .to = request_.to};
+    out_.native =
+        ForkChat::Native{.session = request_.session, .from = were_, .to = request_.to};
     if (!request_.turn) return std::optional(std::move(out_));
     if (turns_.empty() || turns_[0].turn.turn == *request_.turn)
       return std::optional<ForkChat>();
@@ -151,18 +166,17 @@ class ForkPlanner {
     return std::optional(std::move(out_));
   }
 
-  Result<std::optional<ForkChat>> OfFile(const std::string& cwd) {
+  Result<std::optional<ForkChat>> OfFile() {
     BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
     ChatRecord& record = out_.chat.record;
-    ForkRequest wanted{.agent = out_.agent,
-                       .session = request_.session,
-                       .transcript = out_.place->file(),
-                       .moved = ForkRequest::Moved{.from = request_.from,
-                                                   .to = request_.to,
-                                                   .cwd_from = cwd,
-                                                   .cwd_to = record.cwd}};
+    ForkRequest wanted{
+        .agent = out_.agent,
+        .session = request_.session,
+        .transcript = out_.place->file(),
+        .moved = ForkRequest::Moved{
+            .from = were_, .to = request_.to, .cwd_from = cwds_, .cwd_to = record.cwd}};
     if (out_.place->copy) wanted.place = out_.place->path;
-    if (!BELAY_MUTANT("fork-beside-the-original")) BELAY_OK(FindPlace(cwd, wanted));
+    if (!BELAY_MUTANT("fork-beside-the-original")) BELAY_OK(FindPlace(wanted));
     BELAY_OK(KnowTurns(catalog_, request_.session, request_.from, wanted.point));
     if (request_.turn) wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
     BELAY_TRY(ConversationFork fork,
@@ -185,21 +199,21 @@ class ForkPlanner {
   }
 
   // Where the agent, at work in the new directory, looks: `wanted.place` is there.
-  Status FindPlace(const std::string& cwd, ForkRequest& wanted) {
+  Status FindPlace(ForkRequest& wanted) {
     const AbsPath at = wanted.place.value_or(wanted.transcript);
     const std::string& now = out_.chat.record.cwd;
     const Name name = Name::Literal(at.name());
     switch (out_.agent) {
       case AgentKind::kClaude: {
         const AbsPath project = at.parent();
-        if (project.name() != Dashed(out_.agent, cwd)) return Elsewhere();
+        if (!IsDashed(project.name())) return Elsewhere();
         BELAY_TRY(const Name dir, Name::Parse(Dashed(out_.agent, now)));
         wanted.place = project.parent().Join(dir).Join(name);
         return Ok();
       }
       case AgentKind::kQwen: {
         const AbsPath project = at.parent().parent();
-        if (project.name() != Dashed(out_.agent, cwd)) return Elsewhere();
+        if (!IsDashed(project.name())) return Elsewhere();
         const Result<Name> dir = Name::Parse(Dashed(out_.agent, now));
         if (!dir.ok()) return Elsewhere();  // longer than names can be
         wanted.place = project.parent()
@@ -274,6 +288,8 @@ class ForkPlanner {
   Catalog& catalog_;
   const ForkChatRequest& request_;
   std::vector<TurnOf> turns_;
+  std::vector<AbsPath> were_;      // all paths of the directory
+  std::vector<std::string> cwds_;  // where the agent works in each of them
   std::optional<AbsPath> marker_;
   ForkChat out_;
 };

@@ -33,7 +33,8 @@ struct ForkChat {
   // said in. `chat` has no files then.
   struct Native {
     std::string session, message = {};
-    AbsPath from, to;  // the directories
+    std::vector<AbsPath> from;  // all paths of the directory
+    AbsPath to;
   };
   std::optional<Native> native = {};
   std::optional<ConversationPlace> place = {};  // holds what is read of it

@@ -11,16 +11,19 @@
 //   * The file that it imports is for nobody but us, in the store, and gone afterwards;
 //     after an interruption with the note.
 
+#include <vector>
+
 #include "agent/rewind.h"
 #include "store/store.h"
 
 namespace belay {
 
 struct OpencodeMove {
-  std::string session;       // whose conversation
-  std::string message = {};  // nothing from this one on; empty: all of it
-  AbsPath from, to;          // paths of the one lead to the other
-  std::string cwd = {};      // where the copy belongs
+  std::string session;        // whose conversation
+  std::string message = {};   // nothing from this one on; empty: all of it
+  std::vector<AbsPath> from;  // all paths that the directory had ...
+  AbsPath to;                 // ... lead to this one
+  std::string cwd = {};       // where the copy belongs
 };
 
 struct MovedCopy {

@@ -146,12 +146,9 @@ class Copier {
   }
 
   Status Write(const TranscriptSink& sink) const {
-    const TranscriptSwap paths{.kind = TranscriptSwap::Kind::kPath,
-                               .from = request_.from.bytes(),
-                               .to = request_.to.bytes()};
-    return SwapInto({paths}, sink, [this](const TranscriptSink& swapped) {
-      return WriteAsItWas(swapped);
-    });
+    return SwapInto(
+        PathSwaps(request_.from, request_.to), sink,
+        [this](const TranscriptSink& swapped) { return WriteAsItWas(swapped); });
   }
 
  private:

@@ -20,6 +20,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/transcript_cut.h"
 #include "base/random.h"
@@ -27,10 +28,11 @@
 namespace belay {
 
 struct OpencodeCopyRequest {
-  std::string session;       // that was exported
-  std::string message = {};  // nothing from this one on; empty: all of it
-  AbsPath from, to;          // paths of the one lead to the other
-  std::string cwd = {};      // where the copy belongs
+  std::string session;        // that was exported
+  std::string message = {};   // nothing from this one on; empty: all of it
+  std::vector<AbsPath> from;  // all paths that the directory had ...
+  AbsPath to;                 // ... lead to this one
+  std::string cwd = {};       // where the copy belongs
   int64_t now_ms = 0;
 };
 

@@ -199,7 +199,8 @@ class EventStep final : public LiveStep {
     LiveSession& session = live.Meet(session_, now_ms_);
     new_session_ = !recorded;
     std::optional<Ancestor> ancestor = has_parent ? std::nullopt : search_.found;
-    if (!recorded || ancestor) {
+    BELAY_TRY(const bool elsewhere, BeginsElsewhere());
+    if (!recorded || ancestor || elsewhere) {
       SessionRecord record{.session = session_,
                            .agent = AgentOf(event_),
                            .transcript_path = Kept(event_.transcript),
@@ -214,6 +215,18 @@ class EventStep final : public LiveStep {
     }
     MeetSubagent(session);
     return Ok();
+  }
+
+  // It is gone on with in another directory than it was last, and so it is from then
+  // on. A call's shell, and prompts behind it, may be anywhere.
+  Result<bool> BeginsElsewhere() {
+    if (event_.kind != EventKind::kSessionStart || event_.cwd.empty() ||
+        event_.source == "compact" || event_.source == "clear" ||
+        BELAY_MUTANT("a-session-stays-where-it-began"))
+      return false;
+    BELAY_TRY(auto catalog, Catalog::Open(store_));
+    BELAY_TRY(const auto last, LatestSession(*catalog, session_));
+    return last && !last->cwd.empty() && last->cwd != event_.cwd;
   }
 
   // Turns of a session are counted once, wherever they are said: one that is at work in

@@ -14,6 +14,7 @@
 #include "base/subprocess.h"
 #include "core/chat.h"
 #include "core/lineage.h"
+#include "core/roots.h"
 #include "restore/running.h"
 #include "store/session_lock.h"
 
@@ -70,20 +71,26 @@ const ChatRecord* StandsFor(const ChatLog& log, const Lineage& lineage,
 }
 
 // The prompt as copies have it whose directory was forked on the way to one of those.
-std::vector<std::string> ReadIn(const std::vector<std::string>& directories,
-                                const TurnOf& said) {
+// `from`: what the directory was called that it was said in.
+std::vector<std::string> ReadIn(const std::vector<AbsPath>& directories,
+                                const std::vector<AbsPath>& from,
+                                const std::string& prompt) {
   std::vector<std::string> out;
-  const auto from = AbsPath::Parse(said.directory);
-  if (!from.ok() || said.turn.prompt.find(said.directory) == std::string::npos)
-    return out;
-  for (const std::string& one : directories)
-    if (const auto to = AbsPath::Parse(one); to.ok() && *to != *from) {
-      out.push_back(InForkedDirectory(said.turn.prompt, *from, *to));
-      // Where it is cut a path may be, of which nobody knows how it goes on.
-      const size_t unsure = std::max(said.directory.size(), one.size()) + 4;
-      if (IsPromptCutInLog(said.turn.prompt))
-        out.back().resize(out.back().size() - std::min(out.back().size(), unsure));
-    }
+  size_t longest = 0;
+  for (const AbsPath& one : from) {
+    if (prompt.find(one.bytes()) == std::string::npos) continue;
+    longest = std::max(longest, one.bytes().size());
+  }
+  if (longest == 0) return out;
+  for (const AbsPath& to : directories) {
+    std::string reads = InForkedDirectory(prompt, from, to);
+    if (reads == prompt) continue;
+    // Where it is cut a path may be, of which nobody knows how it goes on.
+    const size_t unsure = std::max(longest, to.bytes().size()) + 4;
+    if (IsPromptCutInLog(prompt))
+      reads.resize(reads.size() - std::min(reads.size(), unsure));
+    out.push_back(std::move(reads));
+  }
   return out;
 }
 
@@ -94,16 +101,19 @@ Status KnowTurns(Catalog& catalog, const std::string& session, const AbsPath& he
   BELAY_TRY(const auto turns, AllTurnsOf(catalog, session));
   BELAY_TRY(const ChatLog log, ChatLog::Read(catalog));
   BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
-  std::vector<std::string> directories = {here.bytes()};
+  BELAY_TRY(const RootPaths paths, RootPaths::Read(catalog));
+  std::vector<AbsPath> directories = paths.Of(here);
   for (const TurnOf& one : turns)
-    if (std::ranges::find(directories, one.directory) == directories.end())
-      directories.push_back(one.directory);
+    for (AbsPath& path : paths.Of(one.root))
+      if (std::ranges::find(directories, path) == directories.end())
+        directories.push_back(std::move(path));
   for (const TurnOf& one : turns) {
     if (StandsFor(log, lineage, one.turn) != nullptr) continue;
     point.turns.push_back(one.turn);
-    point.read_in.push_back(BELAY_MUTANT("words-are-compared-as-they-were-said")
-                                ? std::vector<std::string>()
-                                : ReadIn(directories, one));
+    point.read_in.push_back(
+        BELAY_MUTANT("words-are-compared-as-they-were-said")
+            ? std::vector<std::string>()
+            : ReadIn(directories, paths.Of(one.root), one.turn.prompt));
   }
   if (!turns.empty()) point.newest = turns.back().turn.turn;
   return Ok();
@@ -408,7 +418,8 @@ class RewindPlanner {
     if (!from.ok() || *from == request_.root || there.cwd == out_.chat.record.cwd ||
         BELAY_MUTANT("a-fork-is-rewound-to-its-source"))
       return Ok();
-    out_.native->from = *from;
+    BELAY_TRY(const RootPaths paths, RootPaths::Read(catalog_));
+    out_.native->from = paths.Of(*from);
     out_.native->to = request_.root;
     return Ok();
   }
@@ -579,11 +590,11 @@ Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,
   const std::string name(AgentName(plan.agent));
   const AgentPrograms& programs = maker.programs;
   auto forked = [&]() -> Result<NativeFork> {
-    if (plan.native->from) {
+    if (plan.native->to) {
       BELAY_TRY(const MovedCopy copy, MakeOpencodeCopy(maker,
                                                        {.session = plan.native->session,
                                                         .message = plan.native->message,
-                                                        .from = *plan.native->from,
+                                                        .from = plan.native->from,
                                                         .to = *plan.native->to,
                                                         .cwd = record.cwd},
                                                        record.session));
@@ -654,7 +665,7 @@ Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {
     known = AboutSession{
         .agent = on.by->chat->agent,
         .kind = AgentNamed(on.by->chat->agent).value_or(AgentKind::kGeneric),
-        .cwd = on.by->chat->cwd};
+        .cwd = ""};
   if (!known.ok()) return std::move(known).error();
   const AboutSession& about = *known;
   Resumption out{.session = on.session,
@@ -662,7 +673,9 @@ Result<Resumption> PlanResume(Catalog& catalog, const std::string& session) {
                  .agent = about.kind,
                  .command = ResumeCommand(about.kind, on.session),
                  .cwd = about.cwd};
-  if (on.by != nullptr && out.cwd.empty()) out.cwd = on.by->chat->cwd;
+  if (on.by != nullptr && out.cwd.empty()) {
+    BELAY_TRY(out.cwd, CwdNow(catalog, *on.by));
+  }
   if (out.anew && !out.command.empty()) out.command.resize(1);
   if (out.command.empty())
     return Error(

@@ -64,8 +64,9 @@ struct RewindPlan {
     std::string session;
     std::string message = {}, last_turn = {};
     // opencode: the turn was said in this other directory, which was forked since. Its
-    // fork would stay there (agent/opencode_copy.h).
-    std::optional<AbsPath> from = {}, to = {};
+    // fork would stay there (agent/opencode_copy.h). All paths of that.
+    std::vector<AbsPath> from = {};
+    std::optional<AbsPath> to = {};
   };
   std::optional<Native> native = {};
   std::optional<ConversationPlace> place = {};  // holds what is read of it

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
 #include "agent/loopback_http.h"
@@ -36,6 +37,15 @@ bool EndsWithEscape(std::string_view text) {
   const std::string_view last = text.substr(text.size() - kUnicode);
   return last.starts_with("\\u") &&
          std::ranges::all_of(last.substr(2), [](char c) { return HexDigit(c) >= 0; });
+}
+
+// Of what begins at one place the longest comes first.
+std::vector<TranscriptSwap> LongestFirst(std::vector<TranscriptSwap> swaps) {
+  if (!BELAY_MUTANT("any-path-that-fits-is-swapped"))
+    std::ranges::stable_sort(swaps, std::greater<>(), [](const TranscriptSwap& swap) {
+      return swap.from.size();
+    });
+  return swaps;
 }
 
 // As it stands in a JSON string.
@@ -146,9 +156,12 @@ class Swapper {
  public:
   Swapper(const std::vector<TranscriptSwap>& swaps, const TranscriptSink& sink)
       : sink_(sink) {
-    for (const TranscriptSwap& swap : swaps) {
-      if (swap.from.empty() || swap.from == swap.to) continue;
-      if (swap.kind != TranscriptSwap::Kind::kPath) {
+    for (const TranscriptSwap& swap : LongestFirst(swaps)) {
+      const bool is_path = swap.kind == TranscriptSwap::Kind::kPath;
+      // A path that stays keeps what begins as a shorter one.
+      if (swap.from.empty() || (swap.from == swap.to && !(is_path && swaps.size() > 1)))
+        continue;
+      if (!is_path) {
         const bool anywhere = swap.kind == TranscriptSwap::Kind::kString ||
                               BELAY_MUTANT("what-was-said-is-an-id");
         (anywhere ? strings_ : ids_).emplace(swap.from, swap.to);
@@ -549,18 +562,30 @@ bool IsPlainYaml(std::string_view value) {
              value, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
 }
 
-std::string SwappedValue(std::string value, const TranscriptSwap& swap,
-                         const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = value.find(from, at)) != std::string::npos;) {
-    // Not of a directory whose name only begins so.
-    const size_t behind = at + from.size();
-    const bool longer =
-        swap.kind == TranscriptSwap::Kind::kPath && behind < value.size() &&
-        std::string_view("/ \t\r\n\"',").find(value[behind]) == std::string_view::npos;
-    if (!longer) value.replace(at, from.size(), to);
-    at = longer ? behind : at + to.size();
+// All swapped at once: what is written there is not looked at again.
+std::string SwappedValue(std::string_view value,
+                         const std::vector<TranscriptSwap>& longest_first,
+                         bool quoted) {
+  std::string out;
+  for (size_t at = 0; at < value.size();) {
+    const std::string_view rest = value.substr(at);
+    auto fits = [&](const TranscriptSwap& swap) {
+      const std::string from = quoted ? Quoted(swap.from) : swap.from;
+      if (from.empty() || !rest.starts_with(from)) return false;
+      // Not of a directory whose name only begins so.
+      return swap.kind != TranscriptSwap::Kind::kPath || rest.size() == from.size() ||
+             std::string_view("/ \t\r\n\"',").find(rest[from.size()]) !=
+                 std::string_view::npos;
+    };
+    const auto found = std::ranges::find_if(longest_first, fits);
+    if (found == longest_first.end()) {
+      out += value[at++];
+      continue;
+    }
+    out += quoted ? Quoted(found->to) : found->to;
+    at += quoted ? Quoted(found->from).size() : found->from.size();
   }
-  return value;
+  return out;
 }
 
 }  // namespace
@@ -568,29 +593,35 @@ std::string SwappedValue(std::string value, const TranscriptSwap& swap,
 std::string SwapInYaml(std::string_view text,
                        const std::vector<TranscriptSwap>& swaps) {
   std::string out;
+  const std::vector<TranscriptSwap> longest_first = LongestFirst(swaps);
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string_view line = text.substr(at, end - at);
     const size_t colon = line.find(": ");
     const size_t begin = colon == std::string_view::npos ? 0 : colon + 2;
-    std::string value(line.substr(begin));
-    const bool quoted = value.starts_with('"');
-    for (const TranscriptSwap& swap : swaps) {
-      if (swap.from.empty()) continue;
-      if (quoted) {
-        value = SwappedValue(value, swap, Quoted(swap.from), Quoted(swap.to));
-        continue;
-      }
-      std::string swapped = SwappedValue(value, swap, swap.from, swap.to);
-      if (swapped == value) continue;
-      value = std::move(swapped);
-      if (begin > 0 && !IsPlainYaml(value) && !value.starts_with('\''))
-        value = "\"" + Quoted(value) + "\"";
-    }
+    const std::string_view is = line.substr(begin);
+    const bool quoted = is.starts_with('"');
+    std::string value = SwappedValue(is, longest_first, quoted);
+    if (value != is && !quoted && begin > 0 && !IsPlainYaml(value) &&
+        !value.starts_with('\''))
+      value = "\"" + Quoted(value) + "\"";
     out += line.substr(0, begin);
     out += value;
     if (end < text.size()) out += '\n';
     at = end + 1;
+  }
+  return out;
+}
+
+std::vector<TranscriptSwap> PathSwaps(const std::vector<AbsPath>& from,
+                                      const AbsPath& to) {
+  std::vector<TranscriptSwap> out;
+  for (const AbsPath& one : from) {
+    // No JSON can name it.
+    if (!IsValidUtf8(one.bytes())) continue;
+    out.push_back(
+        {.kind = TranscriptSwap::Kind::kPath, .from = one.bytes(), .to = to.bytes()});
+    if (BELAY_MUTANT("earlier-paths-stay-in-a-fork")) break;
   }
   return out;
 }

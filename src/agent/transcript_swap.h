@@ -9,6 +9,9 @@
 //     letter as itself or as \u00e4, / as \/), also in JSON that is a string of JSON
 //     (the arguments of a call), and is written there as it has to be. It is one only
 //     where it begins and ends as a path.
+//   * Of several paths that begin at one place the longest is meant, and what is
+//   written
+//     there is not looked at again.
 //   * An id is swapped by its place: what somebody said is not touched, whatever it is.
 //   * Everything else is byte for byte what it was; so is what is no JSON.
 //   * Bounded memory, however long a line or a string is.
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/path.h"
 #include "base/result.h"
 
 namespace belay {
@@ -35,6 +39,10 @@ struct TranscriptSwap {
   Kind kind = Kind::kString;
   std::string from, to;
 };
+
+// Of a directory that had all of these paths, to where it is now.
+std::vector<TranscriptSwap> PathSwaps(const std::vector<AbsPath>& from,
+                                      const AbsPath& to);
 
 using TranscriptSink = std::function<Status(ByteSpan)>;
 

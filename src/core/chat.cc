@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/lineage.h"
+#include "core/roots.h"
 
 namespace belay {
 
@@ -225,9 +226,16 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
                                                    const std::string& session) {
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
   std::optional<SessionRecord> out;
+  std::optional<RootPaths> paths;
   for (const LogRecord& record : records) {  // newest first
     auto one = ToSession(record);
     if (!one.ok() || one->session != session) continue;
+    if (!one->cwd.empty() && (!out || out->cwd.empty())) {
+      if (!paths) {
+        BELAY_TRY(paths, RootPaths::Read(catalog));
+      }
+      one->cwd = paths->Now(one->cwd, record.root, record.seq);
+    }
     if (!out) {
       out = std::move(*one);
       continue;
@@ -246,6 +254,11 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
   return out;
 }
 
+Result<std::string> CwdNow(Catalog& catalog, const Operation& operation) {
+  BELAY_TRY(const RootPaths paths, RootPaths::Read(catalog));
+  return paths.Now(operation.chat->cwd, operation.root, operation.seq);
+}
+
 Result<std::vector<TurnOf>> AllTurnsOf(Catalog& catalog, const std::string& session) {
   BELAY_TRY(const Lineage lineage, Lineage::Of(catalog, session));
   BELAY_TRY(const auto roots, catalog.Roots());
@@ -258,10 +271,10 @@ Result<std::vector<TurnOf>> AllTurnsOf(Catalog& catalog, const std::string& sess
     if (auto turn = ToTurn(record); turn.ok()) {
       const auto at = directories.find(record.root);
       auto& same = by_session[turn->session][turn->turn];
-      same.insert(same.begin(),
-                  {.turn = *turn,
-                   .seq = record.seq,
-                   .directory = at == directories.end() ? "" : at->second});
+      same.insert(same.begin(), {.turn = *turn,
+                                 .seq = record.seq,
+                                 .directory = at == directories.end() ? "" : at->second,
+                                 .root = record.root});
     }
   std::map<uint64_t, std::vector<TurnOf>> all;
   for (const Generation& at : lineage.generations())

@@ -102,16 +102,21 @@ class Chats {
   std::map<std::string, std::map<uint64_t, uint64_t>, std::less<>> turns_;
 };
 
-// What the log says last of a session; nothing when it does not know it.
+// What the log says last of a session; nothing when it does not know it. Where it
+// worked is where that is now, when the root was moved since.
 Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
                                                    const std::string& session);
+
+// Where the conversation of an operation goes on, when the root was moved since.
+Result<std::string> CwdNow(Catalog& catalog, const Operation& operation);
 
 // The turns of a conversation, by number: its own, and those it has of the sessions it
 // grew out of.
 struct TurnOf {
   TurnRecord turn;
   uint64_t seq = 0;
-  std::string directory = {};  // the root that it was said in
+  std::string directory = {};  // the root that it was said in, where that is now
+  RootId root = {};
 };
 // One for each number. Stores of before turns were counted over all roots may have two
 // in one session: of those the one that was said in `here`, else the newest.

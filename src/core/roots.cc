@@ -205,6 +205,76 @@ Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& p
   return done;
 }
 
+Result<RootPaths> RootPaths::Read(Catalog& catalog) {
+  RootPaths out;
+  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kRoot}));
+  for (const LogRecord& record : records) {  // newest first
+    auto root = ToRoot(record);
+    if (!root.ok()) continue;
+    auto path = AbsPath::Parse(root->path);
+    if (path.ok())
+      out.places_[root->id].push_back({.seq = record.seq, .path = std::move(*path)});
+  }
+  return out;
+}
+
+std::vector<AbsPath> RootPaths::Of(const RootId& root) const {
+  std::vector<AbsPath> out;
+  if (const auto at = places_.find(root); at != places_.end())
+    for (const Place& place : at->second)
+      if (std::ranges::find(out, place.path) == out.end()) out.push_back(place.path);
+  return out;
+}
+
+std::vector<AbsPath> RootPaths::Of(const AbsPath& path) const {
+  std::vector<AbsPath> out = {path};
+  for (const auto& [root, places] : places_) {
+    if (places.front().path != path) continue;
+    for (AbsPath& one : Of(root))
+      if (std::ranges::find(out, one) == out.end()) out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::string RootPaths::Now(const std::string& dir, const RootId& root,
+                           uint64_t seq) const {
+  const auto at = AbsPath::Parse(dir);
+  if (!at.ok() || BELAY_MUTANT("what-was-in-a-root-stays-behind")) return dir;
+  // Where a root was then; of one that is younger, where it was first.
+  auto then = [seq](const std::vector<Place>& places) -> const Place& {
+    for (const Place& place : places)
+      if (place.seq <= seq) return place;
+    return places.back();
+  };
+  const std::vector<Place>* in = nullptr;
+  const Place* was = nullptr;
+  auto take = [&](const std::vector<Place>& places, const Place& place) {
+    in = &places;
+    was = &place;
+  };
+  const auto own = places_.find(root);
+  if (own != places_.end())
+    if (const Place& place = then(own->second); at->IsWithin(place.path))
+      take(own->second, place);
+  // An agent may be at work beside the root that it changed something in, or within one
+  // that is inside of it.
+  for (const auto& [id, places] : places_) {
+    const Place& place = then(places);
+    if (id == root || !at->IsWithin(place.path)) continue;
+    if (was == nullptr || (place.path != was->path && place.path.IsWithin(was->path)))
+      take(places, place);
+  }
+  // One that was copied from an older record.
+  if (was == nullptr && own != places_.end())
+    for (const Place& place : own->second)
+      if (was == nullptr && at->IsWithin(place.path)) take(own->second, place);
+  if (was == nullptr) return dir;
+  const AbsPath& now = in->front().path;
+  if (now == was->path) return dir;
+  const std::optional<std::string> below = at->Below(was->path);
+  return below && !below->empty() ? now.bytes() + "/" + *below : now.bytes();
+}
+
 Status SwitchOff(Store& store, const Root& root) {
   Root off = root;
   off.off = true;

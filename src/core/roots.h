@@ -6,8 +6,10 @@
 // same path is the same root, one that was taken off and put on again too. The
 // innermost protected root wins; the outer one leaves it alone.
 
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -62,6 +64,29 @@ struct Registered {
 Result<Registered> RegisterRoot(Store& store, Catalog& catalog, const AbsPath& path,
                                 const FileStat& stat,
                                 const std::optional<AbsPath>& moved_from);
+
+// Where roots are, and where they were before they were moved (--moved-from), as the
+// log has it.
+class RootPaths {
+ public:
+  static Result<RootPaths> Read(Catalog& catalog);
+
+  // All paths of the root that is at `path` now: that one first, then those before, the
+  // latest first, each once. Just `path` where there is no such root.
+  std::vector<AbsPath> Of(const AbsPath& path) const;
+  // The same by id. Empty when there is none.
+  std::vector<AbsPath> Of(const RootId& root) const;
+  // Where the directory is by now that the record `seq` of `root` calls `dir`: what was
+  // in a root moved along with it. Anything else is `dir`.
+  std::string Now(const std::string& dir, const RootId& root, uint64_t seq) const;
+
+ private:
+  struct Place {
+    uint64_t seq = 0;  // from this record on
+    AbsPath path;
+  };
+  std::map<RootId, std::vector<Place>> places_;  // the latest first
+};
 
 // Stops protecting. The history stays.
 Status SwitchOff(Store& store, const Root& root);

@@ -209,6 +209,9 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   BELAY_TRY(auto operations, ListOperations(catalog, request.root.id));
   const UndoStacks stacks = StacksOf(operations);
   BELAY_TRY(Turn turn, back ? FindUndo(operations, stacks, which) : FindRedo(stacks));
+  if (turn.about.chat) {
+    BELAY_TRY(turn.about.chat->cwd, CwdNow(catalog, turn.about));
+  }
   turn.operation.kind = kind;
   turn.operation.of = turn.about.id;
   turn.operation.label = turn.about.label;
@@ -217,11 +220,14 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
   turn.operation.keeps_times = turn.about.keeps_times;
   turn.operation.chat = turn.about.chat;
   turn.operation.root = request.root.id;
-  const std::optional<ChatRecord> chat = turn.about.chat;
+  std::optional<ChatRecord> chat = turn.about.chat;
   std::optional<ChatStanding> stands;
   if (chat) {
     BELAY_TRY(const Chats chats, Chats::Read(catalog, &turn.operation));
     stands = chats.After(turn.operation);
+    // Who goes on may have been elsewhere since.
+    BELAY_TRY(const auto on, LatestSession(catalog, stands->goes_on));
+    if (on && !on->cwd.empty()) chat->cwd = on->cwd;
   }
   // A redo of an undo that was not of the newest takes one away.
   if (!back && stands && !stands->undone) BELAY_OK(CheckFork(store.fs(), turn.about));

@@ -667,7 +667,7 @@ TEST_F(NativeForksTest, WhatAForkOfADirectoryInheritedIsCopiedToIt) {
   Prompt("one", "msg_1", "first wish");
   Prompt("one", "msg_2", "second wish");
   Forked("fork", "one", 2);
-  EXPECT_FALSE(Plan("fork", 2).native->from);
+  EXPECT_FALSE(Plan("fork", 2).native->to);
   auto opened = Must(world_.Open());
   const AbsPath other = AbsPath::Literal("/top/other");
   const RewindPlan plan = Must(PlanRewind(
@@ -676,7 +676,7 @@ TEST_F(NativeForksTest, WhatAForkOfADirectoryInheritedIsCopiedToIt) {
   ASSERT_TRUE(plan.native);
   EXPECT_EQ(plan.native->session, "one");
   EXPECT_EQ(plan.native->message, "msg_2");
-  EXPECT_EQ(plan.native->from, world_.project);
+  EXPECT_EQ(plan.native->from, std::vector{world_.project});
   EXPECT_EQ(plan.native->to, other);
 }
 

@@ -125,8 +125,8 @@ TEST_F(Conversation, OfCopilotHasItsWorkspace) {
   Recorded(AgentKind::kCopilot, "copilot.jsonl", "/s/old/events.jsonl");
   Put(AbsPath::Literal("/s/old/workspace.yaml"),
       "id: " + request.session + "\ncwd: /home/user/project\n", 0644);
-  request.moved = {.from = AbsPath::Literal("/home/user/project"),
-                   .to = AbsPath::Literal("/fork")};
+  request.moved = ForkRequest::Moved{.from = {AbsPath::Literal("/home/user/project")},
+                                     .to = AbsPath::Literal("/fork")};
   const ConversationFork fork = Fork(2);
   ASSERT_EQ(fork.files.size(), 2u);
   EXPECT_EQ(fork.files[0].path.bytes(), "/s/" + fork.session + "/workspace.yaml");
@@ -263,7 +263,8 @@ TEST_F(Conversation, WhatComesBackFromALeftBranchIsCounted) {
 }
 
 TEST_F(Conversation, APromptReadsAsItsCopyHasIt) {
-  const AbsPath from = AbsPath::Literal("/src/p"), to = AbsPath::Literal("/alt");
+  const std::vector<AbsPath> from = {AbsPath::Literal("/src/p")};
+  const AbsPath to = AbsPath::Literal("/alt");
   EXPECT_EQ(InForkedDirectory("edit /src/p/a, not /src/p-2, \"/src/p\"\n", from, to),
             "edit /alt/a, not /src/p-2, \"/alt\"\n");
   request = {.agent = AgentKind::kGemini,

@@ -300,7 +300,7 @@ TEST_F(ForkChatTest, OpencodeExportsTheSessionThatTheMessageWasSaidIn) {
   ASSERT_TRUE(plan.ok() && *plan && (*plan)->native);
   EXPECT_EQ((*plan)->native->session, "ses_1");
   EXPECT_EQ((*plan)->native->message, "msg_2");
-  EXPECT_EQ((*plan)->native->from, world.world.project);
+  EXPECT_EQ((*plan)->native->from, std::vector{world.world.project});
   EXPECT_EQ((*plan)->native->to, kTo);
   EXPECT_EQ((*plan)->chat.record.session, "ses_2");
   EXPECT_EQ((*plan)->chat.record.cwd, kTo.bytes());
@@ -313,6 +313,37 @@ TEST_F(ForkChatTest, OpencodeExportsTheSessionThatTheMessageWasSaidIn) {
   plan = Plan(1);
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(*plan);
+}
+
+// Mutant: earlier-paths-stay-in-a-fork.
+TEST_F(ForkChatTest, OfADirectoryThatWasMovedHasNoneOfItsPaths) {
+  const std::string at = "/h/.claude/projects/" + Dashed(root) + "/s-1.jsonl";
+  Tell(AgentKind::kClaude, at);
+  std::string text = Conversation(AgentKind::kClaude);
+  // Beside it there is one whose name only begins so.
+  const std::string beside = R"({"type":"note","of":")" + root + R"(2/a"})" + "\n";
+  Put(at, text + beside);
+  world.MoveTo(AbsPath::Literal("/top/then"));
+  world.MoveTo(AbsPath::Literal("/top/now"));
+  auto plan = Plan(std::nullopt);
+  ASSERT_TRUE(plan.ok() && *plan);
+  EXPECT_EQ((*plan)->chat.record.cwd, kTo.bytes());
+  EXPECT_TRUE((*plan)->warnings.empty());
+  EXPECT_EQ((*plan)->chat.folder, Dashed(kTo.bytes()));
+  const std::string copy = ContentOf((*plan)->chat.files.back());
+  EXPECT_THAT(copy, Not(HasSubstr(root + "\"")));
+  EXPECT_THAT(copy, HasSubstr(R"("cwd":"/top/the Other")"));
+  // Gemini CLI writes a digest of it down.
+  session = "s-2";
+  Tell(AgentKind::kGemini, "/h/.gemini/tmp/project/chats/session-1-s-2.jsonl");
+  Put("/h/.gemini/tmp/project/.project_root", root);
+  text = Conversation(AgentKind::kGemini);
+  Put("/h/.gemini/tmp/project/chats/session-1-s-2.jsonl", text);
+  plan = Plan(std::nullopt);
+  ASSERT_TRUE(plan.ok() && *plan);
+  const std::string other = ContentOf((*plan)->chat.files.back());
+  EXPECT_THAT(other, HasSubstr(Sha256::Of(AsBytes(kTo.bytes())).hex()));
+  EXPECT_THAT(other, Not(HasSubstr(root)));
 }
 
 TEST_F(ForkChatTest, WhereTheAgentWorksInTheFork) {

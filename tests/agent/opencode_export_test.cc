@@ -63,7 +63,7 @@ class OpencodeExport : public ::testing::Test {
     return PlanOpencodeCopy(text,
                             {.session = kSession,
                              .message = message,
-                             .from = AbsPath::Literal("/home/u/p"),
+                             .from = {AbsPath::Literal("/home/u/p")},
                              .to = AbsPath::Literal("/x/the other"),
                              .cwd = "/x/the other",
                              .now_ms = 1794968900000},

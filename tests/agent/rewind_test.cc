@@ -406,6 +406,65 @@ TEST_F(RewindTest, WhatIsGoneIsNotGoneOnWith) {
   EXPECT_EQ(CheckResumable(disk, *at.catalog, on).error().code, Errc::kRefused);
 }
 
+// Mutant: what-was-in-a-root-stays-behind.
+TEST_F(RewindTest, WhatWasInADirectoryThatWasMovedGoesOnThere) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const std::string before = world.world.project.bytes();
+  auto cwd_of = [&](const std::string& of) {
+    auto at = Must(world.world.Open());
+    return Must(PlanResume(*at.catalog, of)).cwd;
+  };
+  EXPECT_EQ(cwd_of(session), before);
+  world.MoveTo(AbsPath::Literal("/top/project2"));
+  // Another one stands there by now, with a session of its own.
+  world.world.project = AbsPath::Literal(before);
+  Must(world.world.Dir());
+  HookEvent other = EventOf(EventKind::kSessionStart, "other");
+  other.cwd = before + "/src";
+  world.Tell(other);
+  world.world.project = AbsPath::Literal("/top/project2");
+  EXPECT_EQ(cwd_of(session), "/top/project2");
+  EXPECT_EQ(cwd_of("other"), before + "/src");
+  EXPECT_EQ(Must(Plan(session, 3)).chat.record.cwd, "/top/project2");
+  Rewind(session, 3);
+  EXPECT_EQ(cwd_of(session), "/top/project2");
+  // What was written down in between was of where it was then.
+  world.MoveTo(AbsPath::Literal("/top/third"));
+  EXPECT_EQ(cwd_of(session), "/top/third");
+  EXPECT_EQ(cwd_of("other"), before + "/src");
+  auto at = Must(world.world.Open());
+  RollbackRequest request = world.world.RequestFor(at.root);
+  const Outcome undone = Must(Undo(*at.store, *at.catalog, request, {}, false));
+  EXPECT_EQ(undone.chat->cwd, "/top/third");
+  EXPECT_EQ(cwd_of(session), "/top/third");
+}
+
+// Mutant: a-session-stays-where-it-began.
+TEST_F(RewindTest, ASessionIsGoneOnWithWhereItWasLast) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const std::string first = world.world.project.bytes();
+  auto start = [&](const std::string& cwd, const std::string& source) {
+    HookEvent event = EventOf(EventKind::kSessionStart, session);
+    event.cwd = cwd;
+    event.source = source;
+    world.Tell(event);
+    auto at = Must(world.world.Open());
+    return Must(PlanResume(*at.catalog, session)).cwd;
+  };
+  EXPECT_EQ(start(first + "/sub", "compact"), first);
+  EXPECT_EQ(start(first + "/sub", "resume"), first + "/sub");
+  EXPECT_EQ(start(first, "resume"), first);
+  auto records = [&] {
+    auto at = Must(world.world.Open());
+    return Must(at.catalog->ListRecords({.kind = RecordKind::kSession})).size();
+  };
+  const size_t were = records();
+  EXPECT_EQ(start(first, "resume"), first);
+  world.MoveTo(AbsPath::Literal("/top/moved"));
+  EXPECT_EQ(start("/top/moved", "resume"), "/top/moved");
+  EXPECT_EQ(records(), were);
+}
+
 // A host: it keeps what was said itself, and tells ids of turns and of messages.
 class HostTest : public RewindTest {
  protected:

@@ -888,6 +888,30 @@ TEST(CopyOfACut, SwapsPathsWhereverTheyStand) {
       "{\"a\":\"file:///my%20x/a /my x/b\"}\n");
 }
 
+// One directory that had several paths, one of them beginning as another does.
+// Mutant: any-path-that-fits-is-swapped.
+TEST(CopyOfACut, OfPathsThatBeginAlikeTheLongestIsSwapped) {
+  const AbsPath to = AbsPath::Literal("/a/p/new");
+  const auto paths = [](std::initializer_list<const char*> all) {
+    std::vector<AbsPath> out;
+    for (const char* one : all) out.push_back(AbsPath::Literal(one));
+    return out;
+  };
+  for (const auto& from :
+       {paths({"/a/p", "/a/p2", "/a/p/in"}), paths({"/a/p/in", "/a/p2", "/a/p"})}) {
+    EXPECT_EQ(Swapped("{\"x\":\"/a/p2/f /a/p/f /a/p/in/f /a/p/inner /a/p3\"}\n",
+                      PathSwaps(from, to)),
+              "{\"x\":\"/a/p/new/f /a/p/new/f /a/p/new/f /a/p/new/inner /a/p3\"}\n");
+    EXPECT_EQ(
+        SwapInYaml("cwd: /a/p/in/f\nin: \"/a/p2\"\nat: /a/p3\n", PathSwaps(from, to)),
+        "cwd: /a/p/new/f\nin: \"/a/p/new\"\nat: /a/p3\n");
+  }
+  // It is one of them again.
+  EXPECT_EQ(Swapped("{\"x\":\"/a/p/new/f /a/p/f\"}\n",
+                    PathSwaps(paths({"/a/p", "/a/p/new"}), to)),
+            "{\"x\":\"/a/p/new/f /a/p/new/f\"}\n");
+}
+
 TEST(CopyOfACut, SwapsAcrossTheEdgesOfWhatIsReadAtOnce) {
   std::string text, expected;
   for (int i = 0; i < 40000; ++i) {

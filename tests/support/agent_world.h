@@ -38,6 +38,19 @@ class AgentWorld {
     const AbsPath at = world.project.Join(P(path));
     Must(disk.Unlink(Must(disk.OpenDir(at.parent())), P(path).basename()));
   }
+  // The directory is another one from now on, as `belay on --moved-from` says.
+  void MoveTo(const AbsPath& to) {
+    const AbsPath from = world.project;
+    const Fd old_dir = Must(disk.OpenDir(from.parent()));
+    const Fd new_dir = Must(MakeDirs(disk, to.parent(), 0755));
+    Must(disk.Rename(old_dir, Name::Literal(from.name()), new_dir,
+                     Name::Literal(to.name()), RenameHow::kNoReplace));
+    auto opened = Must(world.world.Open());
+    auto catalog = Must(Catalog::Open(*opened));
+    world.project = to;
+    Must(RegisterRoot(*opened, *catalog, to, Must(disk.Stat(Must(disk.OpenDir(to)))),
+                      from));
+  }
   // What is at an absolute path; "-" for nothing.
   std::string At(const std::string& path) {
     const AbsPath at = AbsPath::Literal(path);
