@@ -116,23 +116,43 @@ std::optional<OnOutside> AskOutside(Terminal& term, const Plan& plan) {
 }
 
 // The user's own commands, before anything is done: with what somebody agreed to, or
-// with what would be done now. Nothing to do: nobody is asked.
-Status AskHooks(OpenedRoot& root, const RollbackRequest& request,
-                const Checkpoint& target, const std::optional<Plan>& agreed,
-                RollbackHooks& hooks, Progress& progress) {
+// with what would be done now. Nothing to do: nobody is asked. What they do to the
+// directory is theirs: it is seen by a look before and one behind them, is no change of
+// others, and is agreed to where all else was.
+Status AskHooks(OpenedRoot& root, RollbackRequest& request, const Checkpoint& target,
+                std::optional<Plan>& agreed, RollbackHooks& hooks, Progress& progress) {
+  auto look = [&](OnOutside outside) -> Result<Outcome> {
+    RollbackRequest asked = request;
+    asked.outside = outside;
+    auto seen = PreviewRollback(root.store(), asked, target);
+    progress.Done();
+    return seen;
+  };
   Outcome plan;
   plan.dry_run = true;
-  if (agreed) {
-    plan.plan = *agreed;
-  } else if (hooks.wants_before()) {
-    auto preview = PreviewRollback(root.store(), request, target);
-    progress.Done();
-    if (!preview.ok()) return preview.error();
-    if (preview->plan.moves_nothing() && request.chat == nullptr) return Ok();
-    plan = std::move(*preview);
+  std::optional<Outcome> before;
+  if (hooks.wants_before()) {
+    BELAY_TRY(before, look(request.outside));
+    if (!agreed && before->plan.moves_nothing() && request.chat == nullptr) return Ok();
+    if (!agreed) plan = *before;
   }
+  if (agreed) plan.plan = *agreed;
   if (request.chat != nullptr) plan.chat = request.chat->record;
-  return hooks.Before(&plan, target.id);
+  if (!before) return hooks.Before(&plan, target.id);
+  const bool keeps = request.outside == OnOutside::kKeep;
+  std::optional<Outcome> all_before;
+  if (keeps) {
+    BELAY_TRY(all_before, look(OnOutside::kAsk));
+  }
+  BELAY_OK(hooks.Before(&plan, target.id));
+  BELAY_TRY(Outcome after, look(OnOutside::kAsk));
+  request.by_hook = ChangedBetween((keeps ? *all_before : *before).plan, after.plan);
+  if (!agreed || !StepsBeyond(*agreed, before->plan).empty()) return Ok();
+  if (keeps) {
+    BELAY_TRY(after, look(request.outside));
+  }
+  agreed = std::move(after.plan);
+  return Ok();
 }
 
 Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,

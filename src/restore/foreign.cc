@@ -140,6 +140,22 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   return out;
 }
 
+std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,
+                                      const std::vector<std::string>& paths) {
+  Live live = Live::Load(store, root);
+  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
+  WhoWrote who(live);
+  for (const std::string& path : paths) who.Add(path);
+  Checkpoint since;
+  since.by = who.Take();
+  std::set<std::string> out;
+  for (const std::string& path : paths)
+    if (std::ranges::any_of(AuthorsOf(since, path),
+                            [](const Author& a) { return a.session.has_value(); }))
+      out.insert(path);
+  return out;
+}
+
 Error ChangedByOthers(const std::vector<std::string>& paths) {
   constexpr size_t kNamed = 5;
   std::string text = paths.size() == 1 ? "one path was changed by others since: "

@@ -31,6 +31,10 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees);
 
+// Of these paths, which just changed, those that a session at work may have changed.
+std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,
+                                      const std::vector<std::string>& paths);
+
 // What a rollback that may not take them back says of the paths.
 Error ChangedByOthers(const std::vector<std::string>& paths);
 

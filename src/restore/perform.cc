@@ -53,29 +53,6 @@ Status CompleteSafety(Store& store, const Fd& root, const Plan& plan, Draft& dra
   return Ok();
 }
 
-// Steps of `plan` that `shown` does not have. What is in a file may be another by now:
-// that it is overwritten was said.
-std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
-  auto text = [](const Step& step) {
-    return std::string(step.op) + " " + ShownPath(step.change->path);
-  };
-  std::unordered_set<std::string> known;
-  const auto shown_outside = ChangesIn(shown.external),
-             outside = ChangesIn(plan.external);
-  for (const auto* changes : {&shown.changes, &shown_outside})
-    for (const Step& step : StepsOf(*changes)) known.insert(text(step));
-  std::vector<std::string> out;
-  for (const auto* changes : {&plan.changes, &outside})
-    for (const Step& step : StepsOf(*changes))
-      if (!known.contains(text(step))) out.push_back(text(step));
-  const std::vector<std::string> git_shown = GitPlanText(shown.git);
-  for (const std::string& line : GitPlanText(plan.git))
-    if (std::ranges::find(git_shown, line) == git_shown.end() &&
-        line.find("kept under") == std::string::npos)
-      out.push_back(line);
-  return out;
-}
-
 // The journal, and what follows from it.
 Result<Outcome> Run(Store& store, const RollbackRequest& request, const Fd& root,
                     Journal journal, Outcome out) {
@@ -105,6 +82,27 @@ Result<Outcome> Run(Store& store, const RollbackRequest& request, const Fd& root
 }
 
 }  // namespace
+
+std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan) {
+  auto text = [](const Step& step) {
+    return std::string(step.op) + " " + ShownPath(step.change->path);
+  };
+  std::unordered_set<std::string> known;
+  const auto shown_outside = ChangesIn(shown.external),
+             outside = ChangesIn(plan.external);
+  for (const auto* changes : {&shown.changes, &shown_outside})
+    for (const Step& step : StepsOf(*changes)) known.insert(text(step));
+  std::vector<std::string> out;
+  for (const auto* changes : {&plan.changes, &outside})
+    for (const Step& step : StepsOf(*changes))
+      if (!known.contains(text(step))) out.push_back(text(step));
+  const std::vector<std::string> git_shown = GitPlanText(shown.git);
+  for (const std::string& line : GitPlanText(plan.git))
+    if (std::ranges::find(git_shown, line) == git_shown.end() &&
+        line.find("kept under") == std::string::npos)
+      out.push_back(line);
+  return out;
+}
 
 Result<Outcome> Perform(Store& store, const RollbackRequest& request,
                         Operation operation, const std::string& before_what,

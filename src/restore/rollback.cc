@@ -51,6 +51,28 @@ std::vector<std::string> OutsideAmong(const std::vector<PathChange>& changes,
   return out;
 }
 
+// What the user's own command did is nobody else's: it goes from `plan.outside`. Those
+// of which a session at work may have done it: nobody can tell, and they are to stay.
+std::vector<std::string> TakeOutOfHook(Store& store, const RollbackRequest& request,
+                                       Plan& plan) {
+  std::vector<std::string> its;
+  std::erase_if(plan.outside, [&](const std::string& path) {
+    const auto left = request.by_hook.find(path);
+    if (left == request.by_hook.end() || BELAY_MUTANT("a-hook-is-somebody-else"))
+      return false;
+    const auto change =
+        std::ranges::lower_bound(plan.changes, path, {}, &PathChange::path);
+    if (!BELAY_MUTANT("all-since-a-hook-is-its-doing") &&
+        (change == plan.changes.end() || change->path != path ||
+         !SameState(change->before, left->second)))
+      return false;
+    its.push_back(path);
+    return true;
+  });
+  const std::set<std::string> unsure = MaybeOfSessions(store, request.root.id, its);
+  return {unsure.begin(), unsure.end()};
+}
+
 // The plan, with what others did since taken into account as the request says.
 Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target,
                         const PlanInput& input, PlanOptions options, bool dry) {
@@ -60,11 +82,16 @@ Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target
             ForeignSince(input.store, request.root.id, target, input.now_tree,
                          input.now_trees));
   plan.outside = OutsideAmong(plan.changes, foreign);
-  if (plan.outside.empty()) return plan;
-  if (request.outside == OnOutside::kAsk && !dry) return ChangedByOthers(plan.outside);
-  if (request.outside != OnOutside::kKeep) return plan;
-  options.keep = std::move(plan.outside);
-  return PlanFor(input, options);
+  if (request.outside != OnOutside::kExact)
+    options.keep = TakeOutOfHook(input.store, request, plan);
+  const bool keeps = request.outside == OnOutside::kKeep && !plan.outside.empty();
+  if (request.outside == OnOutside::kAsk && !dry && !plan.outside.empty())
+    return ChangedByOthers(plan.outside);
+  if (keeps) {
+    std::ranges::move(plan.outside, std::back_inserter(options.keep));
+    std::ranges::sort(options.keep);
+  }
+  return options.keep.empty() ? plan : PlanFor(input, options);
 }
 
 Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
@@ -431,6 +458,21 @@ Result<Outcome> Rewind(Store& store, const RollbackRequest& request,
   operation.chat->alone = true;
   BELAY_OK(PerformAlone(store, request, std::move(operation), out));
   if (out.operation) out.chat = out.operation->chat;
+  return out;
+}
+
+LeftByHook ChangedBetween(const Plan& before, const Plan& after) {
+  LeftByHook out;
+  for (const PathChange& change : after.changes) {
+    const auto was =
+        std::ranges::lower_bound(before.changes, change.path, {}, &PathChange::path);
+    const bool known = was != before.changes.end() && was->path == change.path;
+    if (known && SameState(was->before, change.before)) continue;
+    if (std::ranges::find(before.outside, change.path) != before.outside.end() &&
+        !BELAY_MUTANT("a-hook-hides-what-others-did"))
+      continue;
+    out[change.path] = change.before;
+  }
   return out;
 }
 

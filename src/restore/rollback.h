@@ -13,6 +13,7 @@
 // Order of things: docs/format.md, "journal/"; the walk: ARCHITECTURE.md.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@
 #include "restore/running.h"
 
 namespace belay {
+
+// What somebody's own command (hooks.before_rollback) left at the paths that it
+// changed.
+using LeftByHook = std::map<std::string, std::optional<PathState>>;
 
 struct RollbackRequest {
   Root root;
@@ -52,6 +57,9 @@ struct RollbackRequest {
   // Of a rollback: files outside of the root that edit tools named come back, too
   // (restore/external.h).
   bool external_files = false;
+  // Of a rollback: that are no changes of others while they are as it left them. Where
+  // a session at work may have made one, nobody can tell: that path stays as it is.
+  LeftByHook by_hook = {};
   AskedBy asked_by = {};
   // Of a rollback: the id that it will have, new, so that its preview can name what
   // goes by it; zero: chosen when it is done.
@@ -87,6 +95,14 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                                 const Checkpoint& target);
 Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                          const Checkpoint& target);
+
+// By the previews right before a command was run and right after it (OnOutside::kAsk):
+// what it did at paths that the rollback is about. Not where others had changed one
+// before it.
+LeftByHook ChangedBetween(const Plan& before, const Plan& after);
+// Steps of `plan` that `shown` does not have. What is in a file may be another by now:
+// that it is overwritten was said.
+std::vector<std::string> StepsBeyond(const Plan& shown, const Plan& plan);
 
 // The conversation alone (request.chat); `target`: the checkpoint that was named, if
 // any. The tree is not looked at.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/real_fs.h"
+#include "support/agent_world.h"
 #include "support/fs_world.h"
 #include "support/temp_dir.h"
 
@@ -94,6 +95,93 @@ TEST_F(UserHooks, ADirectoryThatIsGoneStopsNobody) {
 TEST_F(UserHooks, WhatRunsInsideKnowsIt) {
   const auto runs = Run({{"/usr/bin/printenv", "BELAY_HOOK"}});
   EXPECT_EQ(runs[0].output, "before_rollback");
+}
+
+// A session at work, and a command that changes the directory before a rollback of it.
+class BeforeRollbackTest : public ::testing::Test {
+ protected:
+  BeforeRollbackTest() {
+    w_.Start("s");
+    w_.Prompt("s");
+    target_ = w_.last;
+    w_.Write("s", "t1", "mine", "1");
+  }
+  // What it does, between two looks.
+  void Hook(const std::function<void()>& does) {
+    const Plan before = Look();
+    does();
+    w_.by_hook = ChangedBetween(before, Look());
+  }
+  Plan Look() {
+    w_.outside = OnOutside::kAsk;
+    return Must(w_.Preview(target_)).plan;
+  }
+
+  MemFs disk_;
+  AgentWorld w_{disk_};
+  Checkpoint target_;
+};
+
+// Mutant: a-hook-is-somebody-else.
+TEST_F(BeforeRollbackTest, WhatItDidIsTakenBackAndInTheSafetyCheckpoint) {
+  Hook([&] {
+    w_.Put("mine", "by the hook");
+    w_.Put("dumps/dump.sql", "rows");
+  });
+  const Outcome done = Must(w_.Back(target_));
+  ASSERT_TRUE(done.operation);
+  EXPECT_EQ(w_.Files(), "old.txt ");
+  w_.by_hook.clear();
+  Must(w_.world.Undo());
+  EXPECT_EQ(w_.At("/top/project/mine"), "by the hook");
+  EXPECT_EQ(w_.At("/top/project/dumps/dump.sql"), "rows");
+}
+
+// Mutant: a-hook-hides-what-others-did.
+TEST_F(BeforeRollbackTest, WhatOthersHadChangedIsAskedAboutAllTheSame) {
+  w_.Put("mine", "typed by hand");
+  Hook([&] { w_.Put("mine", "by the hook, over it"); });
+  const auto refused = w_.Back(target_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  EXPECT_EQ(w_.At("/top/project/mine"), "by the hook, over it");
+}
+
+// Mutant: all-since-a-hook-is-its-doing.
+TEST_F(BeforeRollbackTest, WhatIsChangedBehindItIsAskedAbout) {
+  Hook([&] { w_.Put("dump.sql", "rows"); });
+  w_.Put("dump.sql", "typed by hand");
+  EXPECT_FALSE(w_.Back(target_).ok());
+  w_.Put("dump.sql", "rows");
+  w_.Put("other", "typed by hand");
+  const auto refused = w_.Back(target_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().what.find("others since: other"), std::string::npos);
+  EXPECT_EQ(w_.At("/top/project/other"), "typed by hand");
+}
+
+// Others are at work meanwhile: whose doing it is nobody can tell.
+TEST_F(BeforeRollbackTest, WhatASessionMayHaveDoneStays) {
+  w_.Start("other");
+  w_.Prompt("other");
+  w_.Pre("other", "t2");
+  Hook([&] { w_.Put("dump.sql", "rows"); });
+  const Outcome done = Must(w_.Back(target_));
+  ASSERT_TRUE(done.operation);
+  EXPECT_EQ(w_.Files(), "dump.sql old.txt ");
+  ASSERT_EQ(done.plan.kept.size(), 1u);
+  EXPECT_EQ(done.plan.kept[0].path, "dump.sql");
+}
+
+TEST_F(BeforeRollbackTest, WithKeepOutsideWhatOthersDidStaysAndWhatItDidGoes) {
+  w_.Put("theirs", "typed by hand");
+  Hook([&] {
+    w_.Put("mine", "by the hook");
+    w_.Put("dump.sql", "rows");
+  });
+  w_.outside = OnOutside::kKeep;
+  Must(w_.Back(target_));
+  EXPECT_EQ(w_.Files(), "old.txt theirs ");
 }
 
 }  // namespace

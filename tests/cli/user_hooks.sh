@@ -76,6 +76,56 @@ run rollback one --yes -- f; expect_rc 0; expect_in_err "only your own settings 
 [ ! -e "$scratch/seen" ] || fail "a project's command was run"
 rm .belay.toml
 
+# --- what it does to the directory is in the safety checkpoint, and nobody else's
+event() {
+  printf '%s' "{\"session_id\":\"s0\",\"cwd\":\"$PWD\",\"hook_event_name\":\"$1\"${2:+,$2}}" |
+    "$BELAY_BIN" hook claude >"$scratch/out" || fail "hook: exit $?"
+}
+writes() {
+  local call="\"tool_name\":\"Write\",\"tool_use_id\":\"$1\",\"tool_input\":{\"file_path\":\"$PWD/$2\",\"content\":\"x\"}"
+  event PreToolUse "$call"; echo "$1" >"$2"; event PostToolUse "$call"
+}
+event UserPromptSubmit '"prompt_id":"p0","prompt":"wish"'
+writes c1 mine
+event Stop
+hook dump "echo rows >dump.sql; echo more >>mine"
+settings "[hooks]" "before_rollback = [\"$scratch/bin/dump\"]"
+run rollback turn:1 --session s0 --yes; expect_rc 0
+[ ! -e mine ] && [ ! -e dump.sql ] && [ ! -e fresh ] || fail "left: $(ls)"
+rm "$BELAY_CONFIG"
+run undo; expect_rc 0
+[ "$(cat dump.sql mine)" = "$(printf 'rows\nc1\nmore')" ] || fail "not in the safety checkpoint: $(cat dump.sql mine)"
+rm dump.sql mine; writes c2 fresh
+settings "[hooks]" "before_rollback = [\"$scratch/bin/dump\"]"
+# On a terminal: one question, whatever it does.
+python3 - "$BELAY_BIN" >"$scratch/said" <<'PY' || fail "exit $?: $(cat "$scratch/said")"
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "rollback", "turn:1", "--session", "s0"])
+said = b""
+asked = 0
+while True:
+    try:
+        piece = os.read(terminal, 4096)
+    except OSError:
+        piece = b""
+    if not piece:
+        break
+    said += piece
+    if said.count(b"[y/N]") > asked:
+        asked += 1
+        os.write(terminal, b"y\n" if asked == 1 else b"n\n")
+print(said.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) or (asked != 1))
+PY
+[ ! -e mine ] && [ ! -e dump.sql ] && [ ! -e fresh ] || fail "left: $(ls)"
+# What somebody else did is asked about as ever.
+writes c3 mine; echo "by hand" >>mine
+run rollback turn:1 --session s0 --yes; expect_rc 1; expect_in_err "changed by others since: mine"
+rm dump.sql
+event SessionEnd '"reason":"other"'
+
 # --- at the end of a session, once, behind the reply
 mkfifo "$scratch/ended"
 hook told "cat >$scratch/seen; echo x >>$scratch/count; : >$scratch/ended"

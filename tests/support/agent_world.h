@@ -131,6 +131,7 @@ class AgentWorld {
     request.outside = outside;
     request.external_files = external_files;
     request.asked_by = asked_by;
+    request.by_hook = by_hook;
     return request;
   }
   Result<Outcome> Preview(const Checkpoint& target) {
@@ -160,6 +161,7 @@ class AgentWorld {
   OnOutside outside = OnOutside::kAsk;
   bool external_files = false;
   AskedBy asked_by = {};
+  LeftByHook by_hook = {};
 };
 
 }  // namespace belay::test
