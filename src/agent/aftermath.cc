@@ -189,4 +189,13 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
   return out;
 }
 
+Result<bool> HasConversation(Store& store, Catalog& catalog,
+                             const std::string& session) {
+  auto place = FindConversation(store, catalog, session);
+  if (!place.ok() && place.error().code == Errc::kNotFound) return false;
+  if (!place.ok()) return std::move(place).error();
+  const auto read = ReadTranscript(store.fs(), place->agent, place->file());
+  return read.ok() && !read->refers && read->prompts.size() > 0;
+}
+
 }  // namespace belay

@@ -43,5 +43,9 @@ struct ConversationPlace {
 // neither a file nor a copy. The store must outlive it.
 Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
                                            const std::string& session);
+// Whether what was said in the session is to be had without those that it grew out of:
+// there is a file or a copy, which does not refer to another for what came before.
+Result<bool> HasConversation(Store& store, Catalog& catalog,
+                             const std::string& session);
 
 }  // namespace belay

@@ -1,5 +1,6 @@
 #include <charconv>
 
+#include "agent/aftermath.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "cli/anchoring.h"
@@ -82,9 +83,13 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
 }
 
 ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& session) {
-  auto plan = PlanSessionDeletion(*root.catalog, session);
+  auto plan = PlanSessionDeletion(*root.catalog, session, [&](const std::string& heir) {
+    return HasConversation(root.store(), *root.catalog, heir);
+  });
   if (!plan.ok()) return FailOnStore(ctx, plan.error());
-  if ((plan->shared.empty() || plan->checkpoints > 0) && !ctx.args.has("--yes") &&
+  const bool something =
+      plan->shared_by.empty() || plan->checkpoints > 0 || !plan->records.empty();
+  if (something && !ctx.args.has("--yes") &&
       !BELAY_MUTANT("delete-session-without-asking")) {
     const std::string what = StrCat("session ", EscapeText(session), " with ",
                                     CountText(plan->checkpoints, "checkpoint"));
@@ -116,7 +121,10 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
     json.Key("shared").BeginArray();
     for (const CatalogEntry& entry : plan->shared)
       json.String(entry.checkpoint.id.text());
-    json.EndArray().EndObject();
+    json.EndArray();
+    json.Key("kept_turns").Uint(plan->kept_turns);
+    json.Key("kept_transcripts").Uint(plan->kept_copies);
+    json.EndObject();
     ctx.term.OutJson(json);
     return ExitCode::kOk;
   }
@@ -124,10 +132,18 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
                       CountText(*gone, "checkpoint"), "\n"));
   for (const CatalogEntry& entry : plan->pinned)
     ctx.term.Out(StrCat("pinned, and kept: ", CheckpointLine(entry, 60), "\n"));
-  if (!plan->shared.empty())
+  if (!plan->shared.empty() || plan->kept_turns > 0)
     ctx.term.Out(StrCat("kept, in the history of session ",
                         EscapeText(plan->shared_by[0]), ": ",
-                        CountText(plan->shared.size(), "checkpoint"), "\n"));
+                        CountText(plan->shared.size(), "checkpoint"), ", ",
+                        CountText(plan->kept_turns, "turn"), "\n"));
+  if (plan->kept_copies > 0)
+    ctx.term.Out(
+        StrCat("kept, with all that was said in it: the copy of its transcript, "
+               "which session ",
+               EscapeText(plan->shared_by[0]),
+               " needs for what was said before it began; delete that one, "
+               "then this again\n"));
   ctx.term.Say(
       "The space comes back by itself. So that what was said and stored is in no file "
       "any more: belay gc --everything");

@@ -135,33 +135,82 @@ Status CheckSession(Catalog& catalog, const RootId& root, std::string_view sessi
           "see them with: belay sessions; of all directories: belay sessions --all");
 }
 
-Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
-                                            const std::string& session) {
-  SessionDeletion plan;
-  plan.session = session;
-  BELAY_TRY(const auto named, WithSubagents(catalog, session));
-  const std::set<std::string> sessions(named.begin(), named.end());
+namespace {
+
+// Those whose parent is one of these, and are none themselves.
+Result<std::vector<std::string>> GrewOutOf(Catalog& catalog,
+                                           const std::set<std::string>& sessions) {
+  std::set<std::string> out;
+  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
+  for (const LogRecord& record : records)
+    if (auto parent = record.fields.Text(kParent);
+        parent && sessions.contains(*parent) && !IsOf(record, sessions))
+      if (auto heir = record.fields.Text(kSession)) out.insert(std::move(*heir));
+  return std::vector<std::string>(out.begin(), out.end());
+}
+
+Result<bool> AllHaveTheirOwn(const std::vector<std::string>& heirs,
+                             const HasItsOwn& has_its_own) {
+  if (BELAY_MUTANT("copies-that-a-fork-needs-go")) return true;
+  if (!has_its_own) return false;
+  for (const std::string& heir : heirs) {
+    BELAY_TRY(const bool own, has_its_own(heir));
+    if (!own) return false;
+  }
+  return true;
+}
+
+// Which records go, and what stays for `heirs`. Whether there are any.
+Result<bool> PlanRecords(Catalog& catalog, const std::set<std::string>& sessions,
+                         const std::vector<Lineage>& heirs, bool copies_go,
+                         SessionDeletion& plan) {
+  bool any = false;
   for (const RecordKind kind :
        {RecordKind::kSession, RecordKind::kTurn, RecordKind::kTranscript}) {
     BELAY_TRY(auto records, catalog.ListRecords({.kind = kind}));
     for (const LogRecord& record : records) {
-      if (IsOf(record, sessions)) plan.records.push_back(record.id);
-      if (auto parent = record.fields.Text(kParent);
-          kind == RecordKind::kSession && parent && sessions.contains(*parent) &&
-          !IsOf(record, sessions) && record.fields.Text(kSession))
-        plan.shared_by.push_back(*record.fields.Text(kSession));
+      if (!IsOf(record, sessions)) continue;
+      any = true;
+      bool stays = false;
+      if (!heirs.empty() && kind == RecordKind::kSession) {
+        stays = true;  // where it came from, and who came from it
+      } else if (!heirs.empty() && kind == RecordKind::kTurn) {
+        const auto turn = ToTurn(record);
+        stays = !turn.ok() || (!BELAY_MUTANT("turns-that-a-fork-has-go") &&
+                               std::ranges::any_of(heirs, [&](const Lineage& heir) {
+                                 return heir.Has(turn->session, turn->turn, record.seq);
+                               }));
+        plan.kept_turns += stays ? 1 : 0;
+      } else if (!heirs.empty() && kind == RecordKind::kTranscript) {
+        // What a host told is nowhere else.
+        const auto copy = ToTranscript(record);
+        stays = !copies_go || !copy.ok() || copy->path.empty();
+        plan.kept_copies += stays ? 1 : 0;
+      }
+      if (!stays) plan.records.push_back(record.id);
     }
   }
-  std::ranges::sort(plan.shared_by);
-  plan.shared_by.erase(std::unique(plan.shared_by.begin(), plan.shared_by.end()),
-                       plan.shared_by.end());
+  return any;
+}
+
+}  // namespace
+
+Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
+                                            const std::string& session,
+                                            const HasItsOwn& has_its_own) {
+  SessionDeletion plan;
+  plan.session = session;
+  BELAY_TRY(const auto named, WithSubagents(catalog, session));
+  const std::set<std::string> sessions(named.begin(), named.end());
+  BELAY_TRY(plan.shared_by, GrewOutOf(catalog, sessions));
   std::vector<Lineage> heirs;
   for (const std::string& heir : plan.shared_by) {
     BELAY_TRY(Lineage lineage, Lineage::Of(catalog, heir));
     heirs.push_back(std::move(lineage));
   }
+  BELAY_TRY(const bool copies_go, AllHaveTheirOwn(plan.shared_by, has_its_own));
+  BELAY_TRY(bool known, PlanRecords(catalog, sessions, heirs, copies_go, plan));
   BELAY_TRY(auto roots, catalog.Roots());
-  bool known = !plan.records.empty();
   for (const RootEntry& root : roots) {
     SessionDeletion::OfRoot here{root, {}};
     for (const std::string& one : named) {
@@ -195,10 +244,10 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
 
 Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                const SessionDeletion& plan) {
-  if (!plan.shared.empty() && plan.roots.empty())
+  if (!plan.shared_by.empty() && plan.roots.empty() && plan.records.empty())
     return Error(Errc::kRefused, "session " + EscapeText(plan.shared_by[0]) +
-                                     " grew out of it and has its checkpoints in its "
-                                     "history")
+                                     " grew out of it and has what is left of it in "
+                                     "its history")
         .WithHint("delete that one first; nothing was deleted");
   BELAY_OK(ForgetSession(store, plan.session, store.options().lock_wait_ms));
   uint64_t gone = 0;
@@ -211,7 +260,7 @@ Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
   }
   // Last: while it is told of, whoever was interrupted can ask again. What is pinned
   // still belongs to it.
-  if (plan.records.empty() || !plan.pinned.empty() || !plan.shared_by.empty())
+  if (plan.records.empty() || (!plan.pinned.empty() && plan.shared_by.empty()))
     return gone;
   BELAY_TRY(auto writer, store.Begin());
   writer->Add(MakeDrop(RecordId(store.random().NewId()), store.clock().WallMillis(),

@@ -12,10 +12,13 @@
 //   * Deleting one, with its subagents and the copies of its transcript, takes its
 //     checkpoints along, but for those that are pinned and those that are shared: a
 //     session that grew out of it (a fork, a resumed one) has them in its history. Then
-//     what is told of the session stays too.
+//     what is told of the session, and the turns that the other has, stay, too; its
+//     other turns go, and so do the copies of its transcript where the other does
+//     without.
 //   * Of each root it is one batch, with an entry in the operation log; the space comes
 //     back by a later collection. Erasing for good is another matter: history/purge.h.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,17 +67,25 @@ struct SessionDeletion {
     RootEntry root;
     std::vector<RecordId> checkpoints;
   };
-  std::vector<OfRoot> roots;           // those with anything to delete
-  std::vector<RecordId> records;       // of the session itself, and its turns
+  std::vector<OfRoot> roots;  // those with anything to delete
+  // Told of the session itself, its turns, copies of its transcript: those that go.
+  std::vector<RecordId> records;
   std::vector<CatalogEntry> pinned;    // that stay
   std::vector<std::string> shared_by;  // sessions that grew out of it
   std::vector<CatalogEntry> shared;    // that stay: they are in the history of those
   uint64_t checkpoints = 0;            // that go
+  // That stay for the sessions that grew out of it.
+  uint64_t kept_turns = 0, kept_copies = 0;
 };
-// kNotFound when nobody knows the session.
+// Whether a session that grew out of another has its conversation by itself. Where it
+// has not, the copies of the other's stay.
+using HasItsOwn = std::function<Result<bool>(const std::string& session)>;
+// kNotFound when nobody knows the session. Without `has_its_own` nobody has.
 Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
-                                            const std::string& session);
-// The number of checkpoints that went. kRefused when all that there is is shared.
+                                            const std::string& session,
+                                            const HasItsOwn& has_its_own = {});
+// The number of checkpoints that went. kRefused when all that there is belongs to
+// sessions that grew out of it, too.
 Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                const SessionDeletion& plan);
 

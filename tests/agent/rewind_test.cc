@@ -394,6 +394,27 @@ TEST_F(RewindTest, AForkThatWasDeletedHereIsGoneOnWithAllTheSame) {
   EXPECT_THAT(on.command, ElementsAre("claude", "--resume", second));
 }
 
+TEST_F(RewindTest, AForkHasItsConversationByItselfWhileItsFileIsThere) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const std::string second = Rewind(session, 2);
+  auto at = Must(world.world.Open());
+  auto has = [&](const std::string& of) {
+    return Must(HasConversation(*at.store, *at.catalog, of));
+  };
+  EXPECT_TRUE(has(second));
+  EXPECT_FALSE(has("nobody"));
+  // Without what the original has it goes on, and is taken back.
+  const SessionDeletion plan = Must(PlanSessionDeletion(*at.catalog, session, has));
+  EXPECT_EQ(plan.kept_turns, 1u);
+  Must(DeleteSession(*at.store, *at.catalog, plan));
+  EXPECT_EQ(PromptsOf(second).size(), 1u);
+  EXPECT_EQ(Must(Plan(second, 1)).chat.record.kept, 0u);
+  EXPECT_EQ(GoesOn(session), second);
+  Must(disk.Unlink(Must(disk.OpenDir(transcript.parent())),
+                   Must(Name::Parse(second + ".jsonl"))));
+  EXPECT_FALSE(has(second));
+}
+
 // Mutant: resume-what-is-gone.
 TEST_F(RewindTest, WhatIsGoneIsNotGoneOnWith) {
   Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");

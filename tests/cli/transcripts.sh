@@ -68,10 +68,18 @@ run rollback turn:1 --session fork --dry-run --exact --json; expect_rc 0; expect
 run list --session fork --json --tools; expect_rc 0
 expect_py "[c['prompt'] for c in d['checkpoints'] if c['turn']][-1] == 'first wish' and 'second wish' not in [c['prompt'] for c in d['checkpoints']]"
 # What it has of the other stays when that is deleted; the rest goes.
-run sessions delete one --yes --json; expect_rc 0; expect_py "d['deleted'] > 0 and d['pinned'] == [] and len(d['shared']) > 0"
+home=$BELAY_HOME; cp -a "$home" "$scratch/deleted"; export BELAY_HOME=$scratch/deleted
+run sessions delete one --yes --json; expect_rc 0; expect_py "d['deleted'] > 0 and d['pinned'] == [] and len(d['shared']) > 0 and d['kept_turns'] == 1 and d['kept_transcripts'] == 0"
+# The fork has what was said before it in its own file.
+run sessions transcript one; expect_rc 1; expect_in_err "no copy"
+run show fork; expect_rc 0; expect_in_out "first wish"
+run rewind fork --to turn:1 --dry-run; expect_rc 0
+run resume fork --dry-run; expect_rc 0
 run show turn:1 --session fork --json; expect_rc 0; expect_py "d['session'] == 'one' and d['prompt'] == 'first wish'"
 run list --json --all --tools; expect_py "[c for c in d['checkpoints'] if c['session'] == 'one' and (c['turn'] or 0) > 1] == []"
-run sessions delete one --yes; expect_rc 1; expect_in_err "session fork grew out of it"
+run list --json --all --tools; expect_py "'second wish' not in str([c for c in d['checkpoints'] if c['session'] == 'one'])"
+run sessions delete one --yes; expect_rc 1; expect_in_err "session fork grew out of it and has what is left of it in its history"
+export BELAY_HOME=$home
 
 # --- a bundle holds no conversation; a purge leaves none
 run export --session one -o "$scratch/bundle"; expect_rc 0

@@ -355,6 +355,39 @@ TEST_F(LineageTest, WhatASessionThatGrewOutOfAnotherHasStaysWhenThatIsDeleted) {
   EXPECT_TRUE(Must(catalog->ListCheckpoints({})).empty());
 }
 
+// Mutant: turns-that-a-fork-has-go.
+TEST_F(LineageTest, OfADeletedSessionOnlyTheTurnsThatAnotherHasStay) {
+  Session("parent");
+  auto turn = [&](const std::string& of, uint64_t number) {
+    auto writer = Must(store->Begin());
+    writer->Add(ToRecord(TurnRecord{.session = of, .turn = number, .prompt = "wish"},
+                         RecordId(store->random().NewId()), roots[0].id, 1));
+    Must(writer->Commit());
+  };
+  for (uint64_t i = 1; i <= 3; ++i) turn("parent", i);
+  Session("fork", "parent", 2);
+  turn("fork", 3);
+  turn("parent", 4);
+  SessionDeletion plan = Must(PlanSessionDeletion(*catalog, "parent"));
+  EXPECT_EQ(plan.kept_turns, 2u);
+  EXPECT_EQ(plan.records.size(), 2u);
+  Must(DeleteSession(*store, *catalog, plan));
+  std::string left;
+  for (const LogRecord& record :
+       Must(catalog->ListRecords({.kind = RecordKind::kTurn}))) {
+    const TurnRecord one = Must(ToTurn(record));
+    left += one.session + std::to_string(one.turn) + " ";
+  }
+  EXPECT_EQ(left, "fork3 parent2 parent1 ");
+  const auto refused =
+      DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "parent")));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  Must(DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "fork"))));
+  Must(DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "parent"))));
+  EXPECT_TRUE(Must(catalog->ListRecords({.kind = RecordKind::kTurn})).empty());
+}
+
 TEST_F(LineageTest, EachSessionsFirstAndNewestStayWhateverTheyGrewOutOf) {
   Session("parent");
   for (uint64_t i = 1; i <= 9; ++i) Make("p" + std::to_string(i), "parent", i);

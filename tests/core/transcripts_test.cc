@@ -332,5 +332,29 @@ TEST_F(TranscriptsTest, DeletingASessionTakesItsCopies) {
   EXPECT_TRUE(Copies().empty());
 }
 
+// Mutant: copies-that-a-fork-needs-go.
+TEST_F(TranscriptsTest, WhatAForkHasNotByItselfStays) {
+  Write(Lines(1, 1000));
+  Must(Keep());
+  auto catalog = Must(Catalog::Open(*store));
+  auto writer = Must(store->Begin());
+  for (const SessionRecord& one :
+       {SessionRecord{.session = "s"},
+        SessionRecord{.session = "fork", .parent = "s", .inherited_turns = 1}})
+    writer->Add(ToRecord(one, RecordId(store->random().NewId()),
+                         RootId(store->random().NewId()), 1));
+  Must(writer->Commit());
+  const auto plan = [&](bool own) {
+    return Must(PlanSessionDeletion(
+        *catalog, "s", [own](const std::string&) { return Result<bool>(own); }));
+  };
+  EXPECT_EQ(plan(false).kept_copies, 1u);
+  EXPECT_EQ(DeleteSession(*store, *catalog, plan(false)).error().code, Errc::kRefused);
+  EXPECT_FALSE(Copies().empty());
+  EXPECT_EQ(plan(true).kept_copies, 0u);
+  Must(DeleteSession(*store, *catalog, plan(true)));
+  EXPECT_TRUE(Copies().empty());
+}
+
 }  // namespace
 }  // namespace belay::test
