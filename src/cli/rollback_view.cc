@@ -338,7 +338,9 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
                                     : std::optional<RecordId>());
   id("safety",
      outcome.safety ? std::optional(outcome.safety->id) : std::optional<RecordId>());
-  json.Key("scope").String(ScopeName(outcome.chat));
+  // Of one that was refused nothing was done to the conversation either.
+  const bool refused_both = !outcome.chat && outcome.about_chat;
+  json.Key("scope").String(refused_both ? "both" : ScopeName(outcome.chat));
   json.Key("steps").BeginArray();
   const std::vector<PathChange> external = ChangesIn(outcome.plan.external);
   std::vector<Step> steps = StepsOf(outcome.plan.changes);

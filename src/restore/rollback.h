@@ -82,6 +82,7 @@ struct Outcome {
   // Not in the plan that was shown, "delete src/new" each: nothing was done.
   std::vector<std::string> unshown = {};
   std::vector<Conflict> conflicts = {};  // of an undo or redo that was refused
+  bool about_chat = false;               // that is about a conversation, too
   std::vector<std::string> warnings = {};
   bool verified = false;
   std::string undone = {};  // of an undo or redo: "the rollback to 'x'"

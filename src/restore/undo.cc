@@ -260,6 +260,7 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
                                 : GitWay{turn.about.git_before, turn.about.git_after},
                            back ? std::nullopt : TimesOf(catalog, turn.about)));
   out.undone = Naming(turn.about);
+  out.about_chat = chat.has_value();
   if (out.operation) {
     out.chat = chat;
     out.stands = stands;

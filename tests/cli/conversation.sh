@@ -66,6 +66,9 @@ run show turn:3 --json; expect_rc 0; expect_py "d['session'] == '$first'"
 run redo --json; expect_rc 0; expect_py "d['chat']['goes_on'] == '$second' and d['chat']['session'] == '$first'"
 [ "$(goes_on "$first")" = "$second" ] || fail "redo: $(goes_on "$first") goes on"
 [ "$(tail -1 a)" = "first wish" ] || fail "redo of the code: $(cat a)"
+cp -p a "$scratch/a.was"; echo "by hand" >>a
+run undo --json; expect_rc 1; expect_py "d['scope'] == 'both' and d['chat'] is None and [c['path'] for c in d['conflicts']] == ['a']"
+cp -p "$scratch/a.was" a
 run undo --json; expect_rc 0; expect_py "d['chat']['undone'] and d['chat']['resume'] == 'claude --resume $first'"
 mv "$talk/$second.jsonl" "$scratch/away"
 run redo; expect_rc 1; expect_in_err "is gone"
