@@ -79,7 +79,7 @@ class EventStep final : public LiveStep {
       case EventKind::kSessionStart:
         return BeginSession(live, request);
       case EventKind::kPrompt:
-        // A refused or interrupted call is not always told of.
+        // A refused or interrupted call is not always told of, nor is a turn's end.
         if (event_.human && traits_.tells_ends) live.Doubt(session_);
         return BeginTurn(session, request);
       case EventKind::kToolBegin:
@@ -87,7 +87,7 @@ class EventStep final : public LiveStep {
       case EventKind::kToolEnd:
         return EndCall(live, request);
       default:
-        return EndSomething(request);
+        return EndSomething(live, request);
     }
   }
 
@@ -391,6 +391,10 @@ class EventStep final : public LiveStep {
       return false;
     }
     begun_ = always_ = true;
+    // One at a time, and the one before did not end: it was refused, or failed.
+    if (traits_.serial_calls && traits_.tells_ends &&
+        !BELAY_MUTANT("refused-calls-wait-for-the-next"))
+      live.Doubt(session_, event_.subagent.value_or(""));
     Label(request, "before ");
     if (!outside_.empty())
       request.amend = [this](Draft& draft) {
@@ -428,9 +432,14 @@ class EventStep final : public LiveStep {
     switch (probe.End(call_, false)) {
       case Live::Ending::kTwice:
         return false;
-      case Live::Ending::kUnknown:
-        live.AddUnheard(call_);
+      case Live::Ending::kUnknown: {
+        // When it began nobody knows.
+        LiveCall unheard = call_;
+        if (!live.WasAtWork(call_) && !BELAY_MUTANT("unheard-calls-began-in-time"))
+          unheard.part = LiveCall::Part::kPerhaps;
+        live.AddUnheard(std::move(unheard));
         break;
+      }
       case Live::Ending::kEnded:
         live.Trust(call_);
         break;
@@ -440,12 +449,15 @@ class EventStep final : public LiveStep {
     return true;
   }
 
-  Result<bool> EndSomething(CaptureRequest& request) {
+  Result<bool> EndSomething(Live& live, CaptureRequest& request) {
     switch (event_.kind) {
       case EventKind::kTurnEnd:
+        if (traits_.tells_ends) live.DoubtTurn(session_, event_.running_tasks);
         request.description = "end of the turn";
         break;
       case EventKind::kSubagentEnd:
+        if (traits_.tells_ends && event_.subagent)
+          live.Doubt(session_, event_.subagent);
         request.description = "end of a subagent";
         break;
       case EventKind::kCompact:
@@ -453,6 +465,7 @@ class EventStep final : public LiveStep {
         always_ = true;
         break;
       default:
+        if (traits_.tells_ends) live.Doubt(session_);
         request.description = "end of the session";
     }
     return true;
@@ -517,8 +530,7 @@ class EventStep final : public LiveStep {
 
   // One at a time: what has begun before is over.
   void EndCallsBefore(Live& live) {
-    live.EndAll(session_,
-                event_.subagent ? event_.subagent : std::optional<std::string>(""),
+    live.EndAll(session_, event_.subagent.value_or(""),
                 /*presumed=*/!BELAY_MUTANT("serial-agents-never-overlap"));
   }
 

@@ -283,7 +283,7 @@ struct InStep {
   LiveStep* step;
   Live live;
   bool published = false;
-  bool looked = false;  // at the directory: what was at work is known
+  bool looked = false;  // at the directory: whose doing all until now is, is recorded
 };
 
 // Alone on the root, in the step that was begun. `needed`: what it takes at least,
@@ -461,12 +461,12 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   c.stored_bytes = writer->bytes_so_far();
   c.took_us = static_cast<uint64_t>(store.clock().SteadyNanos() - began) / 1000;
   captured.same_state = last && last->state == state_id;
-  in_step.looked = true;
   std::optional<std::vector<LogRecord>> more;
   if (request.step != nullptr) {
     if (first) c.by = {{{Author()}, {}}};  // it was all there before anybody looked
     more = request.step->Settle(in_step.live, c, captured.same_state);
     if (!more) {
+      in_step.looked = true;
       captured.published = false;
       captured.tree = state.tree;
       return captured;
@@ -477,7 +477,8 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
     for (LogRecord& record : *more) writer->Add(std::move(record));
   BELAY_TRY(auto published, writer->Commit());
   c.seq = published.first_seq;
-  in_step.published = true;
+  // What was seen and is in no checkpoint is for the next look to tell whose it is.
+  in_step.looked = in_step.published = true;
 
   // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
   //    is slower, not wrong.

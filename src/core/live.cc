@@ -46,7 +46,8 @@ void Put(ByteWriter& out, const LiveCall& call) {
   out.Sized(call.fingerprint);
   out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0) |
                               (call.outlives_turn ? 4 : 0) | (call.unseen ? 8 : 0) |
-                              (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0)));
+                              (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0) |
+                              (call.fresh ? 64 : 0)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
@@ -68,6 +69,7 @@ LiveCall TakeCall(ByteReader& in) {
   call.unseen = (flags & 8) != 0;
   call.doubtful = (flags & 16) != 0;
   call.quiet = (flags & 32) != 0;
+  call.fresh = (flags & 64) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
@@ -306,6 +308,12 @@ bool Live::Knows(const LiveCall& call, bool late) const {
 
 bool Live::Begin(LiveCall call) {
   if (Knows(call, false)) return false;
+  call.fresh = true;
+  Add(std::move(call));
+  return true;
+}
+
+void Live::Add(LiveCall call) {
   std::erase(ended_, KeyOf(call));
   std::erase(ended_, PresumedKey(call));
   if (call.paths.size() > kMaxPathsOfCall) {
@@ -314,7 +322,6 @@ bool Live::Begin(LiveCall call) {
   }
   if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
   calls_.push_back(std::move(call));
-  return true;
 }
 
 Live::Ending Live::End(const LiveCall& call, bool background) {
@@ -353,19 +360,25 @@ void Live::EndAll(std::string_view session, const std::optional<std::string>& su
   std::erase_if(calls_, is_one);
 }
 
+std::vector<std::string> Live::OverWithTurn(
+    std::string_view session,
+    const std::optional<std::vector<std::string>>& running) const {
+  std::vector<std::string> over{""};
+  if (!running) return over;
+  for (const LiveCall& call : calls_)
+    if (call.author.session == session && call.author.subagent &&
+        std::ranges::find(*running, *call.author.subagent) == running->end())
+      over.push_back(*call.author.subagent);
+  return over;
+}
+
 void Live::EndTurn(std::string_view session,
                    const std::optional<std::vector<std::string>>& running) {
-  std::vector<std::string> over{""};
-  for (LiveCall& call : calls_) {
-    if (call.background || call.author.session != session || !call.author.subagent)
-      continue;
-    if (running && std::ranges::find(*running, *call.author.subagent) == running->end())
-      over.push_back(*call.author.subagent);
-    else
-      call.outlives_turn = true;
-  }
   if (BELAY_MUTANT("subagents-end-with-the-turn")) return EndAll(session, std::nullopt);
-  for (const std::string& who : over) EndAll(session, who);
+  for (const std::string& who : OverWithTurn(session, running)) EndAll(session, who);
+  for (LiveCall& call : calls_)
+    if (!call.background && call.author.session == session && call.author.subagent)
+      call.outlives_turn = true;
 }
 
 void Live::BeginTurn(std::string_view session, int64_t now_ms) {
@@ -376,7 +389,7 @@ void Live::BeginTurn(std::string_view session, int64_t now_ms) {
         now_ms - call.begun_ms < kLongestMs)
       going_on.push_back(call);
   EndAll(session, std::nullopt);
-  for (LiveCall& call : going_on) (void)Begin(std::move(call));
+  for (LiveCall& call : going_on) Add(std::move(call));
 }
 
 void Live::KeepUnseen(const std::vector<LiveCall>& before) {
@@ -409,6 +422,8 @@ void Live::Judge(int64_t now_ms, bool by_agent) {
   };
   for (LiveCall& call : calls_) {
     call.part = Part::kAtWork;
+    if ((call.unseen || call.fresh) && !BELAY_MUTANT("part-of-the-time-is-all-of-it"))
+      call.part = Part::kPerhaps;
     if (call.unseen) continue;
     // A whole turn (no tool is named) is one call where nobody looks at single ones.
     const bool beside = !by_agent && call.author.tool_name &&
@@ -418,20 +433,39 @@ void Live::Judge(int64_t now_ms, bool by_agent) {
   }
 }
 
-void Live::Doubt(std::string_view session) {
+void Live::Doubt(std::string_view session, const std::optional<std::string>& subagent) {
+  for (LiveCall& call : calls_)
+    if (call.author.session == session && !call.background &&
+        (!subagent || call.author.subagent.value_or("") == *subagent) &&
+        (subagent || !call.outlives_turn) && call.part == LiveCall::Part::kAtWork &&
+        !BELAY_MUTANT("interrupted-calls-go-on"))
+      call.part = LiveCall::Part::kPerhaps;
+}
+
+void Live::DoubtTurn(std::string_view session,
+                     const std::optional<std::vector<std::string>>& running) {
+  const std::vector<std::string> over = OverWithTurn(session, running);
   for (LiveCall& call : calls_)
     if (call.author.session == session && call.author.tool_name && !call.background &&
-        !call.outlives_turn && call.part == LiveCall::Part::kAtWork &&
-        !BELAY_MUTANT("interrupted-calls-go-on"))
+        std::ranges::find(over, call.author.subagent.value_or("")) != over.end() &&
+        call.part == LiveCall::Part::kAtWork &&
+        !BELAY_MUTANT("calls-end-with-their-turn"))
       call.part = LiveCall::Part::kPerhaps;
 }
 
 void Live::Trust(const LiveCall& call) {
   const std::string key = KeyOf(call);
   for (LiveCall& at_work : calls_)
-    if (!at_work.background &&
+    if (!at_work.background && !at_work.fresh &&
         (KeyOf(at_work) == key || (at_work.doubtful && IsOfSameAgent(call, at_work))))
       at_work.part = LiveCall::Part::kAtWork;
+}
+
+bool Live::WasAtWork(const LiveCall& call) const {
+  const std::string key = KeyOf(call);
+  return std::ranges::find(ended_, PresumedKey(call)) != ended_.end() &&
+         std::ranges::none_of(
+             calls_, [&](const LiveCall& c) { return c.unseen && KeyOf(c) == key; });
 }
 
 bool Live::Looked(int64_t now_ms) {
@@ -439,8 +473,9 @@ bool Live::Looked(int64_t now_ms) {
       std::erase_if(calls_, [](const LiveCall& call) { return call.unseen; }) > 0;
   for (LiveCall& call : calls_) {
     const bool quiet = IsQuiet(call, now_ms);
-    news = news || quiet != call.quiet;
+    news = news || quiet != call.quiet || call.fresh;
     call.quiet = quiet;
+    call.fresh = false;
   }
   return news;
 }
@@ -465,6 +500,7 @@ WhoWrote::WhoWrote(const Live& live) {
   for (const LiveCall& call : live.calls_)
     if (call.part != LiveCall::Part::kOver) calls_.push_back(&call);
   for (const LiveCall& call : live.unheard_) calls_.push_back(&call);
+  // Nobody is sure to have been at work all the time: outside may have been, too.
   bool sure = false;
   for (const LiveCall* call : calls_) {
     if (!call->anything) continue;

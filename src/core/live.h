@@ -10,9 +10,13 @@
 //   * the doing of the calls that name the path (edit tools do);
 //   * of a path that nobody names, the doing of the calls that may write anything;
 //   * when nobody may have: from outside.
-// Several of them are named together, as *shared*: nobody guesses. So is one together
-// with whoever is outside, where it is not known whether it was at work: see
-// LiveCall::Part.
+// Several of them are named together, as *shared*: nobody guesses.
+//
+// Not everything is looked at (the settings may say so, a capture may fail), and not
+// everything is told. So there is one rule for all of it: whose doing a change is, is
+// known of those calls alone that were at work from the look before it to the one after
+// it. Where there is none but such as began or ended in between, or may have, whoever
+// is outside is named, too: see LiveCall::Part.
 //
 // A file in the store (cache/<root id>.live), read and written under the root's lock.
 // It is a hint that no flush protects: without it sessions are known from the log, and
@@ -41,6 +45,9 @@ struct LiveCall {
   // It is over, and nobody has looked at the directory since: what the next one finds
   // may be its doing. In the background, too.
   bool unseen = false;
+  // Nobody has looked at the directory since it began: what the next one finds may have
+  // been there before.
+  bool fresh = false;
   // Its end was not told, and that of one was which the same agent began later.
   bool doubtful = false;
   // At the last look nothing had been heard of its session for kCallQuietMs.
@@ -109,7 +116,7 @@ class Live {
   // no longer waits for, also one that has ended since. (While the agent waits for the
   // beginning, it has not: the same id is another call then.)
   bool Knows(const LiveCall& call, bool late) const;
-  // False: it is at work already.
+  // False: it is at work already. A new one is fresh until somebody has looked.
   bool Begin(LiveCall call);
   enum class Ending : uint8_t { kEnded, kUnknown, kTwice };
   // With `background` it stays, as one whose end is not known.
@@ -135,16 +142,25 @@ class Live {
   // for. `by_agent`: it is for one; whoever looks otherwise (a checkpoint by hand, a
   // rollback) may have written beside the calls that are at work.
   void Judge(int64_t now_ms, bool by_agent);
-  // Of this look: calls of the session may have ended without a word before a person
-  // had theirs; or the end of one is told, so that it was at work until now, and those
-  // that were made together with it may have been.
-  void Doubt(std::string_view session);
+  // Of this look: what is told stands in the place of the ends of these calls, which
+  // were not told: they were refused, interrupted, failed, and nobody knows when. All
+  // of a session, or of one subagent of it, or with "" of the agent itself; or those
+  // that EndTurn() ends, but for the turn itself.
+  void Doubt(std::string_view session,
+             const std::optional<std::string>& subagent = std::nullopt);
+  void DoubtTurn(std::string_view session,
+                 const std::optional<std::vector<std::string>>& running);
+  // The end of one is told, so that it was at work until now, and those that were made
+  // together with it may have been.
   void Trust(const LiveCall& call);
+  // It was taken to be over, and its end is told: it was at work from the look at its
+  // beginning on.
+  bool WasAtWork(const LiveCall& call) const;
   // Somebody has looked; false: nothing is another way by that.
   bool Looked(int64_t now_ms);
 
-  // A call whose end comes before its beginning was recorded: it is at work as far as
-  // the present change is concerned.
+  // A call that is at work as far as the present change is concerned, by its part in
+  // it: one whose end comes before its beginning was recorded.
   void AddUnheard(LiveCall call) { unheard_.push_back(std::move(call)); }
 
   bool operator==(const Live&) const = default;
@@ -154,6 +170,12 @@ class Live {
   bool IsQuiet(const LiveCall& call, int64_t now_ms) const;
   static std::string KeyOf(const LiveCall& call);
   static std::string PresumedKey(const LiveCall& call);
+  void Add(LiveCall call);
+  // Whose calls are over when the turn is: "", the agent's own, and those of subagents
+  // that are not `running`.
+  std::vector<std::string> OverWithTurn(
+      std::string_view session,
+      const std::optional<std::vector<std::string>>& running) const;
   void Remember(std::string key);
 
   std::vector<LiveSession> sessions_;

@@ -1,0 +1,219 @@
+// Whose doing a change is where not every beginning and end of a call was looked at, or
+// told: whoever is outside is among the authors.
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "agent/recorder_world.h"
+#include "base/fault_fs.h"
+
+namespace belay::test {
+namespace {
+
+class AuthorsGapTest : public RecorderWorld {
+ protected:
+  // The directory cannot be captured, as when it is gone.
+  void Away() { world_.settings.max_files = 1; }
+  void Back() { world_.settings.max_files = 1000; }
+  // What a rollback to `target` would ask about.
+  std::string Asked(const Checkpoint& target) {
+    auto opened = Must(world_.Open());
+    RollbackRequest request = world_.RequestFor(opened.root);
+    request.outside = OnOutside::kAsk;
+    std::string out;
+    for (const std::string& path :
+         Must(PreviewRollback(*opened.store, request, target)).plan.outside)
+      out += (out.empty() ? "" : " ") + path;
+    return out;
+  }
+};
+
+// Mutant: part-of-the-time-is-all-of-it.
+TEST_F(AuthorsGapTest, WhatComesAfterAnEndThatCouldNotBeRecordedMayBeAnybodys) {
+  Put("other.txt", "1");
+  Start("s");
+  Prompt("s", "p1");
+  const Checkpoint turn = last_;
+  Pre("s", "t");
+  Away();
+  EXPECT_NE(Post("s", "t").find("failed: "), std::string::npos);
+  EXPECT_NE(End(EventKind::kTurnEnd, "s").find("failed: "), std::string::npos);
+  Back();
+  Put("old.txt", "by hand");
+  EXPECT_EQ(Asked(turn), "old.txt") << "nobody has looked yet";
+  Put("new", "by hand");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "new=s/t+outside old.txt=s/t+outside");
+  EXPECT_EQ(Asked(turn), "new old.txt");
+  Put("later", "by hand");
+  Pre("s", "t2");
+  EXPECT_EQ(Authors(), "new=s/t+outside old.txt=s/t+outside later=outside");
+}
+
+TEST_F(AuthorsGapTest, WhatComesBeforeABeginningThatCouldNotBeRecordedIsNotTheCalls) {
+  Put("other.txt", "1");
+  Start("s");
+  Prompt("s", "p1");
+  Put("old.txt", "by hand");
+  Away();
+  EXPECT_NE(Pre("s", "t", {"old.txt"}).find("failed: "), std::string::npos);
+  Back();
+  Put("old.txt", "by the call");
+  Post("s", "t", {"old.txt"});
+  EXPECT_EQ(Authors(), "old.txt=s/t+outside") << "although it names the path";
+  // From a look on it is its own again.
+  Away();
+  Pre("s", "t2");
+  Back();
+  Must(world_.Capture("by hand"));
+  Put("x", "1");
+  Post("s", "t2");
+  EXPECT_EQ(Authors(), "old.txt=s/t+outside x=s/t2");
+}
+
+// Another call that may write anything was at work all the time.
+TEST_F(AuthorsGapTest, BesideACallThatIsAtWorkAllTheTimeNobodyElseIsNamed) {
+  world_.settings.tools["Bash"] = {.enabled = true};
+  Start("s");
+  Start("long");
+  Prompt("s", "p");
+  Pre("long", "all");
+  world_.settings.tools["Bash"] = {.enabled = false};
+  Pre("s", "t");
+  Put("x", "1");
+  Post("s", "t");
+  world_.settings.tools["Bash"] = {.enabled = true};
+  Post("long", "all");
+  EXPECT_EQ(Authors(), "x=long/all+s/t");
+}
+
+// What was seen went into no checkpoint: whose it is is not settled.
+TEST_F(AuthorsGapTest, ALookOfWhichNothingIsKeptIsNone) {
+  Start("s");
+  Prompt("s", "p1");
+  Pre("s", "t");
+  Put("its", "1");
+  FaultFs broken(disk_, [] {
+    Fault fault = Fault::Errno(1, EIO, /*sticky=*/true);
+    fault.only = {FsCall::kSyncData};
+    return fault;
+  }());
+  RestoreWorld other(broken, AbsPath::Literal("/top"), /*seed=*/2);
+  {
+    auto opened = Must(other.Open());
+    RecordRequest request{
+        .root = opened.root, .settings = &other.settings, .lock_wait_ms = 200};
+    request.git.user.no_system = true;
+    EXPECT_FALSE(
+        RecordEvent(*opened.store, request, Call(EventKind::kToolEnd, "s", "t")).ok());
+    EXPECT_TRUE(broken.fired());
+  }
+  Put("person", "22");
+  Pre("s", "t2");
+  EXPECT_EQ(Authors(), "its=s/t+outside person=s/t+outside");
+}
+
+TEST_F(AuthorsGapTest, BySessionsAPersonBetweenTurnsIsAskedAbout) {
+  world_.settings.granularity = Granularity::kSession;
+  Start("s");
+  const Checkpoint start = last_;
+  Prompt("s", "p1");
+  Put("its", "1");
+  End(EventKind::kTurnEnd, "s");
+  Put("old.txt", "by hand");
+  EXPECT_EQ(Asked(start), "its old.txt") << "before the end of the session, too";
+  Prompt("s", "p2");
+  End(EventKind::kTurnEnd, "s");
+  End(EventKind::kSessionEnd, "s");
+  EXPECT_EQ(Asked(start), "its old.txt");
+}
+
+// No end of the turn is told when somebody interrupts it.
+TEST_F(AuthorsGapTest, ByTurnsAPersonAfterAnInterruptedOneIsAskedAbout) {
+  agent_ = AgentKind::kClaude;
+  world_.settings.granularity = Granularity::kTurn;
+  Start("s");
+  Prompt("s", "p1");
+  Put("x", "1");
+  Prompt("s", "p2");
+  Put("y", "22");
+  End(EventKind::kTurnEnd, "s");
+  Put("z", "333");
+  Prompt("s", "p3");
+  EXPECT_EQ(Authors(), "x=s/-+outside y=s/- z=outside");
+}
+
+TEST_F(AuthorsGapTest, APersonBetweenCallsThatAreNotRecordedIsAskedAbout) {
+  world_.settings.tools["Bash"] = {.enabled = false};
+  Start("s");
+  Prompt("s", "p1");
+  const Checkpoint turn = last_;
+  Pre("s", "t1");
+  Post("s", "t1");
+  Put("old.txt", "by hand");
+  Pre("s", "t2");
+  Post("s", "t2");
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Authors(), "old.txt=s/t1+s/t2+outside");
+  EXPECT_EQ(Asked(turn), "old.txt");
+}
+
+// Mutant: unheard-calls-began-in-time.
+TEST_F(AuthorsGapTest, OfACallWhoseBeginningWasNotToldNobodyKnowsWhenItBegan) {
+  Start("s");
+  Prompt("s", "p1");
+  Put("old.txt", "by hand");
+  Post("s", "lost");
+  EXPECT_EQ(Authors(), "old.txt=s/lost+outside");
+}
+
+// While its user was asked whether it may be made, say.
+// Mutant: refused-calls-wait-for-the-next.
+TEST_F(AuthorsGapTest, APersonBesideARefusedCallIsAskedAbout) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Prompt("s", "p1");
+  const Checkpoint turn = last_;
+  Pre("s", "refused");
+  Put("old.txt", "by hand");
+  Pre("s", "t");
+  Put("its", "1");
+  Post("s", "t");
+  EXPECT_EQ(Authors(), "old.txt=s/refused+outside its=s/t");
+  EXPECT_EQ(Asked(turn), "old.txt");
+  // An edit that was refused did not make what is under its name for certain.
+  Pre("s", "edit", {"named"});
+  Put("named", "by hand");
+  // A subagent's calls say nothing of it.
+  HookEvent call = Call(EventKind::kToolBegin, "s", "sub");
+  call.subagent = "agent-7";
+  Tell(call);
+  call.kind = EventKind::kToolEnd;
+  Tell(call);
+  Put("named", "by hand again");
+  Pre("s", "t2");
+  Post("s", "t2");
+  EXPECT_EQ(Authors(),
+            "old.txt=s/refused+outside its=s/t named=s/edit named=s/edit+outside");
+}
+
+// Mutant: calls-end-with-their-turn.
+TEST_F(AuthorsGapTest, NorDidARefusedCallLastUntilTheEndOfTheTurn) {
+  for (const EventKind end : {EventKind::kTurnEnd, EventKind::kSessionEnd}) {
+    const std::string s = end == EventKind::kTurnEnd ? "s" : "t";
+    Start(s);
+    Prompt(s, "p" + s);
+    Pre(s, "refused");
+    Put("by-" + s, "1");
+    End(end, s);
+    Put("after-" + s, "22");
+    Must(world_.Capture("by hand " + s));
+  }
+  EXPECT_EQ(Authors(),
+            "by-s=s/refused+outside after-s=outside by-t=t/refused+outside "
+            "after-t=outside");
+}
+
+}  // namespace
+}  // namespace belay::test
