@@ -170,6 +170,8 @@ class EventStep final : public LiveStep {
       default:
         break;
     }
+    // It tells no end of any call: what comes next is it.
+    if (!traits_.tells_ends) (void)live.TakeNeverEnded();
   }
 
  private:

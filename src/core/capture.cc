@@ -9,6 +9,7 @@
 #include "base/mutant.h"
 #include "core/capped_sink.h"
 #include "core/chat.h"
+#include "core/failures.h"
 #include "core/last_failure.h"
 #include "core/lineage.h"
 #include "core/retention.h"
@@ -275,6 +276,8 @@ struct InStep {
     else if (!BELAY_MUTANT("unseen-calls-did-nothing"))
       live.KeepUnseen(before);
     (void)live.Save(store, root);
+    const Status named = NameOutside(store, root, live.TakeNeverEnded());
+    if (!named.ok()) CountFailure(store, root, "hook", named.error());
   }
   InStep(const InStep&) = delete;
   InStep& operator=(const InStep&) = delete;
@@ -479,6 +482,7 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   c.seq = published.first_seq;
   // What was seen and is in no checkpoint is for the next look to tell whose it is.
   in_step.looked = in_step.published = true;
+  in_step.live.Vouch(c);
 
   // 5. Only now may the cache rely on what was stored. Without it the next checkpoint
   //    is slower, not wrong.

@@ -1,10 +1,14 @@
 #include "core/live.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "base/fast_hash.h"
 #include "base/mutant.h"
 #include "scan/stat_cache.h"
+#include "store/batch_writer.h"
+#include "store/catalog.h"
 #include "store/heads.h"
 
 namespace belay {
@@ -14,7 +18,7 @@ namespace {
 constexpr std::string_view kLiveMagic = "BELAYLV2";
 constexpr size_t kMaxLiveFile = size_t{4} << 20;
 constexpr size_t kMaxSessions = 64, kMaxCalls = 256, kMaxEnded = 256;
-constexpr size_t kMaxPathsOfCall = 256, kMaxKept = 2000;
+constexpr size_t kMaxPathsOfCall = 256, kMaxKept = 2000, kMaxVouched = 256;
 
 Name FileName(const RootId& root) { return Name::Literal(root.text() + ".live"); }
 
@@ -47,11 +51,15 @@ void Put(ByteWriter& out, const LiveCall& call) {
   out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0) |
                               (call.outlives_turn ? 4 : 0) | (call.unseen ? 8 : 0) |
                               (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0) |
-                              (call.fresh ? 64 : 0)));
+                              (call.fresh ? 64 : 0) |
+                              (call.vouched.empty() ? 0 : 128)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
   out.U64(static_cast<uint64_t>(call.begun_ms));
+  if (call.vouched.empty()) return;
+  out.Varint(call.vouched.size());
+  for (const RecordId& id : call.vouched) out.Raw(id.span());
 }
 
 LiveCall TakeCall(ByteReader& in) {
@@ -74,6 +82,10 @@ LiveCall TakeCall(ByteReader& in) {
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
   call.begun_ms = static_cast<int64_t>(in.U64());
+  if ((flags & 128) != 0)
+    for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+      if (ByteSpan id = in.Raw(16); id.size() == 16)
+        call.vouched.emplace_back(Id128::FromSpan(id));
   return call;
 }
 
@@ -339,6 +351,14 @@ Live::Ending Live::End(const LiveCall& call, bool background) {
     if (!before->background && IsOfSameAgent(*before, call) &&
         !BELAY_MUTANT("refused-calls-stay-at-work"))
       before->doubtful = true;
+  // It was at work where it stands for what was found; so nobody else need to.
+  if (at->anything)
+    for (LiveCall& other : calls_)
+      if (&other != &*at && other.anything)
+        std::erase_if(other.vouched, [&](const RecordId& id) {
+          return std::ranges::find(at->vouched, id) != at->vouched.end();
+        });
+  at->vouched.clear();
   if (background) {
     at->background = true;
     at->task = call.task;
@@ -355,8 +375,11 @@ void Live::EndAll(std::string_view session, const std::optional<std::string>& su
     return !call.background && call.author.session == session &&
            (!subagent || call.author.subagent.value_or("") == *subagent);
   };
-  for (const LiveCall& call : calls_)
-    if (is_one(call)) Remember(presumed ? PresumedKey(call) : KeyOf(call));
+  for (const LiveCall& call : calls_) {
+    if (!is_one(call)) continue;
+    Remember(presumed ? PresumedKey(call) : KeyOf(call));
+    if (!call.vouched.empty()) never_ended_.push_back(call);
+  }
   std::erase_if(calls_, is_one);
 }
 
@@ -383,11 +406,13 @@ void Live::EndTurn(std::string_view session,
 
 void Live::BeginTurn(std::string_view session, int64_t now_ms) {
   constexpr int64_t kLongestMs = 60 * 60 * 1000;  // an end may never be told
+  auto goes_on = [&](const LiveCall& call) {
+    return call.outlives_turn && call.author.session == session &&
+           now_ms - call.begun_ms < kLongestMs;
+  };
   std::vector<LiveCall> going_on;
-  for (const LiveCall& call : calls_)
-    if (call.outlives_turn && call.author.session == session &&
-        now_ms - call.begun_ms < kLongestMs)
-      going_on.push_back(call);
+  std::ranges::copy_if(calls_, std::back_inserter(going_on), goes_on);
+  std::erase_if(calls_, goes_on);
   EndAll(session, std::nullopt);
   for (LiveCall& call : going_on) Add(std::move(call));
 }
@@ -401,6 +426,7 @@ void Live::KeepUnseen(const std::vector<LiveCall>& before) {
       continue;
     call.unseen = call.background = true;
     call.task.clear();
+    call.vouched.clear();
     if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
     calls_.push_back(std::move(call));
   }
@@ -480,6 +506,23 @@ bool Live::Looked(int64_t now_ms) {
   return news;
 }
 
+void Live::Vouch(const Checkpoint& checkpoint) {
+  for (LiveCall& call : calls_) {
+    // The end of a turn is told, and so is, of one in the background, what becomes of
+    // it.
+    if (call.part != LiveCall::Part::kAtWork || call.background ||
+        !call.author.tool_name)
+      continue;
+    const bool stands = std::ranges::any_of(checkpoint.by, [&](const Authorship& by) {
+      return std::ranges::find(by.authors, call.author) != by.authors.end() &&
+             std::ranges::find(by.authors, Author()) == by.authors.end();
+    });
+    if (!stands) continue;
+    if (call.vouched.size() >= kMaxVouched) call.vouched.erase(call.vouched.begin());
+    call.vouched.push_back(checkpoint.id);
+  }
+}
+
 void Live::EndTask(std::string_view session, std::string_view task) {
   std::erase_if(calls_, [&](const LiveCall& call) {
     return call.background && call.author.session == session && call.task == task;
@@ -492,6 +535,43 @@ void Live::KeepTasks(std::string_view session,
     return call.background && call.author.session == session &&
            std::find(running.begin(), running.end(), call.task) == running.end();
   });
+}
+
+Status NameOutside(Store& store, const RootId& root,
+                   const std::vector<LiveCall>& never_ended) {
+  std::map<RecordId, std::vector<Author>> doubted;
+  for (const LiveCall& call : never_ended)
+    for (const RecordId& id : call.vouched) doubted[id].push_back(call.author);
+  if (doubted.empty() || BELAY_MUTANT("never-ended-calls-were-at-work")) return Ok();
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  std::vector<LogRecord> records;
+  for (const auto& [id, authors] : doubted) {
+    auto entry = catalog->FindById(root, id.text());
+    if (!entry.ok()) continue;  // let go meanwhile
+    Checkpoint& checkpoint = entry->checkpoint;
+    bool news = false;
+    for (Authorship& by : checkpoint.by) {
+      const bool one = std::ranges::any_of(by.authors, [&](const Author& author) {
+        return std::ranges::find(authors, author) != authors.end();
+      });
+      if (!one || std::ranges::find(by.authors, Author()) != by.authors.end()) continue;
+      by.authors.emplace_back();
+      news = true;
+    }
+    if (!news) continue;
+    LogRecord& record = records.emplace_back();
+    record.kind = RecordKind::kAnnotation;
+    record.root = root;
+    record.id = RecordId(store.random().NewId());
+    record.made_ms = store.clock().WallMillis();
+    record.fields.Add(kAnnotationTarget, id.span());
+    AddAuthors(record.fields, checkpoint.by, checkpoint.since);
+  }
+  if (records.empty()) return Ok();
+  BELAY_TRY(auto writer, store.Begin());
+  for (LogRecord& record : records) writer->Add(std::move(record));
+  BELAY_TRY([[maybe_unused]] auto published, writer->Commit());
+  return Ok();
 }
 
 // --- whose doing ---------------------------------------------------------------------

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/log_record.h"
@@ -52,6 +53,9 @@ struct LiveCall {
   bool doubtful = false;
   // At the last look nothing had been heard of its session for kCallQuietMs.
   bool quiet = false;
+  // Checkpoints that call changes its doing, and not outside's as well, because it was
+  // taken for at work: see NameOutside(). The newest of them.
+  std::vector<RecordId> vouched = {};
   int64_t begun_ms = 0;
   // As far as the present look is concerned; it is in no file. Of what is found while
   // nothing but kPerhaps is at work, outside is named, too.
@@ -158,6 +162,11 @@ class Live {
   bool WasAtWork(const LiveCall& call) const;
   // Somebody has looked; false: nothing is another way by that.
   bool Looked(int64_t now_ms);
+  // What they saw is in this checkpoint: calls that are at work stand for it.
+  void Vouch(const Checkpoint& checkpoint);
+  // Those that were ended since this was asked, their end untold, and that stand for
+  // what a checkpoint says.
+  std::vector<LiveCall> TakeNeverEnded() { return std::exchange(never_ended_, {}); }
 
   // A call that is at work as far as the present change is concerned, by its part in
   // it: one whose end comes before its beginning was recorded.
@@ -182,10 +191,16 @@ class Live {
   std::vector<LiveCall> calls_;
   std::vector<std::string> ended_;  // keys, oldest first
   std::vector<LiveCall> unheard_;   // of this capture alone
+  std::vector<LiveCall> never_ended_;
 };
 
 // In every root nothing is left of the session: what it said is in no such file.
 Status ForgetSession(Store& store, std::string_view session, int64_t lock_wait_ms);
+
+// Of calls whose end was never told: checkpoints that took them for at work, as they
+// may have been at the time, name outside beside them from now on.
+Status NameOutside(Store& store, const RootId& root,
+                   const std::vector<LiveCall>& never_ended);
 
 // Sorts changes by whose doing they are.
 class WhoWrote {

@@ -229,8 +229,8 @@ inline constexpr uint64_t kAnnotationTarget = 1, kAnnotationName = 2,
                           kAnnotationDescription = 7, kAnnotationLost = 8,
                           kAnnotationBy = 9, kAnnotationSince = 10,
                           kAnnotationExternal = 11;
-// What was handed on to a checkpoint by those beside it that were let go: instead of
-// its own `by` and `since`, and instead of its own `external`.
+// What was handed on to a checkpoint by those beside it that were let go, or is known
+// since (NameOutside): instead of its own `by` and `since`, and of its own `external`.
 void AddAuthors(Fields& annotation, const std::vector<Authorship>& by,
                 const RecordId& since);
 void AddExternal(LogRecord& annotation, const std::vector<ExternalFile>& external);

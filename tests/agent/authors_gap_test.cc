@@ -182,6 +182,7 @@ TEST_F(AuthorsGapTest, APersonBesideARefusedCallIsAskedAbout) {
   Post("s", "t");
   EXPECT_EQ(Authors(), "old.txt=s/refused+outside its=s/t");
   EXPECT_EQ(Asked(turn), "old.txt");
+  EXPECT_TRUE(SaidAtOnce());
   // An edit that was refused did not make what is under its name for certain.
   Pre("s", "edit", {"named"});
   Put("named", "by hand");
@@ -195,7 +196,8 @@ TEST_F(AuthorsGapTest, APersonBesideARefusedCallIsAskedAbout) {
   Pre("s", "t2");
   Post("s", "t2");
   EXPECT_EQ(Authors(),
-            "old.txt=s/refused+outside its=s/t named=s/edit named=s/edit+outside");
+            "old.txt=s/refused+outside its=s/t named=s/edit+outside "
+            "named=s/edit+outside");
 }
 
 // Mutant: calls-end-with-their-turn.
@@ -213,6 +215,85 @@ TEST_F(AuthorsGapTest, NorDidARefusedCallLastUntilTheEndOfTheTurn) {
   EXPECT_EQ(Authors(),
             "by-s=s/refused+outside after-s=outside by-t=t/refused+outside "
             "after-t=outside");
+  EXPECT_TRUE(SaidAtOnce());
+}
+
+// Where calls are made at once, whether one was refused is known when the turn is over.
+// Mutant: never-ended-calls-were-at-work.
+TEST_F(AuthorsGapTest, WhatIsKnownAtTheEndOfTheTurnIsSaidOfWhatWasFoundBefore) {
+  agent_ = AgentKind::kCodex;
+  for (const bool ids : {true, false}) {
+    ids_ = ids;
+    const std::string s = ids ? "s" : "t";
+    Start(s);
+    Prompt(s, "p" + s);
+    const Checkpoint turn = last_;
+    Pre(s, "refused");
+    Put("old.txt", "by hand " + s);
+    Pre(s, "one");
+    Pre(s, "two");
+    Put("its-" + s, "1");
+    Post(s, "one");
+    Post(s, "two");
+    EXPECT_EQ(Asked(turn), "") << "it may be at work";
+    const size_t before = Count();
+    End(EventKind::kTurnEnd, s);
+    EXPECT_EQ(Count(), before);
+    EXPECT_EQ(Asked(turn), "old.txt");
+  }
+  EXPECT_FALSE(SaidAtOnce());
+  EXPECT_EQ(Authors(),
+            "old.txt=s/refused+outside its-s=s/refused+s/one+s/two "
+            "old.txt=t/Bash+outside its-t=t/Bash");
+}
+
+TEST_F(AuthorsGapTest, CallsThatAreMadeAtOnceAndEndAreTheirOwn) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Pre("s", "one");
+  Put("a", "1");
+  Pre("s", "two");
+  Put("b", "22");
+  Post("s", "two");
+  Put("c", "333");
+  Post("s", "one");
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "q");
+  EXPECT_EQ(Authors(), "a=s/one b=s/one+s/two c=s/one");
+  EXPECT_EQ(Asked(turn), "");
+}
+
+// A subagent that goes on when the turn is over has not ended without a word.
+TEST_F(AuthorsGapTest, WhatGoesOnBehindTheTurnIsNotDoubted) {
+  Start("s");
+  Prompt("s", "p");
+  HookEvent call = Call(EventKind::kToolBegin, "s", "sub");
+  call.subagent = "agent-7";
+  Tell(call);
+  Put("a", "1");
+  End(EventKind::kTurnEnd, "s");
+  Put("b", "22");
+  Prompt("s", "q");
+  Put("c", "333");
+  call.kind = EventKind::kToolEnd;
+  Tell(call);
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Authors(), "a=s/sub b=s/sub c=s/sub");
+}
+
+// The next call is the end of the one before.
+TEST_F(AuthorsGapTest, OfAnAgentThatTellsNoEndsNothingIsDoubted) {
+  agent_ = AgentKind::kCrush;
+  Start("s");
+  Start("other");
+  Pre("s", "one");
+  Put("a", "1");
+  Start("third");
+  Put("b", "22");
+  Pre("s", "two");
+  EXPECT_EQ(Authors(), "a=s/one b=s/one");
 }
 
 }  // namespace

@@ -156,11 +156,14 @@ TEST_F(RecorderTest, ACallThatLaterOnesOvertookIsDoubted) {
   Put("c", "1");
   Put("named", "1");
   Post("s", "t2");
+  EXPECT_EQ(Authors(),
+            "a=s/refused b=s/refused+s/t1 person=s/refused+outside c=s/refused+s/t2 "
+            "named=s/patch");
   Put("person", "22");
   End(EventKind::kTurnEnd, "s");
   EXPECT_EQ(Authors(),
-            "a=s/refused b=s/refused+s/t1 person=s/refused+outside c=s/refused+s/t2 "
-            "named=s/patch person=s/refused+outside");
+            "a=s/refused+outside b=s/refused+s/t1 person=s/refused+outside "
+            "c=s/refused+s/t2 named=s/patch+outside person=s/refused+outside");
 }
 
 // As agents make several edits at once: they end in any order.
@@ -204,6 +207,7 @@ TEST_F(RecorderTest, WhatAPersonDidAfterAnInterruptedCallIsNotItsAlone) {
   Put("z", "333");
   Prompt("s", "p3");
   EXPECT_EQ(Authors(), "x=s/refused+outside y=s/killed+outside z=outside");
+  EXPECT_TRUE(SaidAtOnce());
   // Of an agent that tells no end of any call the prompt is the end.
   agent_ = AgentKind::kCrush;
   Pre("s", "last");

@@ -114,6 +114,11 @@ class RecorderWorld : public ::testing::Test {
     }
     return out;
   }
+  // What checkpoints say was right at once: nothing had to be added to it later.
+  bool SaidAtOnce() {
+    auto opened = Must(world_.Open());
+    return Must(opened.catalog->ListRecords({.kind = RecordKind::kAnnotation})).empty();
+  }
   size_t Count() {
     auto opened = Must(world_.Open());
     return Must(opened.catalog->ListCheckpoints({.root = opened.root.id})).size();
