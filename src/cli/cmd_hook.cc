@@ -12,6 +12,7 @@
 #include "agent/notice.h"
 #include "agent/recorder.h"
 #include "agent/user_hooks.h"
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/forked_work.h"
 #include "base/json.h"
@@ -33,9 +34,9 @@ namespace belay {
 
 namespace {
 
-// How long a hook waits when nobody has read the settings yet, how long for its input,
-// and how long the work goes on behind it for somebody else to finish. After a pause in
-// its input it is looked whether that is all.
+// How long a hook waits when nobody has read the settings yet, how long for all of its
+// input, and how long the work goes on behind it for somebody else to finish. After a
+// pause in its input it is looked whether that is all.
 constexpr int64_t kWaitMs = 2000, kInputMs = 5000, kPauseMs = 20, kLockMs = 60'000;
 
 // What the child tells its parent.
@@ -48,22 +49,29 @@ bool IsWhole(std::string_view input) {
 }
 
 // All of standard input, up to what is read at all. Some host keeps its end open: an
-// event that is whole is not waited for.
+// event that is whole is not waited for, and one that never is, not for ever, however
+// often more of it comes.
 Result<std::string> ReadInput() {
   std::string out;
   char buffer[1 << 16];
   bool asked = false;  // whether what is there is whole
+  RealClock clock;
+  const int64_t until = clock.SteadyNanos() + kInputMs * 1'000'000;
   for (;;) {
     pollfd wait{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    const int64_t left_ms = (until - clock.SteadyNanos()) / 1'000'000;
+    if (left_ms <= 0) {
+      if (!out.empty() && IsWhole(out)) return out;
+      return Error(Errc::kIo, "nobody said what happened");
+    }
     const bool ask = !asked && !out.empty();
-    const int ready = poll(&wait, 1, static_cast<int>(ask ? kPauseMs : kInputMs));
+    const int ready = poll(&wait, 1, static_cast<int>(ask ? kPauseMs : left_ms));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0 && ask) {
       if (IsWhole(out)) return out;
       asked = true;
-      continue;
     }
-    if (ready == 0) return Error(Errc::kIo, "nobody said what happened");
+    if (ready == 0) continue;
     asked = false;
     const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;

@@ -247,4 +247,28 @@ printf '%s\n' "{\"session_id\":\"open\",\"cwd\":\"$root\",\"hook_event_name\":\"
 "$BELAY_BIN" hook claude <"$scratch/open" >"$scratch/out" 2>&1; [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
 exec 7>&-
 run show open; expect_in_out "said and held open"
+# One that comes byte by byte is waited for as long as any other: what is whole by then
+# counts, and what is not is counted.
+drip() {  # BEGINNING BYTE
+  python3 -c '
+import os,select,signal,sys
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+try:
+    os.write(1, sys.argv[1].encode())
+    while True:
+        select.select([], [], [], 0.005)
+        os.write(1, sys.argv[2].encode())
+except BrokenPipeError: pass' "$1" "$2"
+}
+drip "{\"session_id\":\"dripped\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"p1\",\"prompt\":\"said drop by drop\"}" " " |
+  timeout 60 "$BELAY_BIN" hook claude >"$scratch/drip1" 2>&1 &
+whole=$!
+drip "{" "x" | timeout 60 "$BELAY_BIN" hook claude >"$scratch/drip2" 2>&1; [ "$?$(cat "$scratch/drip2")" = 0 ] || fail "not silent: $(cat "$scratch/drip2")"
+wait $whole; [ "$?$(cat "$scratch/drip1")" = 0 ] || fail "not silent: $(cat "$scratch/drip1")"
+run show dripped; expect_in_out "said drop by drop"
+run status; expect_in_out "nobody said what happened"
+# A long one takes its time.
+python3 -c "import json,sys; json.dump({'session_id':'long','cwd':sys.argv[1],'hook_event_name':'UserPromptSubmit','prompt_id':'p2','prompt':'at length','more':'x'*50_000_000}, sys.stdout)" "$root" |
+  "$BELAY_BIN" hook claude >"$scratch/out" 2>&1; [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
+run show long; expect_in_out "at length"
 finish
