@@ -44,6 +44,7 @@ class InstallPlanner {
         plan_(plan) {}
 
   Status Install(bool trust) {
+    through_links_ = places_.follow_links;
     BELAY_TRY(AgentPlaces at, PlacesOf(fs_, profile_, places_));
     std::string hooks_text;
     if (IsSettings(profile_)) {
@@ -191,7 +192,18 @@ class InstallPlanner {
       change.what = !change.after    ? What::kRemove
                     : !change.before ? What::kCreate
                                      : What::kChange;
-    if (change.what != What::kNothing) BELAY_OK(CheckWritable(fs_, places_, target));
+    if (change.what != What::kNothing) {
+      BELAY_OK(CheckWritable(fs_, places_, target));
+      if (!target.link.empty() && !through_links_ &&
+          !BELAY_MUTANT("install-follows-links"))
+        return Error(Errc::kRefused, target.shown() + " is a symlink to " +
+                                         EscapeForDisplay(target.link))
+            .WithHint(
+                "nothing was changed; to change the file that it leads to: "
+                "belay install " +
+                std::string(AgentName(profile_.agent)) +
+                (OfProject() ? " --project" : "") + " --follow-links");
+    }
     plan_.files.push_back(std::move(change));
     return Ok();
   }
@@ -398,6 +410,7 @@ class InstallPlanner {
   const AgentProfile& profile_;
   const InstallRecords& records_;
   const HookPrograms programs_;
+  bool through_links_ = true;  // what was written through one is taken out through it
   AgentPlan& plan_;
 };
 

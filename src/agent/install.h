@@ -8,8 +8,8 @@
 //     changed since is not written (kConflict).
 //   * Settings are merged as text (agent/jsonc.h): order, comments and every entry of
 //     somebody else's stay. What is broken, of an unexpected shape, read-only, or a
-//     link to something that is not a file of the user's is refused, and nothing of
-//     that file is changed.
+//     symlink is refused, and nothing of that file is changed; one to a file of the
+//     user's is followed when told to (`follow_links`), and to take out what is ours.
 //   * A file is replaced whole, with mode, owner and attributes as it had them, through
 //     a symlink if it is one. What it was before is durable in the store first
 //     (docs/format.md, "agents/"), so that uninstalling gives the same bytes, or none,
@@ -45,6 +45,7 @@ struct InstallPlaces {
   std::optional<AbsPath> copilot_home = {};       // COPILOT_HOME
   std::optional<AbsPath> project = {};  // for this project alone; its real path
   uint32_t uid = 0;
+  bool follow_links = false;  // a file that is a symlink may be written through it
 };
 
 // One file of an agent's, before and after.

@@ -72,8 +72,8 @@ Result<InstallTarget> LookAtTarget(Fs& fs, const InstallPlaces& places,
   if (!stat.ok() && stat.error().code == Errc::kNotFound) return target;
   if (!stat.ok()) return Context(std::move(stat).error(), target.shown());
   if (stat->type == FileType::kSymlink) {
-    target.linked = true;
     BELAY_TRY(std::string link, fs.ReadLink(dir, LastName(path)));
+    target.link = link;
     auto real = fs.RealPath(target.real);
     if (!real.ok())
       return Refuse(target.shown(), " is a symlink to " + EscapeForDisplay(link) +

@@ -16,7 +16,7 @@ struct InstallTarget {
   AbsPath real;                          // where its bytes are, or would be
   std::optional<std::string> text = {};  // absent: there is no such file
   FileStat stat = {};
-  bool linked = false;                     // `path` is a symlink
+  std::string link = {};                   // `path` is a symlink to this
   std::vector<AbsPath> missing_dirs = {};  // outermost first
   std::string shown() const;               // for messages
 };

@@ -332,6 +332,7 @@ ExitCode ForEachAgent(CommandContext& ctx, bool install) {
   if (!agents.ok()) return ctx.term.FailUsage(agents.error().what, agents.error().hint);
   auto places = FindInstallPlaces(ctx, ctx.args.has("--project"));
   if (!places.ok()) return ctx.term.Fail(places.error());
+  places->follow_links = ctx.args.has("--follow-links");
   std::vector<Installed> outcomes;
   bool changed = false;
   for (AgentKind agent : *agents) {
@@ -360,7 +361,7 @@ ExitCode ForEachAgent(CommandContext& ctx, bool install) {
 
 ExitCode CmdInstall(CommandContext& ctx) {
   if (!ctx.args.has("--list")) return ForEachAgent(ctx, true);
-  for (std::string_view flag : {"--project", "--dry-run", "--trust"})
+  for (std::string_view flag : {"--project", "--dry-run", "--trust", "--follow-links"})
     if (ctx.args.has(flag))
       return ctx.term.FailUsage(StrCat("--list and ", flag, " do not go together"));
   return List(ctx);

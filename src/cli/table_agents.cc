@@ -280,10 +280,13 @@ constexpr PositionalSpec kAgents[] = {
      .many = true}};
 
 constexpr std::string_view kInstallUsage[] = {
-    "install AGENT... [--project] [--dry-run] [--trust]", "install --list [AGENT...]"};
+    "install AGENT... [--project] [--dry-run] [--trust] [--follow-links]",
+    "install --list [AGENT...]"};
 constexpr FlagSpec kInstallFlags[] = {
     {.name = "--project", .help = "for this project only"},
     {.name = "--dry-run", .help = "show what would be written, and write nothing"},
+    {.name = "--follow-links",
+     .help = "where a settings file is a symlink, change the file it leads to"},
     {.name = "--trust",
      .help = "also tell Codex that its hooks may run, which it would ask about"},
     {.name = "--list", .help = "the agents Belay knows, and which are connected"},

@@ -474,7 +474,8 @@ TEST(Install, WhatIsNotToBeWrittenIsNot) {
   }
 }
 
-TEST(Install, ALinkIsFollowedToAFileOfTheUsersAlone) {
+// Mutant: install-follows-links.
+TEST(Install, ALinkIsFollowedWhenToldToAndToAFileOfTheUsersAlone) {
   const std::string file = "/home/u/.claude/settings.json";
   auto link = [](Desk& desk, std::string_view target) {
     const Fd dir = Must(MakeDirs(desk.mem(), A("/home/u/.claude"), 0755));
@@ -485,6 +486,10 @@ TEST(Install, ALinkIsFollowedToAFileOfTheUsersAlone) {
     desk.Put("/home/u/dotfiles/claude.json", "{\n\t\"mine\": true\n}", 0640);
     link(desk, "../dotfiles/claude.json");
     const std::string before = desk.Tree();
+    EXPECT_EQ(Said(desk.Install(AgentKind::kClaude)),
+              file + " is a symlink to ../dotfiles/claude.json\n");
+    EXPECT_EQ(desk.Tree(), before);
+    desk.places().follow_links = true;
     EXPECT_EQ(Said(desk.Install(AgentKind::kClaude)), "");
     EXPECT_NE(desk.Get("/home/u/dotfiles/claude.json")->find("belay"),
               std::string::npos);

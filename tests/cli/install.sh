@@ -211,9 +211,12 @@ same "$was" "$(picture "$HOME")" "a link to nothing"
 run install qwen crush --json; expect_rc 1
 expect_py "[bool(a['refused']) for a in d['agents']] == [True, False]"
 run uninstall crush; rm "$file"
-# A link to a file of one's own is followed, and stays.
+# A link to a file of one's own is followed when told to, and stays.
 mkdir "$HOME/dotfiles"; style 4 >"$HOME/dotfiles/qwen.json"; ln -s ../dotfiles/qwen.json "$file"; was=$(picture "$HOME")
-run install qwen; expect_rc 0; [ -L "$file" ] || fail "the link was replaced"
+run install qwen; expect_rc 1; expect_in_err "is a symlink to ../dotfiles/qwen.json"; expect_in_err "belay install qwen --follow-links"
+run install qwen --dry-run; expect_rc 1; same "$was" "$(picture "$HOME")" "a link that is not followed"
+run install qwen --follow-links; expect_rc 0; [ -L "$file" ] || fail "the link was replaced"
+run install qwen; expect_rc 0; expect_in_out "is connected already"
 grep -q belay "$HOME/dotfiles/qwen.json" || fail "the file behind the link is as it was"
 run uninstall qwen; expect_rc 0; same "$was" "$(picture "$HOME")" "behind a link"
 rm -r "$HOME"/.[a-z]* "$HOME/dotfiles"
