@@ -551,9 +551,8 @@ Status NameOutside(Store& store, const RootId& root,
     Checkpoint& checkpoint = entry->checkpoint;
     bool news = false;
     for (Authorship& by : checkpoint.by) {
-      const bool one = std::ranges::any_of(by.authors, [&](const Author& author) {
-        return std::ranges::find(authors, author) != authors.end();
-      });
+      const bool one =
+          std::ranges::find_first_of(by.authors, authors) != by.authors.end();
       if (!one || std::ranges::find(by.authors, Author()) != by.authors.end()) continue;
       by.authors.emplace_back();
       news = true;
