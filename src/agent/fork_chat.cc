@@ -102,11 +102,14 @@ class ForkPlanner {
     const std::string cwd = about.cwd.empty() ? request_.from.bytes() : about.cwd;
     BELAY_TRY(const RootPaths paths, RootPaths::Read(catalog_));
     were_ = paths.Of(request_.from);
-    for (const AbsPath& one : were_) cwds_.push_back(CwdIn(cwd, one));
+    const std::optional<AbsPath> called = CalledBy(cwd);
+    if (called && *called != request_.from) were_.push_back(*called);
+    for (const AbsPath& one : were_)
+      cwds_.push_back(called ? CwdInFork(cwd, *called, one) : cwd);
     ChatRecord& record = out_.chat.record;
     record.agent = about.agent;
     record.session = request_.session;
-    record.cwd = CwdInFork(cwd, request_.from, request_.to);
+    record.cwd = CwdInFork(cwd, called.value_or(request_.from), request_.to);
     if (request_.turn) {
       const TurnOf* turn = FindTurn(turns_, *request_.turn);
       if (turn == nullptr) return NoTurn(request_.session, *request_.turn);
@@ -138,11 +141,17 @@ class ForkPlanner {
   }
 
  private:
-  // Where the agent, at work in the directory, was while that was called so.
-  std::string CwdIn(const std::string& cwd, const AbsPath& was) const {
+  // What the directory is called by an agent that is at work in `cwd`: it may have come
+  // there through a symlink. Nothing when it is somewhere else.
+  std::optional<AbsPath> CalledBy(const std::string& cwd) const {
     const auto at = AbsPath::Parse(cwd);
-    return at.ok() && at->IsWithin(request_.from) ? CwdInFork(cwd, request_.from, was)
-                                                  : cwd;
+    if (!at.ok()) return std::nullopt;
+    if (at->IsWithin(request_.from)) return request_.from;
+    if (BELAY_MUTANT("symlinks-to-a-fork-stay")) return std::nullopt;
+    for (AbsPath dir = *at; !dir.is_root(); dir = dir.parent())
+      if (const auto real = fs_.RealPath(dir); real.ok() && *real == request_.from)
+        return dir;
+    return std::nullopt;
   }
   bool IsDashed(const std::string& name) const {
     return std::ranges::any_of(

@@ -6,6 +6,7 @@
 #include "agent/dialect_internal.h"
 #include "agent/json.h"
 #include "agent/loopback_http.h"
+#include "agent/transcript.h"
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json.h"
@@ -263,6 +264,30 @@ Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
   auto session = AskCodex(request, last_turn);
   if (!session.ok()) return Failed("codex", std::move(session).error());
   return session;
+}
+
+Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& session,
+                        const AbsPath& original, const std::string& last_turn) {
+  if (BELAY_MUTANT("codex-is-believed")) return Ok();
+  auto wrong = [&](std::string_view what) {
+    return Error(Errc::kInvalid, "codex made a copy, " + EscapeText(fork.session) +
+                                     ", that nothing uses: " + std::string(what));
+  };
+  const auto path = AbsPath::Parse(fork.path);
+  if (!path.ok()) return wrong("it did not say where");
+  auto copy = ReadTranscript(fs, AgentKind::kCodex, *path);
+  if (!copy.ok()) return wrong("it cannot be read");
+  std::optional<std::string> last;
+  if (copy->refers && copy->forked_from == session && copy->refers_until) {
+    BELAY_TRY(const Transcript there, ReadTranscript(fs, AgentKind::kCodex, original));
+    for (const TranscriptPrompt& prompt : there.prompts)
+      if (!prompt.dead && prompt.ordinal && *prompt.ordinal < *copy->refers_until)
+        last = prompt.anchor;
+  }
+  for (const TranscriptPrompt& prompt : copy->prompts)
+    if (!prompt.dead) last = prompt.anchor;
+  if (last != last_turn) return wrong("it does not end before what is taken back");
+  return Ok();
 }
 
 }  // namespace belay

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fs.h"
 #include "base/path.h"
 #include "base/result.h"
 
@@ -49,6 +50,11 @@ Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
 // that, but says whose file does.
 Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
                                const std::string& last_turn);
+// Whether its file is there, and the last turn that it has, or has of the file
+// `original` of `session`, is that one: a Codex that does not know `lastTurnId` forks
+// everything, and says nothing.
+Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& session,
+                        const AbsPath& original, const std::string& last_turn);
 
 // opencode's own fork stays in the directory of the session. For another one there are
 // these two, each run in `directory` of the request.

@@ -514,13 +514,17 @@ Status CheckRewind(Catalog& catalog, const std::string& session) {
 
 namespace {
 
-// The turn of `target` is over and left things as they are there.
+// The turn of `target` is over and left things as they are there. What somebody keeps
+// by hand afterwards carries the turn, too.
 Result<bool> IsEndOfTurn(Store& store, Catalog& catalog, const Checkpoint& target) {
   if (!target.session || BELAY_MUTANT("the-last-call-is-within-its-turn")) return false;
-  BELAY_TRY(auto newest, catalog.ListCheckpoints({.root = target.root,
-                                                  .session = *target.session,
-                                                  .turn = *target.turn,
-                                                  .limit = 1}));
+  CheckpointFilter filter{.root = target.root,
+                          .session = *target.session,
+                          .kind = CheckpointKind::kAuto,
+                          .turn = *target.turn,
+                          .limit = 1};
+  if (BELAY_MUTANT("by-hand-is-the-turns-own")) filter.kind.reset();
+  BELAY_TRY(auto newest, catalog.ListCheckpoints(filter));
   if (newest.empty() || newest[0].checkpoint.id != target.id) return false;
   const auto heard = ActivityOf(store, target.root, *target.session);
   return !heard || !heard->in_turn || heard->turn != *target.turn;
@@ -611,9 +615,13 @@ Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,
         .directory = cwd,
         .session = plan.native->session,
         .timeout_ms = plan.chat.files.empty() ? kNativeForkMs : kNativeForkElseCopyMs};
-    return plan.agent == AgentKind::kOpencode
-               ? ForkByOpencode(request, plan.native->message)
-               : ForkByCodex(request, plan.native->last_turn);
+    if (plan.agent == AgentKind::kOpencode)
+      return ForkByOpencode(request, plan.native->message);
+    BELAY_TRY(NativeFork fork, ForkByCodex(request, plan.native->last_turn));
+    if (plan.place)
+      BELAY_OK(CheckForkOfCodex(maker.store.fs(), fork, request.session,
+                                plan.place->file(), plan.native->last_turn));
+    return fork;
   }();
   if (forked.ok()) {
     record.forked = forked->session;

@@ -88,6 +88,9 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
                                                const std::string& session,
                                                const Checkpoint& target);
 
+// A program of an agent's, as a shell would find it.
+std::optional<AbsPath> FindProgram(const std::string& name, const std::string& path);
+
 // Makes the fork where the agent's own program does. What that says, when Codex could
 // not and its files are used instead.
 Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,

@@ -33,9 +33,6 @@ Status CheckOneTurn(Catalog& catalog, const std::string& session, uint64_t numbe
 // of `session`: it is not there to be taken back.
 Status CheckSaid(Catalog& catalog, const std::string& session, const TurnRecord& turn);
 
-// A program of an agent's, as a shell would find it.
-std::optional<AbsPath> FindProgram(const std::string& name, const std::string& path);
-
 // The files of a fork, as restore/ takes them.
 Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat);
 

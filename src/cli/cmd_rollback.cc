@@ -11,6 +11,7 @@
 #include "cli/take_chat_back.h"
 #include "cli/text.h"
 #include "core/failures.h"
+#include "restore/foreign.h"
 
 namespace belay {
 
@@ -163,6 +164,19 @@ Result<Outcome> Attempt(OpenedRoot& root, RollbackRequest& request,
   auto done = Rollback(root.store(), request, target);
   progress.Done();
   return done;
+}
+
+// What will be refused, before the agent's own program makes a fork that nobody would
+// use.
+Status CheckBeforeFork(OpenedRoot& root, const RollbackRequest& request,
+                       const Checkpoint& target, Progress& progress) {
+  auto seen = PreviewRollback(root.store(), request, target);
+  progress.Done();
+  if (!seen.ok()) return seen.error();
+  if (seen->plan.refused) return *seen->plan.refused;
+  if (request.outside == OnOutside::kAsk && !seen->plan.outside.empty())
+    return ChangedByOthers(seen->plan.outside);
+  return Ok();
 }
 
 // What is about files means nothing to a conversation, which goes back as a whole.
@@ -392,9 +406,15 @@ ExitCode CmdRollback(CommandContext& ctx) {
       !asked.ok())
     return ctx.term.Fail(asked.error());
   std::vector<std::string> of_fork;
-  if (talk)
-    if (Status made = MakeForkFirst(ctx, *root, *talk, of_fork); !made.ok())
+  if (talk) {
+    Status made = talk->native ? CheckBeforeFork(*root, request, checkpoint, progress)
+                               : Status(Ok());
+    if (made.ok()) made = MakeForkFirst(ctx, *root, *talk, of_fork);
+    if (!made.ok()) {
+      NoteFailure(root->store(), root->root.id, "rollback", made.error());
       return ctx.term.Fail(made.error());
+    }
+  }
   Result<Outcome> done = Attempt(*root, request, checkpoint, agreed, progress);
   while (done.ok() && !done->unshown.empty()) {
     ctx.term.Say("The directory changed since you were asked. It would also:");

@@ -118,13 +118,14 @@ Status MakeForkFirst(CommandContext& ctx, OpenedRoot& root, RewindPlan& plan,
                 .session = plan.chat.record.session,
                 .pid = getpid()};
   BELAY_OK(NoteFork(root.store(), root.root.id, note));
-  ctx.term.Note(StrCat("waiting for ", note.agent, ", which makes the copy"));
-  auto said = MakeNativeFork({.store = root.store(),
-                              .root = root.root.id,
-                              .store_dir = root.opened->dir,
-                              .programs = ProgramsOf(ctx.env),
-                              .pid = getpid()},
-                             plan);
+  const ForkMaker maker{.store = root.store(),
+                        .root = root.root.id,
+                        .store_dir = root.opened->dir,
+                        .programs = ProgramsOf(ctx.env),
+                        .pid = getpid()};
+  if (FindProgram(note.agent, maker.programs.exec_path))
+    ctx.term.Note(StrCat("waiting for ", note.agent, ", which makes the copy"));
+  auto said = MakeNativeFork(maker, plan);
   note.forked = plan.chat.files.empty() ? plan.chat.record.forked : "";
   if (!said.ok() || note.forked.empty())
     ForgetFork(root.store(), root.root.id);

@@ -346,6 +346,32 @@ TEST_F(ForkChatTest, OfADirectoryThatWasMovedHasNoneOfItsPaths) {
   EXPECT_THAT(other, Not(HasSubstr(root)));
 }
 
+// Mutant: symlinks-to-a-fork-stay.
+TEST_F(ForkChatTest, OfAnAgentThatCameThroughASymlinkHasNoPathThroughIt) {
+  const AbsPath top = world.world.project.parent();
+  Must(disk.Symlink(Must(disk.OpenDir(AbsPath::Literal("/top"))), Name::Literal("link"),
+                    top.bytes()));
+  const std::string through = "/top/link/" + world.world.project.name();
+  const std::string at = "/h/.claude/projects/" + Dashed(through) + "/s-1.jsonl";
+  HookEvent event = world.Event(EventKind::kPrompt, session);
+  event.cwd = through + "/src";
+  event.transcript = at;
+  event.prompt = "wish";
+  event.anchor = "p1";
+  world.Tell(event);
+  Put(at, R"({"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s-1",)"
+          R"("promptId":"p1","cwd":")" +
+              through + R"(/src","message":{"role":"user","content":"wish: )" + root +
+              "/a\"}}\n");
+  auto plan = Plan(std::nullopt);
+  ASSERT_TRUE(plan.ok() && *plan) << (plan.ok() ? "none" : plan.error().what);
+  const std::string copy = ContentOf((*plan)->chat.files.back());
+  EXPECT_THAT(copy, Not(HasSubstr(through)));
+  EXPECT_THAT(copy, Not(HasSubstr(root)));
+  EXPECT_THAT(copy, HasSubstr(R"("cwd":"/top/the Other/src")"));
+  EXPECT_EQ((*plan)->chat.record.cwd, "/top/the Other/src");
+}
+
 TEST_F(ForkChatTest, WhereTheAgentWorksInTheFork) {
   const AbsPath from = AbsPath::Literal("/a/b"), to = AbsPath::Literal("/c");
   EXPECT_EQ(CwdInFork("/a/b", from, to), "/c");

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "agent/loopback_http.h"
+#include "base/real_fs.h"
 #include "support/temp_dir.h"
 
 namespace belay::test {
@@ -140,6 +141,58 @@ TEST_F(NativeFork, WhatCodexCallsTheForkIsNotTheOriginal) {
       "turn-1");
   ASSERT_FALSE(forked.ok());
   EXPECT_THAT(forked.error().what, HasSubstr("named the session itself"));
+}
+
+// A conversation of Codex with these turns, each record counted; `base`: what it says
+// of another file.
+std::string Rollout(const std::string& id, const std::string& base,
+                    const std::vector<std::string>& turns) {
+  std::string out = R"({"ordinal":0,"type":"session_meta","payload":{"id":")" + id +
+                    "\"" + base + "}}\n";
+  int ordinal = 0;
+  for (const std::string& turn : turns)
+    for (const std::string& rest :
+         {R"("type":"event_msg","payload":{"type":"task_started","turn_id":")" + turn +
+              "\"}}",
+          std::string(
+              R"("type":"response_item","payload":{"type":"message",)"
+              R"("role":"user","content":[{"type":"input_text","text":"w"}]}})")})
+      out += "{\"ordinal\":" + std::to_string(++ordinal) + "," + rest + "\n";
+  return out;
+}
+
+// Mutant: codex-is-believed.
+TEST_F(NativeFork, WhatCodexMadeEndsBeforeWhatIsTakenBack) {
+  const auto put = [&](const std::string& name, const std::string& text) {
+    const std::string path = temp.path().bytes() + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  };
+  const AbsPath original =
+      AbsPath::Literal(put("old", Rollout("old-1", "", {"t1", "t2", "t3"})));
+  RealFs fs;
+  auto checked = [&](const std::string& path) {
+    const Status fine = CheckForkOfCodex(fs, {.session = "new-7", .path = path},
+                                         "old-1", original, "t1");
+    if (fine.ok()) return std::string();
+    EXPECT_THAT(fine.error().what, HasSubstr("new-7"));
+    return fine.error().what.substr(fine.error().what.find(": ") + 2);
+  };
+  auto referring = [](const std::string& of, int until) {
+    return R"(,"forked_from_id":")" + of +
+           R"(","history_base":{"end_ordinal_exclusive":)" + std::to_string(until) +
+           "}";
+  };
+  EXPECT_EQ(checked(put("cut", Rollout("new-7", "", {"t1"}))), "");
+  EXPECT_EQ(checked(put("refers", Rollout("new-7", referring("old-1", 3), {}))), "");
+  const std::string too_much = "it does not end before what is taken back";
+  EXPECT_EQ(checked(put("all", Rollout("new-7", "", {"t1", "t2", "t3"}))), too_much);
+  EXPECT_EQ(checked(put("to-2", Rollout("new-7", referring("old-1", 5), {}))),
+            too_much);
+  EXPECT_EQ(checked(put("whose", Rollout("new-7", referring("x", 3), {}))), too_much);
+  EXPECT_EQ(checked(put("empty", Rollout("new-7", "", {}))), too_much);
+  EXPECT_EQ(checked(temp.path().bytes() + "/nothing"), "it cannot be read");
+  EXPECT_EQ(checked(""), "it did not say where");
 }
 
 TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {

@@ -638,7 +638,7 @@ TEST_F(RewindTest, ACallOfATurnThatWasOverIsWithinTheOneThatWasRunning) {
   EXPECT_EQ(Must(TurnToTakeBack(*opened.store, *opened.catalog, "s", world.last)), 2u);
 }
 
-// Mutant: by-hand-is-after-the-turn.
+// Mutants: by-hand-is-after-the-turn, by-hand-is-the-turns-own.
 TEST_F(RewindTest, ACheckpointByHandWithinATurnIsBeforeItsAnswer) {
   auto turn_of = [&](const std::string& name) {
     opened = Must(world.world.Open());
@@ -661,12 +661,16 @@ TEST_F(RewindTest, ACheckpointByHandWithinATurnIsBeforeItsAnswer) {
   by_hand("within");
   EXPECT_EQ(turn_of("within"), 1u) << "it is running";
   world.Write("s", "t2", "b", "2");
+  const Checkpoint end = world.last;
   by_hand("last");
   world.End(EventKind::kTurnEnd, "s");
   by_hand("after");
   EXPECT_EQ(turn_of("within"), 1u);
   EXPECT_EQ(turn_of("last"), std::nullopt) << "nothing was done since";
   EXPECT_EQ(turn_of("after"), std::nullopt) << "nothing was said since";
+  EXPECT_EQ(Must(TurnToTakeBack(*opened.store, *opened.catalog, "s", end)),
+            std::nullopt)
+      << "the last call of the turn is its end, whatever is kept by hand behind it";
   world.Prompt("s", "second");
   EXPECT_EQ(turn_of("within"), 1u);
   EXPECT_EQ(turn_of("last"), 2u);
