@@ -180,6 +180,7 @@ constexpr FlagSpec kDiffFlags[] = {
     {.name = "--against",
      .value = "DIR",
      .help = "B is of that protected directory: a fork, or any other"},
+    kSessionOfRef,
 };
 constexpr PositionalSpec kDiffArgs[] = {{.name = "A"}, {.name = "B", .optional = true}};
 constexpr Example kDiffExamples[] = {

@@ -380,6 +380,9 @@ Result<std::vector<LogRecord>> RecordsBeside(Store& store, const Operation& oper
     BELAY_TRY(const auto forked, LatestSession(*catalog, chat.forked));
     if (!chat.forked.empty() && (forked || BELAY_MUTANT("undo-revives-a-session")))
       add(fork, SessionRecord::By::kReset);
+    // A host has to read again what else went back.
+    if (chat.hosted && !BELAY_MUTANT("an-undo-resets-no-host"))
+      add(original, SessionRecord::By::kReset);
     SessionRecord on = original;
     if (stands->goes_on != chat.session) {
       BELAY_TRY(auto other, LatestSession(*catalog, stands->goes_on));

@@ -162,6 +162,7 @@ last=$("$BELAY_BIN" events | tail -1 | python3 -c 'import json,sys; print(json.l
 run undo; expect_rc 0; expect_in_out "counts again"
 run events --since "$last"
 [ "$(event_of session.rewound '(e["session"], e["kept"], e["undone"])')" = "[('chat-7', None, True)]" ] || fail "undone: $out"
+[ "$(event_of session.reset '(e["session"], "files" in e["reset"])')" = "[('chat-7', True)]" ] || fail "undone, the files: $out"
 run rewind chat-7 --to m4; expect_rc 0; expect_in_out "desk keeps the conversation itself"
 run rewind chat-7 --to nobody; expect_rc 1; expect_in_err "nothing is known"
 run resume chat-7; expect_rc 1; expect_in_err "is not known"

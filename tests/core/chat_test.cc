@@ -324,6 +324,19 @@ TEST_F(ChatsTest, BesideTheOperationIsWhoNoLongerGoesOnAndThenWhoDoes) {
   EXPECT_EQ(both[1].by, SessionRecord::By::kGoesOn);
 }
 
+// Mutant: an-undo-resets-no-host.
+TEST_F(ChatsTest, AHostIsToldToReadAgainByAnUndoToo) {
+  const Operation one =
+      Record(OperationKind::kRollback,
+             {.agent = "desk", .session = "chat", .hosted = true, .turn = 2});
+  Undo(one);
+  std::vector<SessionRecord::By> told;
+  for (const LogRecord& record :
+       Must(catalog->ListRecords({.kind = RecordKind::kSession, .limit = 2})))
+    told.insert(told.begin(), Must(ToSession(record)).by);
+  EXPECT_EQ(told, (std::vector{SessionRecord::By::kReset, SessionRecord::By::kGoesOn}));
+}
+
 TEST_F(ChatsTest, ASessionIsFoundByTheBeginningOfItsId) {
   for (const char* id : {"abcd-1", "abcd-2", "efgh-1"})
     Publish({ToRecord(SessionRecord{.session = id, .agent = "claude"},
