@@ -213,7 +213,7 @@ std::optional<Transcript> ReadUpTo(Fs& fs, AgentKind agent, const AbsPath& path,
 // front of its own. That may be such a fork, too. No more than `most_bytes` are read.
 void AddReferred(Fs& fs, AgentKind agent, const Log& log, uint64_t most_bytes,
                  Transcript& transcript) {
-  std::optional<std::string> parent = transcript.forked_from;
+  std::optional<std::string> parent = transcript.refers_to;
   std::optional<uint64_t> until = transcript.refers_until;
   constexpr int kGenerations = 16;
   for (int left = kGenerations; parent && until && left > 0; --left) {
@@ -232,7 +232,7 @@ void AddReferred(Fs& fs, AgentKind agent, const Log& log, uint64_t most_bytes,
     });
     transcript.prompts.insert(transcript.prompts.begin(), theirs->prompts.begin(),
                               theirs->prompts.end());
-    parent = theirs->refers ? theirs->forked_from : std::nullopt;
+    parent = theirs->refers_to;
     if (theirs->refers_until) until = std::min(*until, *theirs->refers_until);
   }
 }

@@ -278,11 +278,18 @@ Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& sessi
   auto copy = ReadTranscript(fs, AgentKind::kCodex, *path);
   if (!copy.ok()) return wrong("it cannot be read");
   std::optional<std::string> last;
-  if (copy->refers && copy->forked_from == session && copy->refers_until) {
+  if (copy->refers_until) {
     BELAY_TRY(const Transcript there, ReadTranscript(fs, AgentKind::kCodex, original));
-    for (const TranscriptPrompt& prompt : there.prompts)
-      if (!prompt.dead && prompt.ordinal && *prompt.ordinal < *copy->refers_until)
-        last = prompt.anchor;
+    // As much as the session inherited itself: that ends before its first turn.
+    if (copy->refers_to == there.refers_to &&
+        copy->refers_until == there.refers_until &&
+        std::ranges::find(there.prompts, last_turn, &TranscriptPrompt::anchor) ==
+            there.prompts.end())
+      last = last_turn;
+    if (copy->refers_to == session)
+      for (const TranscriptPrompt& prompt : there.prompts)
+        if (!prompt.dead && prompt.ordinal && *prompt.ordinal < *copy->refers_until)
+          last = prompt.anchor;
   }
   for (const TranscriptPrompt& prompt : copy->prompts)
     if (!prompt.dead) last = prompt.anchor;

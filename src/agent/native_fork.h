@@ -51,8 +51,8 @@ Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
 Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
                                const std::string& last_turn);
 // Whether its file is there, and the last turn that it has, or has of the file
-// `original` of `session`, is that one: a Codex that does not know `lastTurnId` forks
-// everything, and says nothing.
+// `original` of `session`, is that one, or is the last that the session inherited: a
+// Codex that does not know `lastTurnId` forks everything, and says nothing.
 Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& session,
                         const AbsPath& original, const std::string& last_turn);
 

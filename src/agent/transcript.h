@@ -54,9 +54,11 @@ struct TranscriptMessage {
 struct Transcript {
   std::string session = {};  // as the file calls it; the last one it names
   std::optional<std::string> forked_from = {};  // the session it was copied from
-  bool refers =
-      false;  // ... or not copied: what came before is only in that one's file
-  std::optional<uint64_t> refers_until = {};  // ... up to this record of it, exclusive
+  // ... or not copied: what came before is only in another one's file, that of the same
+  // session or of one that it grew out of itself. Records are counted through.
+  bool refers = false;
+  std::optional<std::string> refers_to = {};
+  std::optional<uint64_t> refers_until = {};  // up to this record, exclusive
   std::vector<TranscriptPrompt> prompts = {};
   std::vector<TranscriptMessage> messages = {};
   uint64_t size = 0;  // bytes that were read

@@ -126,8 +126,11 @@ void CodexFormat::Take(const Record& record) {
     builder_.out.forked_from = IdOf(payload->Get("forked_from_id"));
     const std::optional<Json> base = payload->Get("history_base");
     builder_.out.refers = base && base->is_object();
-    if (builder_.out.refers)
+    if (builder_.out.refers) {
       builder_.out.refers_until = Ordinal(base->Get("end_ordinal_exclusive"));
+      builder_.out.refers_to = IdOf(base->Get("thread_id"));
+      if (!builder_.out.refers_to) builder_.out.refers_to = builder_.out.forked_from;
+    }
   } else if (Is(type, "event_msg")) {
     TakeEvent(record, *payload);
   } else if (Is(type, "response_item")) {

@@ -168,20 +168,20 @@ TEST_F(NativeFork, WhatCodexMadeEndsBeforeWhatIsTakenBack) {
     std::ofstream(path) << text;
     return path;
   };
-  const AbsPath original =
+  AbsPath original =
       AbsPath::Literal(put("old", Rollout("old-1", "", {"t1", "t2", "t3"})));
   RealFs fs;
-  auto checked = [&](const std::string& path) {
+  auto checked = [&](const std::string& path, const std::string& last = "t1") {
     const Status fine = CheckForkOfCodex(fs, {.session = "new-7", .path = path},
-                                         "old-1", original, "t1");
+                                         "old-1", original, last);
     if (fine.ok()) return std::string();
     EXPECT_THAT(fine.error().what, HasSubstr("new-7"));
     return fine.error().what.substr(fine.error().what.find(": ") + 2);
   };
-  auto referring = [](const std::string& of, int until) {
-    return R"(,"forked_from_id":")" + of +
-           R"(","history_base":{"end_ordinal_exclusive":)" + std::to_string(until) +
-           "}";
+  auto referring = [](const std::string& of, int until, const std::string& to = "") {
+    return R"(,"forked_from_id":")" + of + R"(","history_base":{)" +
+           (to.empty() ? "" : R"("thread_id":")" + to + R"(",)") +
+           R"("end_ordinal_exclusive":)" + std::to_string(until) + "}";
   };
   EXPECT_EQ(checked(put("cut", Rollout("new-7", "", {"t1"}))), "");
   EXPECT_EQ(checked(put("refers", Rollout("new-7", referring("old-1", 3), {}))), "");
@@ -190,9 +190,24 @@ TEST_F(NativeFork, WhatCodexMadeEndsBeforeWhatIsTakenBack) {
   EXPECT_EQ(checked(put("to-2", Rollout("new-7", referring("old-1", 5), {}))),
             too_much);
   EXPECT_EQ(checked(put("whose", Rollout("new-7", referring("x", 3), {}))), too_much);
+  EXPECT_EQ(checked(put("other", Rollout("new-7", referring("old-1", 3, "x"), {}))),
+            too_much);
   EXPECT_EQ(checked(put("empty", Rollout("new-7", "", {}))), too_much);
   EXPECT_EQ(checked(temp.path().bytes() + "/nothing"), "it cannot be read");
   EXPECT_EQ(checked(""), "it did not say where");
+  // A fork itself, and what is taken back is its first turn: all that it inherited.
+  original = AbsPath::Literal(
+      put("fork", Rollout("old-1", referring("o", 9, "oldest"), {"t2"})));
+  EXPECT_EQ(checked(put("base", Rollout("new-7", referring("old-1", 9, "oldest"), {}))),
+            "");
+  EXPECT_EQ(checked(put("more", Rollout("new-7", referring("old-1", 9, "old-1"), {}))),
+            too_much);
+  EXPECT_EQ(
+      checked(put("own", Rollout("new-7", referring("old-1", 9, "oldest"), {})), "t2"),
+      too_much);
+  EXPECT_EQ(
+      checked(put("late", Rollout("new-7", referring("old-1", 10, "oldest"), {}))),
+      too_much);
 }
 
 TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {

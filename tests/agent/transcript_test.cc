@@ -338,10 +338,14 @@ TEST_F(TranscriptFile, AForkKnowsWhereItCameFrom) {
       Read(AgentKind::kCodex,
            R"({"type":"session_meta","payload":{"id":"n","forked_from_id":"old"}})")
           .refers);
-  EXPECT_TRUE(Read(AgentKind::kCodex,
-                   R"({"type":"session_meta","payload":{"id":"n",)"
-                   R"("forked_from_id":"old","history_base":{"thread_id":"old"}}})")
-                  .refers);
+  // A fork of a fork that had said nothing yet refers to the file that said it.
+  const Transcript fork =
+      Read(AgentKind::kCodex,
+           R"({"type":"session_meta","payload":{"id":"n","forked_from_id":"old",)"
+           R"("history_base":{"thread_id":"oldest"}}})");
+  EXPECT_TRUE(fork.refers);
+  EXPECT_EQ(fork.forked_from, "old");
+  EXPECT_EQ(fork.refers_to, "oldest");
 }
 
 std::string CodexTurn(const std::string& turn, const std::string& text) {

@@ -160,6 +160,9 @@ class Chat:
             problem = f"the prompt that was taken back is {chat['prompt']!r}"
         if not problem and chat["forked"] not in chat["resume"]:
             problem = f"{chat['forked']} is not resumed by {chat['resume']!r}"
+        if not problem:  # the agent's own fork is taken wherever there is one
+            problem = "; ".join(w for w in document["warnings"]
+                                if "copy of its file" in w and "not in PATH" not in w)
         self.check(f"{what}: belay {' '.join(words[:3])}", problem)
         return chat
 
