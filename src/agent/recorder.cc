@@ -74,7 +74,13 @@ class EventStep final : public LiveStep {
       if (!session.prompt.empty()) request.prompt = session.prompt;
       request.message_index = session.message_index;
     }
-    if (event_.message_index) request.message_index = event_.message_index;
+    // One message by its id and its place: what the event belongs to, or the turn.
+    if (BELAY_MUTANT("a-place-is-any-messages")) {
+      if (event_.message_index) request.message_index = event_.message_index;
+    } else if (event_.message_id || event_.message_index) {
+      request.message_id = event_.message_id;
+      request.message_index = event_.message_index;
+    }
     switch (event_.kind) {
       case EventKind::kSessionStart:
         return BeginSession(live, request);
@@ -112,7 +118,6 @@ class EventStep final : public LiveStep {
     session.agent = AgentOf(event_);
     session.ended = event_.kind == EventKind::kSessionEnd;
     if (event_.transcript) session.transcript = *event_.transcript;
-    if (event_.message_index) session.message_index = event_.message_index;
     if (!event_.cwd.empty() && session.cwd.empty()) session.cwd = event_.cwd;
     for (const std::string& task : event_.ended_tasks) live.EndTask(session_, task);
     switch (event_.kind) {
@@ -128,6 +133,7 @@ class EventStep final : public LiveStep {
         session.turn = turn_;
         session.anchor = event_.anchor;
         session.message = event_.message_id;
+        session.message_index = event_.message_index;
         session.prompt = prompt_;
         session.in_turn = true;
         TellNotice(session);
@@ -276,6 +282,10 @@ class EventStep final : public LiveStep {
     const auto told = LookUpTurn(store_, session_, *event_.anchor);
     if (!told.ok()) return;
     if (*told) its_turn_ = (*told)->turn;
+    // The host tells no turn, and the message is one within the running one.
+    else if (event_.anchor == event_.message_id &&
+             !BELAY_MUTANT("a-message-is-a-turn-of-its-own"))
+      its_turn_ = session.turn;
     session.Hear(*event_.anchor, its_turn_);
     // Prompts are recorded where the session began; elsewhere it is known by its calls
     // that a turn began.

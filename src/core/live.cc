@@ -438,6 +438,13 @@ bool Live::IsQuiet(const LiveCall& call, int64_t now_ms) const {
   return now_ms - seen_ms > kCallQuietMs && !BELAY_MUTANT("calls-are-at-work-for-ever");
 }
 
+// In the background, and the agent waits for its user, who may be at work as well.
+bool Live::IsUnwatched(const LiveCall& call) const {
+  if (!call.background || BELAY_MUTANT("a-server-does-all-there-is")) return false;
+  const LiveSession* session = Find(call.author.session.value_or(""));
+  return session != nullptr && !session->in_turn;
+}
+
 void Live::Judge(int64_t now_ms, bool by_agent) {
   using Part = LiveCall::Part;
   // As long as one of those that are made together is at work, the others may be.
@@ -454,7 +461,8 @@ void Live::Judge(int64_t now_ms, bool by_agent) {
     // A whole turn (no tool is named) is one call where nobody looks at single ones.
     const bool beside = !by_agent && call.author.tool_name &&
                         !BELAY_MUTANT("nobody-writes-beside-a-call");
-    if (beside || (call.doubtful && alone(call))) call.part = Part::kPerhaps;
+    if (beside || (call.doubtful && alone(call)) || IsUnwatched(call))
+      call.part = Part::kPerhaps;
     if (IsQuiet(call, now_ms)) call.part = call.quiet ? Part::kOver : Part::kPerhaps;
   }
 }
@@ -613,6 +621,11 @@ void WhoWrote::Add(std::string_view path) {
 }
 
 std::vector<Authorship> WhoWrote::Take() {
+  for (Authorship& entry : named_) {
+    std::ranges::sort(entry.paths);
+    const auto twice = std::ranges::unique(entry.paths);
+    entry.paths.erase(twice.begin(), twice.end());
+  }
   // One that names all there is needs no list.
   if (any_rest_)
     named_.push_back({rest_, {}});

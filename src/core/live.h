@@ -177,6 +177,7 @@ class Live {
  private:
   friend class WhoWrote;
   bool IsQuiet(const LiveCall& call, int64_t now_ms) const;
+  bool IsUnwatched(const LiveCall& call) const;
   static std::string KeyOf(const LiveCall& call);
   static std::string PresumedKey(const LiveCall& call);
   void Add(LiveCall call);
@@ -202,7 +203,7 @@ Status ForgetSession(Store& store, std::string_view session, int64_t lock_wait_m
 Status NameOutside(Store& store, const RootId& root,
                    const std::vector<LiveCall>& never_ended);
 
-// Sorts changes by whose doing they are.
+// Sorts changes by whose doing they are. A path may be added more than once.
 class WhoWrote {
  public:
   explicit WhoWrote(const Live& live);

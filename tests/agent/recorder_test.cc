@@ -59,6 +59,36 @@ TEST_F(RecorderTest, EveryChangeHasItsAuthor) {
   EXPECT_EQ(Authors(), "mine=outside its=s/t1 old.txt=s/t1 mine2=outside src/a=s/t2");
 }
 
+// A tree that lacks a path does not tell that it went after all.
+// Mutant: left-out-goes-unseen.
+TEST_F(RecorderTest, WhatGoesAfterItWasLeftOutHasItsAuthor) {
+  world_.settings.max_file_size = {.bytes = 100};
+  Put("big", "1");
+  Put("late", "1");
+  Put("its", "1");
+  Start("s");
+  const std::string large(200, 'x');
+  Put("big", large);
+  Put("its", large);
+  Prompt("s", "p1");
+  Delete("big");
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p2");
+  Pre("s", "t2");
+  Delete("its");
+  Post("s", "t2");
+  End(EventKind::kTurnEnd, "s");
+  released_ns_ = 1;
+  Put("late", "2");
+  Prompt("s", "p3");
+  EXPECT_TRUE(last_.partial);
+  released_ns_ = 0;
+  Delete("late");
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p4");
+  EXPECT_EQ(Authors(), "big=outside its=s/t2 late=outside");
+}
+
 TEST_F(RecorderTest, AnEventThatIsToldTwiceIsRecordedOnce) {
   Start("s");
   Prompt("s", "p1");
@@ -314,6 +344,24 @@ TEST_F(RecorderTest, WhatGoesOnInTheBackgroundIsTheCallsUntilItEnds) {
   Pre("s", "t9");
   EXPECT_EQ(Authors(),
             "late=s/bg later=s/bg named=s/t who=s/bg+s/shell last=s/bg after=outside");
+}
+
+// Mutant: a-server-does-all-there-is.
+TEST_F(RecorderTest, BetweenTurnsAPersonMayWorkBesideTheBackground) {
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "bg");
+  HookEvent end = Call(EventKind::kToolEnd, "s", "bg");
+  end.tool->background = true;
+  Tell(end);
+  Put("within", "1");
+  End(EventKind::kTurnEnd, "s");
+  Put("between", "22");
+  Prompt("s", "p2");
+  Pre("s", "shell");
+  Put("made", "333");
+  Post("s", "shell");
+  EXPECT_EQ(Authors(), "within=s/bg between=s/bg+outside made=s/bg+s/shell");
 }
 
 TEST_F(RecorderTest, AnEndThatComesBeforeItsBeginningCounts) {

@@ -691,6 +691,38 @@ TEST_F(HostTest, ATurnIsFoundByItsOwnIdAndByThatOfItsMessage) {
   }
 }
 
+// A host tells what each event belongs to, and no turns.
+// Mutants: a-place-is-any-messages, a-message-is-a-turn-of-its-own.
+TEST_F(HostTest, ACheckpointHasTheIdAndThePlaceOfOneMessage) {
+  kind = AgentKind::kGeneric;
+  HookEvent event = EventOf(EventKind::kPrompt, "h");
+  event.host = "desk";
+  event.transcript.reset();
+  event.prompt = "wish";
+  auto tell = [&](std::optional<std::string> id, std::optional<uint64_t> index) {
+    event.anchor = event.message_id = std::move(id);
+    event.message_index = index;
+    world.Tell(event);
+    const Checkpoint& made = world.last;
+    return std::pair(made.message_id.value_or("-"), made.message_index.value_or(0));
+  };
+  using Message = std::pair<std::string, uint64_t>;
+  EXPECT_EQ(tell("m-1", 10), Message("m-1", 10));
+  event.kind = EventKind::kToolBegin;
+  event.tool = ToolCall{.name = "shell", .id = "c", .reach = ToolReach::kWrites};
+  EXPECT_EQ(tell("m-2", 11), Message("m-2", 11));
+  EXPECT_EQ(world.last.turn, 1u);
+  event.kind = EventKind::kToolEnd;
+  world.Put("file", "changed");
+  EXPECT_EQ(tell("m-3", {}), Message("m-3", 0));
+  EXPECT_EQ(world.last.turn, 1u);
+  event.kind = EventKind::kTurnEnd;
+  event.tool.reset();
+  world.Put("file", "again");
+  EXPECT_EQ(tell({}, {}), Message("m-1", 10)) << "the turn's";
+  EXPECT_EQ(Must(PlanMessage("h", "m-2")).chat.record.message_index, 11u);
+}
+
 // Mutant: a-host-is-rewound-forward.
 TEST_F(HostTest, WhatItWasToldToForgetIsNotGoneForwardTo) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);
