@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/mutant.h"
+#include "core/git_authors.h"
 #include "core/path_history.h"
 #include "core/purged.h"
 
@@ -177,9 +178,25 @@ class Handing {
         for (const Author& author : AuthorsIn(row, changed.path))
           AddAuthor(by_path[changed.path], author);
     }
+    std::vector<Authorship> by = Condense(std::move(by_path));
+    BELAY_OK(AddHeads(steps, operations, by));
     LogRecord record = About(next);
-    AddAuthors(record.fields, Condense(std::move(by_path)), all_[before].checkpoint.id);
+    AddAuthors(record.fields, by, all_[before].checkpoint.id);
     out_.push_back(std::move(record));
+    return Ok();
+  }
+
+  // Always by name (core/git_authors.h): those there are too many of are not told.
+  Status AddHeads(const std::vector<CatalogEntry>& steps,
+                  const std::vector<Operation>& operations,
+                  std::vector<Authorship>& by) {
+    if (BELAY_MUTANT("commits-are-not-handed-on")) return Ok();
+    BELAY_TRY(const HeadHistory heads, HeadsSince(store_, steps, operations));
+    std::map<std::string, std::vector<Author>> by_head;
+    for (const HeadMove& move : heads.moves)
+      for (const Author& author : move.authors) AddAuthor(by_head[move.name], author);
+    for (Authorship& one : Condense(std::move(by_head)))
+      if (!one.paths.empty()) by.push_back(std::move(one));
     return Ok();
   }
 

@@ -208,6 +208,8 @@ class WhoWrote {
  public:
   explicit WhoWrote(const Live& live);
   void Add(std::string_view path);
+  // Who may have done what nobody names, by the calls at work: never empty.
+  const std::vector<Author>& rest() const { return rest_; }
   // Nothing when nothing changed.
   std::vector<Authorship> Take();
 

@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/change.h"
+#include "core/git_authors.h"
 #include "core/live.h"
 #include "core/operations.h"
 #include "core/path_history.h"
@@ -34,6 +35,63 @@ Result<Left> LeftSince(Store& store, const std::vector<Operation>& oldest_first,
       if (!change.path.empty()) out[change.path] = std::move(change.after);
   }
   return out;
+}
+
+// What happened from the checkpoint on: checkpoints, the newest first and that one
+// last, even when it was let go meanwhile, and operations, the oldest first.
+struct Recorded {
+  std::vector<CatalogEntry> checkpoints;
+  std::vector<Operation> operations;
+};
+Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
+                               const Checkpoint& target) {
+  Recorded out;
+  BELAY_TRY(out.checkpoints, catalog.ListCheckpoints({.root = root}));
+  std::erase_if(out.checkpoints, [&](const CatalogEntry& entry) {
+    return entry.checkpoint.seq < target.seq;
+  });
+  if (out.checkpoints.empty() || out.checkpoints.back().checkpoint.id != target.id) {
+    out.checkpoints.emplace_back();
+    out.checkpoints.back().checkpoint = target;
+  }
+  BELAY_TRY(out.operations, ListOperations(catalog, root));
+  std::erase_if(out.operations, [&](const Operation& o) { return o.seq < target.seq; });
+  return out;
+}
+
+// Who is at work as far as what changed since the last look is concerned.
+Live AtWorkNow(Store& store, const RootId& root) {
+  Live live = Live::Load(store, root);
+  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
+  return live;
+}
+
+bool Has(const std::set<std::string>& family, const Author& author) {
+  return author.session && family.contains(*author.session);
+}
+
+CommitsBy ByAuthors(const std::set<std::string>& family,
+                    const std::vector<Author>& authors) {
+  CommitsBy out = CommitsBy::kSession;
+  for (const Author& author : authors) {
+    if (Has(family, author)) continue;
+    if (author.kind != Author::Kind::kUnknown) return CommitsBy::kOthers;
+    out = CommitsBy::kUnknown;
+  }
+  return out;
+}
+
+// The checkpoint and the one before it belong to the session; a safety checkpoint says
+// nothing of who is at work.
+bool AreNeighbours(const std::vector<CatalogEntry>& newest_first, size_t found,
+                   const std::string& session) {
+  if (newest_first[found].checkpoint.session != session) return false;
+  for (size_t i = found + 1; i < newest_first.size(); ++i) {
+    const Checkpoint& before = newest_first[i].checkpoint;
+    if (before.session == session) return true;
+    if (before.kind != CheckpointKind::kSafety) return false;
+  }
+  return false;
 }
 
 }  // namespace
@@ -68,7 +126,8 @@ Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& sess
     before = family.size();
     for (const auto& [id, known] : sessions)
       if (family.contains(known.parent) &&
-          (known.subagent || last_turn[known.parent] < known.first_seq ||
+          ((known.subagent && !BELAY_MUTANT("subagents-are-others")) ||
+           last_turn[known.parent] < known.first_seq ||
            BELAY_MUTANT("forks-beside-are-family")))
         family.insert(id);
   }
@@ -84,42 +143,32 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   BELAY_TRY(const auto family, FamilyOf(*catalog, *target.session));
   if (family.empty()) return out;
   auto note = [&](const std::string& path, const std::vector<Author>& authors) {
-    const bool own = std::all_of(authors.begin(), authors.end(), [&](const Author& a) {
-      return a.session && family.contains(*a.session);
-    });
-    if (own) return;
+    if (std::ranges::all_of(authors, [&](const Author& a) { return Has(family, a); }))
+      return;
     std::vector<Author>& known = out[path];
     for (const Author& author : authors)
       if (std::find(known.begin(), known.end(), author) == known.end())
         known.push_back(author);
   };
-  BELAY_TRY(auto all, catalog->ListCheckpoints({.root = root}));
-  std::erase_if(all, [&](const CatalogEntry& entry) {
-    return entry.checkpoint.seq < target.seq;
-  });
-  // Everything is told from it on, even when it was let go meanwhile.
-  if (all.empty() || all.back().checkpoint.id != target.id) {
-    all.emplace_back();
-    all.back().checkpoint = target;
-  }
-  BELAY_TRY(auto operations, ListOperations(*catalog, root));
-  std::erase_if(operations, [&](const Operation& o) { return o.seq < target.seq; });
+  BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target));
   const Scan::TreeReader trees = [&](const ObjectId& id) { return store.GetTree(id); };
   BELAY_TRY(PathHistory history,
-            HistoryOf(store, trees, all, operations, {""}, {}, /*since_oldest=*/true));
+            HistoryOf(store, trees, since.checkpoints, since.operations, {""}, {},
+                      /*since_oldest=*/true));
   for (const PathHistoryRow& row : history.rows) {
     // What the operations did is told of them, and was somebody's wish.
     if (row.checkpoint == nullptr || row.checkpoint->id == target.id) continue;
     for (const PathHistoryRow::Changed& changed : row.paths)
       note(changed.path, AuthorsIn(row, changed.path));
   }
+  const Checkpoint& newest = since.checkpoints[0].checkpoint;
   // Since the last checkpoint, or since what a rollback left after it.
-  BELAY_TRY(State last, store.GetState(all[0].checkpoint.state));
+  BELAY_TRY(State last, store.GetState(newest.state));
   std::set<std::string> changed;
   BELAY_TRY([[maybe_unused]] auto counts,
             DiffTrees(last.tree, now_tree, now_trees,
                       [&](std::string_view path, Change) { changed.emplace(path); }));
-  BELAY_TRY(const Left left, LeftSince(store, operations, all[0].checkpoint.seq));
+  BELAY_TRY(const Left left, LeftSince(store, since.operations, newest.seq));
   auto is_dir = [](const Maybe& m) { return m && m->kind == EntryKind::kDirectory; };
   for (const auto& [path, was] : left) {
     BELAY_TRY(RelPath rel, RelPath::Parse(path));
@@ -130,20 +179,48 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
     else if (!is_dir(was) && !is_dir(is))  // a directory, by what is in it
       changed.insert(path);
   }
-  Live live = Live::Load(store, root);
-  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
+  const Live live = AtWorkNow(store, root);
   WhoWrote who(live);
   for (const std::string& path : changed) who.Add(path);
-  Checkpoint since;
-  since.by = who.Take();
-  for (const std::string& path : changed) note(path, AuthorsOf(since, path));
+  Checkpoint now;
+  now.by = who.Take();
+  for (const std::string& path : changed) note(path, AuthorsOf(now, path));
+  return out;
+}
+
+Result<CommitsBy> CommitsSince(Store& store, const RootId& root,
+                               const Checkpoint& target, const GitRepoRecord& is) {
+  BELAY_TRY(auto catalog, Catalog::Open(store));
+  const std::string& session = *target.session;
+  BELAY_TRY(const auto family, FamilyOf(*catalog, session));
+  BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target));
+  BELAY_TRY(const HeadHistory heads,
+            HeadsSince(store, since.checkpoints, since.operations));
+  const bool told = !family.empty() && !BELAY_MUTANT("neighbours-commit");
+  CommitsBy out = CommitsBy::kSession;
+  auto add = [&](CommitsBy by) {
+    if (out != CommitsBy::kOthers && by != CommitsBy::kSession) out = by;
+  };
+  const std::string name = HeadName(is.path);
+  for (const HeadMove& move : heads.moves) {
+    if (move.name != name) continue;
+    if (told)
+      add(ByAuthors(family, move.authors));
+    else if (!AreNeighbours(since.checkpoints, move.found, session))
+      add(CommitsBy::kOthers);
+  }
+  const GitRepoRecord* last = heads.last.Find(is.path);
+  if ((last == nullptr ? std::string() : last->head) == is.head) return out;
+  if (told)
+    add(ByAuthors(family, WhoWrote(AtWorkNow(store, root)).rest()));
+  else
+    add(CommitsBy::kOthers);
   return out;
 }
 
 std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,
                                       const std::vector<std::string>& paths) {
-  Live live = Live::Load(store, root);
-  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
+  const Live live = AtWorkNow(store, root);
   WhoWrote who(live);
   for (const std::string& path : paths) who.Add(path);
   Checkpoint since;

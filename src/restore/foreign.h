@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "restore/git_plan.h"
 #include "scan/scan.h"
 #include "store/catalog.h"
 
@@ -30,6 +31,13 @@ using ForeignChanges = std::map<std::string, std::vector<Author>>;
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees);
+
+// Whose commits HEAD of the repository stands on since `target`, which belongs to a
+// session: by what checkpoints say of it (core/git_authors.h), and by the calls at work
+// since the last of them. Where nobody told of the session, those between two of its
+// checkpoints are taken for its own.
+Result<CommitsBy> CommitsSince(Store& store, const RootId& root,
+                               const Checkpoint& target, const GitRepoRecord& is);
 
 // Of these paths, which just changed, those that a session at work may have changed.
 std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,

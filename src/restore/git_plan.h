@@ -72,6 +72,10 @@ struct GitChoice {
   bool nested = false;
 };
 
+// Commits since a checkpoint of a session: all of them its own, some of others, or
+// there is no telling.
+enum class CommitsBy : uint8_t { kSession, kOthers, kUnknown };
+
 struct GitPlanInput {
   Store& store;
   const AbsPath& root;
@@ -96,8 +100,8 @@ struct GitPlanInput {
   // Whether content was purged since the target was made: it does not come back, though
   // its bytes may be in the store still.
   std::function<bool(const ObjectId& content)> lacks = {};
-  // Whether commits since were made outside of the session that the target belongs to.
-  std::function<Result<bool>(const GitRepoRecord& is)> made_outside = {};
+  // Who made the commits since.
+  std::function<Result<CommitsBy>(const GitRepoRecord& is)> commits_by = {};
   // Whether the safety refs of an operation must stay.
   std::function<bool(std::string_view operation)> keeps_safety = {};
 

@@ -309,12 +309,13 @@ Result<bool> GitPlanner::ChooseAction() {
                   (plan.commit_count - only_here == 1 ? "is" : "are") +
                   " on a remote already; take them back all the same with: --git "
                   "reset, or by commits on top with: --git revert");
-    if (input_.made_outside) {
-      BELAY_TRY(bool outside, input_.made_outside(is_));
-      if (outside && !BELAY_MUTANT("git-takes-back-of-others"))
-        return Keep(
-            "commits since were made outside of the session; take them back "
-            "all the same with: --git reset");
+    if (input_.commits_by && !BELAY_MUTANT("git-takes-back-of-others")) {
+      BELAY_TRY(const CommitsBy by, input_.commits_by(is_));
+      if (by != CommitsBy::kSession)
+        return Keep(std::string(by == CommitsBy::kOthers
+                                    ? "commits since were made outside of the session"
+                                    : "who made the commits since was not recorded") +
+                    "; take them back all the same with: --git reset");
     }
   }
   return true;

@@ -260,45 +260,6 @@ Status AddGit(Store& store, const RollbackRequest& request, const GitPlanInput& 
 
 namespace {
 
-// Whether a commit since was made by somebody else than the target's session: where
-// HEAD moved between two checkpoints that do not both belong to it, or after the last
-// one.
-Result<bool> MadeOutside(Store& store, const RootId& root, const Checkpoint& target,
-                         const GitRepoRecord& is) {
-  BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(auto newest, catalog->ListCheckpoints({.root = root}));
-  BELAY_TRY(auto operations, ListOperations(*catalog, root));
-  std::string head;
-  bool mine = false;
-  // Where a rollback, undo or redo took HEAD is nobody's commit.
-  size_t next = 0;
-  auto follow = [&](uint64_t until) -> Status {
-    for (; next < operations.size() && operations[next].seq < until; ++next) {
-      const Operation& o = operations[next];
-      if (o.seq < target.seq || o.git_after.is_zero()) continue;
-      BELAY_TRY(GitRecord record, LoadGitRecord(store, o.git_after));
-      if (const GitRepoRecord* repo = record.Find(is.path)) head = repo->head;
-    }
-    return Ok();
-  };
-  for (size_t i = newest.size(); i-- > 0;) {
-    const Checkpoint& c = newest[i].checkpoint;
-    if (c.seq < target.seq) continue;
-    BELAY_OK(follow(c.seq));
-    BELAY_TRY(State state, store.GetState(c.state));
-    BELAY_TRY(GitRecord record, LoadGitRecord(store, state.git));
-    const GitRepoRecord* repo = record.Find(is.path);
-    const std::string now = repo == nullptr ? "" : repo->head;
-    const bool own = c.session == target.session;
-    if (c.seq != target.seq && now != head && !(own && mine)) return true;
-    head = now;
-    // A safety checkpoint of the same HEAD says nothing of who is at work.
-    mine = own || (mine && c.kind == CheckpointKind::kSafety);
-  }
-  BELAY_OK(follow(UINT64_MAX));
-  return is.head != head;
-}
-
 // Git comes back with the whole tree; a rollback of paths, and one to a part of a
 // state, leaves it alone.
 bool GitGoesAlong(const RollbackRequest& request, const Checkpoint& target) {
@@ -306,11 +267,11 @@ bool GitGoesAlong(const RollbackRequest& request, const Checkpoint& target) {
 }
 
 // Who has no session has nobody outside of it.
-std::function<Result<bool>(const GitRepoRecord&)> OutsideOf(
+std::function<Result<CommitsBy>(const GitRepoRecord&)> CommitsOf(
     Store& store, const RollbackRequest& request, const Checkpoint& target) {
   if (!target.session) return {};
   return [&store, &request, &target](const GitRepoRecord& is) {
-    return MadeOutside(store, request.root.id, target, is);
+    return CommitsSince(store, request.root.id, target, is);
   };
 }
 
@@ -407,7 +368,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                               .dry = true,
                               .made_ms = target.made_ms,
                               .lacks = LackedBy(input.purged),
-                              .made_outside = OutsideOf(store, request, target)};
+                              .commits_by = CommitsOf(store, request, target)};
     BELAY_OK(
         AddGit(store, request, of_git, request.git_choice, nullptr, out.plan, nullptr));
   }
@@ -530,7 +491,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                                 .what = ReflogText(target),
                                 .made_ms = target.made_ms,
                                 .lacks = LackedBy(purged),
-                                .made_outside = OutsideOf(store, request, target)};
+                                .commits_by = CommitsOf(store, request, target)};
       BELAY_OK(AddGit(store, request, of_git, request.git_choice, &draft.writer, plan,
                       nullptr));
     }
