@@ -164,7 +164,8 @@ constexpr Example kCatExamples[] = {{"belay cat latest src/app.ts > app.ts.befor
 
 constexpr std::string_view kDiffUsage[] = {
     "diff A [B] [--stat] [--name-only] [--side-by-side] [--word] "
-    "[--word-porcelain] [--text] [--no-renames] [--null] [--against DIR] [-- PATH...]"};
+    "[--word-porcelain] [--text] [--no-renames] [--null] [--against DIR] "
+    "[--session ID] [-- PATH...]"};
 constexpr FlagSpec kDiffFlags[] = {
     {.name = "--stat", .help = "only how much changed in each file"},
     {.name = "--name-only", .help = "only the paths"},

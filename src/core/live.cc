@@ -623,8 +623,9 @@ void WhoWrote::Add(std::string_view path) {
 std::vector<Authorship> WhoWrote::Take() {
   for (Authorship& entry : named_) {
     std::ranges::sort(entry.paths);
-    const auto twice = std::ranges::unique(entry.paths);
-    entry.paths.erase(twice.begin(), twice.end());
+    // Not ranges::unique: clang 14 does not compile what it returns.
+    entry.paths.erase(std::unique(entry.paths.begin(), entry.paths.end()),
+                      entry.paths.end());
   }
   // One that names all there is needs no list.
   if (any_rest_)
