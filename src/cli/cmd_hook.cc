@@ -18,15 +18,14 @@
 #include "base/json.h"
 #include "base/mutant.h"
 #include "cli/anchoring.h"
+#include "cli/auto_protect.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "cli/slash.h"
 #include "cli/text.h"
 #include "core/failures.h"
-#include "core/place.h"
 #include "core/roots.h"
-#include "git/repository.h"
 #include "store/heads.h"
 #include "store/session_lock.h"
 
@@ -88,38 +87,6 @@ void CountWithoutStore(CommandContext& ctx, std::string_view what, const Error& 
     CountFailure(ctx.fs, (*prepared)->dir, (*prepared)->clock, what, error);
 }
 
-// A directory that nobody protected yet, where `auto = true` says that it shall be.
-Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event) {
-  std::vector<Root> none;
-  auto place = PlaceOf(ctx.fs, event);
-  if (!place) return none;
-  BELAY_TRY(AbsPath user_file, ctx.env.UserSettingsFile());
-  // The user's own word: a project cannot protect itself.
-  BELAY_TRY(Settings settings, LoadSettings(ctx.fs, user_file, std::nullopt));
-  if (!settings.auto_protect || !settings.enabled) return none;
-  BELAY_TRY(auto tree, FindWorkTree(ctx.fs, *place, ctx.env.git));
-  const AbsPath dir = tree ? tree->work_tree : *place;
-  BELAY_TRY(Fd fd, ctx.fs.OpenDir(dir));
-  BELAY_TRY(auto prepared, PrepareStore(ctx));
-  auto store_dir = ctx.fs.RealPath(prepared->dir);
-  auto home = ctx.env.HomeDir();
-  Status place_is_fine =
-      CheckPlace(ctx.fs, dir, fd, store_dir.ok() ? *store_dir : prepared->dir,
-                 home.ok() ? std::optional(*home) : std::nullopt, false);
-  // Home, /proc and the like are no failure: nobody asked for them.
-  if (!place_is_fine.ok() && place_is_fine.error().code == Errc::kRefused) return none;
-  BELAY_OK(place_is_fine);
-  BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kWrite));
-  BELAY_TRY(auto catalog, Catalog::Open(*opened->store));
-  // Whoever switched it off meant it.
-  BELAY_TRY(auto known, FindRootAt(*catalog, dir));
-  if (known && known->root.off) return none;
-  BELAY_TRY(FileStat stat, ctx.fs.Stat(fd));
-  BELAY_TRY(Registered done,
-            RegisterRoot(*opened->store, *catalog, dir, stat, std::nullopt));
-  return std::vector<Root>{done.root};
-}
-
 // What it says of the session it is of has to be known to the next event of it.
 bool BeginsWithTurns(const HookEvent& event) {
   return event.kind == EventKind::kSessionStart && event.parent_session &&
@@ -141,6 +108,7 @@ class HookWork {
       if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
       several_ = heads->roots().size() > 1;
       roots = RootsOf(*(*opened)->store, heads->roots(), event_);
+      if (!roots.empty()) roots = WithLeftOut(*(*opened)->store, *heads, roots);
     }
     if (roots.empty()) {
       if (event_.kind == EventKind::kOther) return kDone;
@@ -178,7 +146,8 @@ class HookWork {
   int Record(Store& store, const Root& root, bool first) {
     auto path = AbsPath::Parse(root.path);
     if (!path.ok()) return Fail(&store, root.id, path.error());
-    auto settings = LoadSettingsFor(ctx_, *path);
+    auto settings = settings_ && settings_of_ == root.id ? Result<Settings>(*settings_)
+                                                         : LoadSettingsFor(ctx_, *path);
     if (!settings.ok()) return Fail(&store, root.id, settings.error());
     strict_ = settings->strict;
     settings_read_ = true;
@@ -206,6 +175,30 @@ class HookWork {
     StartUpkeepIfDue(store, (*made)->checkpoint);
     if ((*made)->git.Find("") != nullptr) StartAnchoring(*settings, root);
     return kDone;
+  }
+
+  // The roots of the event, when what they leave out and shall be protected is.
+  std::vector<Root> WithLeftOut(Store& store, Heads& heads, std::vector<Root> roots) {
+    constexpr int kMostAtOnce = 8;
+    for (int made = 0; made < kMostAtOnce; ++made) {
+      if (!settings_ || settings_of_ != roots[0].id) {
+        auto path = AbsPath::Parse(roots[0].path);
+        auto settings = path.ok() ? LoadSettingsFor(ctx_, *path) : path.error();
+        if (!settings.ok()) return roots;  // said where it is recorded
+        settings_ = std::move(*settings);
+        settings_of_ = roots[0].id;
+      }
+      auto more =
+          ProtectLeftOut(ctx_, store, heads.roots(), roots[0], *settings_, event_);
+      if (!more.ok()) CountFailure(store, roots[0].id, "hook", more.error());
+      if (!more.ok() || !*more) break;
+      auto now = Heads::Read(store);
+      if (!now.ok()) break;
+      heads = std::move(*now);
+      several_ = true;
+      roots = RootsOf(store, heads.roots(), event_);
+    }
+    return roots;
   }
 
   // The start of a session is recorded behind the reply to it; whoever waits for this
@@ -300,6 +293,7 @@ class HookWork {
   std::string notice_;                // for the model
   HeldLock heard_;                    // while others have to wait for what was told
   std::optional<Settings> settings_;  // of the first root
+  RootId settings_of_;                // which may have become another since
 };
 
 // What cannot even be understood is counted, and stops nobody.

@@ -79,6 +79,41 @@ Result<AbsPath> NamedDir(CommandContext& ctx) {
   return std::move(real).error();
 }
 
+std::optional<LeftOutTree> LeftOutHere(CommandContext& ctx, Store& store,
+                                       std::span<const RootEntry> roots,
+                                       const Root& root, const AbsPath& dir) {
+  if (root.off || root.path == dir.bytes()) return std::nullopt;
+  auto path = AbsPath::Parse(root.path);
+  auto file = ctx.env.UserSettingsFile();
+  if (!path.ok() || !file.ok()) return std::nullopt;
+  auto settings = LoadSettings(ctx.fs, *file, *path);
+  // What cannot be found out is no reason to stop anybody.
+  auto found =
+      FindLeftOutTree(store, roots, root, settings.ok() ? *settings : Settings(),
+                      GitPlacesOf(ctx.env), dir);
+  return found.ok() ? std::move(*found) : std::nullopt;
+}
+
+std::string LeftOutText(const LeftOutTree& tree, const Root& root) {
+  return StrCat(
+      EscapeForDisplay(tree.dir.bytes()), " is a git work tree of its own, which ",
+      EscapeForDisplay(root.path), " leaves out",
+      tree.rule.empty() ? "" : StrCat(" (", EscapeForDisplay(tree.rule), ")"));
+}
+
+namespace {
+
+// Whoever stands there might take the checkpoints around it for its own.
+void SayLeftOut(CommandContext& ctx, Store& store, std::span<const RootEntry> roots,
+                const Root& root, const AbsPath& dir) {
+  if (auto tree = LeftOutHere(ctx, store, roots, root, dir))
+    ctx.term.Warn(StrCat("this place is not covered: ", LeftOutText(*tree, root),
+                         "; protect it with: belay on",
+                         DirWord(ctx, tree->dir.bytes())));
+}
+
+}  // namespace
+
 Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy) {
   BELAY_TRY(AbsPath dir, NamedDir(ctx));
   auto opened = OpenStore(ctx, Store::Mode::kWriteExisting);
@@ -86,6 +121,7 @@ Result<OpenedRoot> OpenRootFast(CommandContext& ctx, WhenBusy busy) {
     auto heads = Heads::Read(*(*opened)->store);
     auto root = heads.ok() ? FindRootFor(heads->roots(), dir) : std::nullopt;
     if (root && !root->root.off) {
+      SayLeftOut(ctx, *(*opened)->store, heads->roots(), root->root, dir);
       const bool wait = busy == WhenBusy::kWait;
       auto recovered = RecoverFirst(ctx, *opened, root->root, wait ? 10'000 : 0);
       if (!recovered.ok() && (wait || recovered.error().code != Errc::kBusy))
@@ -219,8 +255,10 @@ Result<OpenedRoot> OpenRootAt(CommandContext& ctx, NeedsRoot needs, AbsPath dir)
   }
   OpenedRoot out{.opened = std::move(*opened), .catalog = {}, .root = {}, .path = dir};
   BELAY_TRY(out.catalog, Catalog::Open(out.store()));
-  BELAY_TRY(auto root, FindRootFor(*out.catalog, dir));
+  BELAY_TRY(std::vector<RootEntry> roots, out.catalog->Roots());
+  auto root = FindRootFor(roots, dir);
   if (root && (needs != NeedsRoot::kProtected || !root->root.off)) {
+    SayLeftOut(ctx, out.store(), roots, root->root, dir);
     out.root = root->root;
     BELAY_TRY(out.path, AbsPath::Parse(root->root.path));
     const Store* before = out.opened->store.get();

@@ -7,6 +7,7 @@
 
 #include "cli/open_store.h"
 #include "core/capture.h"
+#include "core/left_out_tree.h"
 #include "core/live.h"
 #include "core/refs.h"
 #include "core/settings.h"
@@ -38,6 +39,14 @@ Result<OpenedRoot> OpenRootAt(CommandContext& ctx, NeedsRoot needs, AbsPath dir)
 // Of a session that is named where nothing is protected: the root it worked in.
 Result<OpenedRoot> OpenRootOfSession(CommandContext& ctx, NeedsRoot needs,
                                      std::string_view session);
+
+// The git work tree that holds `dir` and that `root`, which is protected, leaves out
+// (core/left_out_tree.h): what is done there is in no checkpoint.
+std::optional<LeftOutTree> LeftOutHere(CommandContext& ctx, Store& store,
+                                       std::span<const RootEntry> roots,
+                                       const Root& root, const AbsPath& dir);
+// "DIR is a git work tree of its own, which ROOT leaves out (RULE)"
+std::string LeftOutText(const LeftOutTree& tree, const Root& root);
 
 // OpenRoot(kProtected) for what must be quick: the root is looked up without the
 // catalogue, which is there when asked.

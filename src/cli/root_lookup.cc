@@ -73,7 +73,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   // A store that lost a pack must not look like one that never had anything.
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto damage, SeenDamage(store, *catalog));
-  BELAY_TRY(auto root, FindRootFor(*catalog, dir));
+  BELAY_TRY(std::vector<RootEntry> roots, catalog->Roots());
+  auto root = FindRootFor(roots, dir);
   if (damage && (!root || root->root.off)) return std::move(*damage);
   if (!root || root->root.off) {
     // A directory in one that once was protected is a directory of its own; the other
@@ -99,6 +100,13 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
                            LocalMinute(root->made_ms),
                            "; its history is kept. To go on: belay on",
                            DirWord(ctx, root->root.path));
+    return std::optional(std::move(status));
+  }
+  if (auto tree = LeftOutHere(ctx, store, roots, root->root, dir)) {
+    RootStatus status{.root = tree->dir, .damage = std::move(damage)};
+    status.hint = StrCat(LeftOutText(*tree, root->root),
+                         ": nothing here can be taken back. Start with: belay on",
+                         DirWord(ctx, tree->dir.bytes()));
     return std::optional(std::move(status));
   }
   BELAY_TRY(AbsPath path, AbsPath::Parse(root->root.path));

@@ -42,8 +42,10 @@ Explainer::Explainer(Fs& fs, Clock& clock, const ScanRequest& request)
 Explainer::~Explainer() = default;
 
 Result<std::unique_ptr<Explainer>> Explainer::Open(Fs& fs, Clock& clock,
-                                                   const ScanRequest& request) {
+                                                   const ScanRequest& request,
+                                                   ReadIndex read_index) {
   std::unique_ptr<Explainer> explainer(new Explainer(fs, clock, request));
+  explainer->loader_.set_reads_late(read_index == ReadIndex::kWhenAsked);
   BELAY_OK(explainer->Prepare());
   return explainer;
 }

@@ -58,9 +58,13 @@ struct FileCount {
 
 class Explainer {
  public:
+  // kWhenAsked: an index is read only where an answer depends on it; that it cannot be
+  // read is then no trouble.
+  enum class ReadIndex : uint8_t { kFirst, kWhenAsked };
   // `request` (rules, limits, other roots) and the rest must outlive the explainer.
-  static Result<std::unique_ptr<Explainer>> Open(Fs& fs, Clock& clock,
-                                                 const ScanRequest& request);
+  static Result<std::unique_ptr<Explainer>> Open(
+      Fs& fs, Clock& clock, const ScanRequest& request,
+      ReadIndex read_index = ReadIndex::kFirst);
   ~Explainer();
 
   // `path` is clean and relative to the root, "" for the root itself. What exists is

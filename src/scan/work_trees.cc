@@ -127,7 +127,7 @@ Result<std::shared_ptr<const TrackedSet>> WorkTreeLoader::LoadIndex(
   }
   facts.index.print = Fingerprint(**stat, key_);
   facts.index.racy = IsRacy(**stat, now);
-  if (hint.print == facts.index.print && !hint.racy) {
+  if (reads_late_ || (hint.print == facts.index.print && !hint.racy)) {
     facts.index.names = hint.names;
     return std::shared_ptr<const TrackedSet>(
         std::make_shared<LazyTracked>(fs_, facts, places_.ask));

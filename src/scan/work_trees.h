@@ -70,6 +70,9 @@ class WorkTreeLoader {
       : fs_(fs), clock_(clock), places_(places) {}
   // Fingerprints are made with it.
   void set_key(uint64_t key) { key_ = key; }
+  // Every index is read when first asked, whatever the cache remembers: for who makes
+  // no cache of it.
+  void set_reads_late(bool late) { reads_late_ = late; }
 
   // The work tree that holds `root`, or the root alone where there is none.
   Result<WorkTreeFacts> AroundRoot(const AbsPath& root, const IndexHint& hint);
@@ -88,6 +91,7 @@ class WorkTreeLoader {
   Clock& clock_;
   const GitPlaces& places_;
   uint64_t key_ = 0;
+  bool reads_late_ = false;
 };
 
 }  // namespace belay

@@ -1,0 +1,122 @@
+#include "cli/auto_protect.h"
+
+#include <algorithm>
+
+#include "agent/event_roots.h"
+#include "cli/open_root.h"
+#include "cli/open_store.h"
+#include "core/left_out_tree.h"
+#include "core/place.h"
+#include "core/roots.h"
+#include "core/settings_table.h"
+#include "git/repository.h"
+
+namespace belay {
+
+namespace {
+
+// `dir` is one that somebody may have meant, and nobody switched it off.
+Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir) {
+  std::optional<Root> none;
+  BELAY_TRY(Fd fd, ctx.fs.OpenDir(dir));
+  BELAY_TRY(auto prepared, PrepareStore(ctx));
+  auto store_dir = ctx.fs.RealPath(prepared->dir);
+  auto home = ctx.env.HomeDir();
+  Status place_is_fine =
+      CheckPlace(ctx.fs, dir, fd, store_dir.ok() ? *store_dir : prepared->dir,
+                 home.ok() ? std::optional(*home) : std::nullopt, false);
+  // Home, /proc and the like are no failure: nobody asked for them.
+  if (!place_is_fine.ok() && place_is_fine.error().code == Errc::kRefused) return none;
+  BELAY_OK(place_is_fine);
+  BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kWrite));
+  BELAY_TRY(auto catalog, Catalog::Open(*opened->store));
+  BELAY_TRY(auto known, FindRootAt(*catalog, dir));
+  if (known && known->root.off) return none;
+  BELAY_TRY(FileStat stat, ctx.fs.Stat(fd));
+  BELAY_TRY(Registered done,
+            RegisterRoot(*opened->store, *catalog, dir, stat, std::nullopt));
+  return std::optional(std::move(done.root));
+}
+
+bool WasSwitchedOff(std::span<const RootEntry> roots, const AbsPath& dir) {
+  return std::ranges::any_of(roots, [&](const RootEntry& entry) {
+    return entry.root.off && entry.root.path == dir.bytes();
+  });
+}
+
+bool IsMeant(const Settings& settings) {
+  return settings.auto_protect && settings.enabled;
+}
+
+// The places that an event names, real as far as they exist: those that are roots
+// themselves are left out before anything is looked at.
+std::vector<AbsPath> PlacesBelowRoots(Fs& fs, std::span<const RootEntry> roots,
+                                      const HookEvent& event) {
+  std::vector<AbsPath> out;
+  auto is_root = [&](const AbsPath& path) {
+    return std::ranges::any_of(roots, [&](const RootEntry& entry) {
+      return !entry.root.off && entry.root.path == path.bytes();
+    });
+  };
+  auto add = [&](const std::string& text) -> std::optional<AbsPath> {
+    auto path = AbsPath::Parse(text);
+    if (!path.ok()) return std::nullopt;
+    if (is_root(*path)) return std::move(*path);
+    auto real = fs.RealPath(*path);
+    if (!real.ok()) return std::nullopt;
+    if (!is_root(*real)) out.push_back(*real);
+    return std::move(*real);
+  };
+  for (const std::string& workspace : event.workspaces) add(workspace);
+  const auto cwd = event.cwd.empty() ? std::nullopt : add(event.cwd);
+  if (!event.tool || event.tool->reach == ToolReach::kReads || !cwd) return out;
+  for (const std::string& named : event.tool->paths)
+    if (auto path = AbsPath::Resolve(*cwd, named); path.ok() && !path->is_root())
+      if (AbsPath dir = path->parent(); !is_root(dir)) out.push_back(std::move(dir));
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event) {
+  std::vector<Root> none;
+  auto place = PlaceOf(ctx.fs, event);
+  if (!place) return none;
+  BELAY_TRY(AbsPath user_file, ctx.env.UserSettingsFile());
+  BELAY_TRY(Settings settings, LoadSettings(ctx.fs, user_file, std::nullopt));
+  if (!IsMeant(settings)) return none;
+  BELAY_TRY(auto tree, FindWorkTree(ctx.fs, *place, ctx.env.git));
+  BELAY_TRY(auto root, Protect(ctx, tree ? tree->work_tree : *place));
+  return root ? std::vector<Root>{std::move(*root)} : none;
+}
+
+Result<bool> ProtectLeftOut(CommandContext& ctx, Store& store,
+                            std::span<const RootEntry> roots, const Root& first,
+                            const Settings& settings, const HookEvent& event) {
+  if (!IsMeant(settings) || event.kind == EventKind::kOther) return false;
+  const std::vector<AbsPath> places = PlacesBelowRoots(ctx.fs, roots, event);
+  std::optional<Settings> users;  // read where something is left out
+  for (const AbsPath& place : places) {
+    auto around = FindRootFor(roots, place);
+    if (!around || around->root.off || around->root.path == place.bytes()) continue;
+    Settings others;
+    if (around->root.id != first.id) {
+      BELAY_TRY(AbsPath top, AbsPath::Parse(around->root.path));
+      BELAY_TRY(others, LoadSettingsFor(ctx, top));
+    }
+    const Settings& its = around->root.id == first.id ? settings : others;
+    BELAY_TRY(auto found, FindLeftOutTree(store, roots, around->root, its,
+                                          GitPlacesOf(ctx.env), place));
+    if (!found || WasSwitchedOff(roots, found->dir)) continue;
+    if (!users) {
+      BELAY_TRY(AbsPath user_file, ctx.env.UserSettingsFile());
+      BELAY_TRY(users, LoadSettings(ctx.fs, user_file, std::nullopt));
+    }
+    if (!IsMeant(*users)) return false;
+    BELAY_TRY(auto made, Protect(ctx, found->dir));
+    if (made) return true;
+  }
+  return false;
+}
+
+}  // namespace belay

@@ -1,0 +1,29 @@
+#pragma once
+
+// `auto = true`: what nobody protected yet, and shall be, where an agent's hook finds
+// it. The user's own word alone counts: a project cannot protect itself.
+
+#include <span>
+#include <vector>
+
+#include "agent/event.h"
+#include "cli/context.h"
+#include "store/catalog.h"
+#include "store/store.h"
+
+namespace belay {
+
+// Where the event takes place, when nothing is protected there: the whole work tree.
+// None where it is not to be, or nobody can have meant it.
+Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event);
+
+// A git work tree inside a protected directory which that leaves out, where the event
+// takes place or which holds what it names (core/left_out_tree.h). True: there is one
+// root more than `roots`. `settings` are those of `first`, the event's first root;
+// nothing is looked at for an event that takes place in a root itself and names
+// nothing.
+Result<bool> ProtectLeftOut(CommandContext& ctx, Store& store,
+                            std::span<const RootEntry> roots, const Root& first,
+                            const Settings& settings, const HookEvent& event);
+
+}  // namespace belay
