@@ -8,7 +8,7 @@
 #include "agent/aftermath.h"
 #include "agent/dialects.h"
 #include "agent/event_roots.h"
-#include "agent/json.h"
+#include "agent/json_end.h"
 #include "agent/notice.h"
 #include "agent/recorder.h"
 #include "agent/user_hooks.h"
@@ -34,18 +34,11 @@ namespace belay {
 namespace {
 
 // How long a hook waits when nobody has read the settings yet, how long for all of its
-// input, and how long the work goes on behind it for somebody else to finish. After a
-// pause in its input it is looked whether that is all.
-constexpr int64_t kWaitMs = 2000, kInputMs = 5000, kPauseMs = 20, kLockMs = 60'000;
+// input, and how long the work goes on behind it for somebody else to finish.
+constexpr int64_t kWaitMs = 2000, kInputMs = 5000, kLockMs = 60'000;
 
 // What the child tells its parent.
 enum Ending : int { kDone = 0, kFailed = 1, kFailedStrictly = 2 };
-
-// Is there nothing to wait for, although nobody closed the pipe?
-bool IsWhole(std::string_view input) {
-  const size_t last = input.find_last_not_of(" \t\r\n");
-  return last != input.npos && input[last] == '}' && Json::Parse(input).ok();
-}
 
 // All of standard input, up to what is read at all. Some host keeps its end open: an
 // event that is whole is not waited for, and one that never is, not for ever, however
@@ -53,25 +46,15 @@ bool IsWhole(std::string_view input) {
 Result<std::string> ReadInput() {
   std::string out;
   char buffer[1 << 16];
-  bool asked = false;  // whether what is there is whole
+  JsonEnd end;
   RealClock clock;
   const int64_t until = clock.SteadyNanos() + kInputMs * 1'000'000;
   for (;;) {
     pollfd wait{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     const int64_t left_ms = (until - clock.SteadyNanos()) / 1'000'000;
-    if (left_ms <= 0) {
-      if (!out.empty() && IsWhole(out)) return out;
-      return Error(Errc::kIo, "nobody said what happened");
-    }
-    const bool ask = !asked && !out.empty();
-    const int ready = poll(&wait, 1, static_cast<int>(ask ? kPauseMs : left_ms));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0 && ask) {
-      if (IsWhole(out)) return out;
-      asked = true;
-    }
-    if (ready == 0) continue;
-    asked = false;
+    if (left_ms <= 0) return Error(Errc::kIo, "nobody said what happened");
+    const int ready = poll(&wait, 1, static_cast<int>(left_ms));
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error(Errc::kIo, "the event cannot be read");
@@ -79,6 +62,7 @@ Result<std::string> ReadInput() {
     out.append(buffer, static_cast<size_t>(got));
     if (out.size() > kMaxPayload)
       return Error(Errc::kInvalid, "the event is larger than 64 MiB");
+    if (end.IsReached({buffer, static_cast<size_t>(got)})) return out;
   }
 }
 

@@ -245,8 +245,14 @@ root=$scratch/piped; mkdir "$root"; cd "$root" || exit 1; run on; expect_rc 0
 mkfifo "$scratch/open"; exec 7<>"$scratch/open"
 printf '%s\n' "{\"session_id\":\"open\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"p0\",\"prompt\":\"said and held open\"}" >&7
 "$BELAY_BIN" hook claude <"$scratch/open" >"$scratch/out" 2>&1; [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
-exec 7>&-
 run show open; expect_in_out "said and held open"
+# Also one that makes no sense, or is no text: five seconds of everybody's time otherwise.
+for odd in '{"session_id":"\ud800\q"}' '["}",{"a":"\"]"}]' $'{"session_id":"\xff"}'; do
+  printf '%s' "$odd" >&7; began=${EPOCHREALTIME/./}
+  "$BELAY_BIN" hook claude <"$scratch/open" >"$scratch/out" 2>&1; [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
+  (( ${EPOCHREALTIME/./} - began < 4000000 )) || fail "waited for: $odd"
+done
+exec 7>&-
 # One that comes byte by byte is waited for as long as any other: what is whole by then
 # counts, and what is not is counted.
 drip() {  # BEGINNING BYTE
