@@ -13,6 +13,7 @@
 #include "cli/open_root.h"
 #include "cli/text.h"
 #include "core/last_failure.h"
+#include "core/place.h"
 #include "restore/rollback.h"
 #include "store/heads.h"
 
@@ -97,6 +98,35 @@ void RememberNoneBefore(OpenedRoot& root, const std::string& title,
   RememberFailure(root.store(), root.root.id, failure);
 }
 
+// Of a directory that nobody protected: what to type so that the program runs with a
+// way back after all.
+Error WithWayToRun(CommandContext& ctx, Error error,
+                   const std::vector<std::string>& words) {
+  auto dir = NamedDir(ctx);
+  if (error.code != Errc::kRefused || !error.hint.starts_with("protect it with:") ||
+      !dir.ok())
+    return error;
+  std::string run = "belay run";
+  if (auto named = ctx.args.value("--root"))
+    run += StrCat(" --root ", ShellWord(*named));
+  if (auto name = ctx.args.value("--name")) run += StrCat(" --name ", ShellWord(*name));
+  run += " --";
+  for (const std::string& word : words) run += StrCat(" ", ShellWord(word));
+  auto fd = ctx.fs.OpenDir(*dir);
+  auto store = ctx.env.StoreDir();
+  auto home = ctx.env.HomeDir();
+  if (!fd.ok() || !store.ok()) return error;
+  Status place = CheckPlace(ctx.fs, *dir, *fd, *store,
+                            home.ok() ? std::optional(*home) : std::nullopt, false);
+  error.hint =
+      place.ok()
+          ? StrCat("nothing was run; protect it first: belay on",
+                   DirWord(ctx, dir->bytes()), " && ", run)
+          : StrCat("nothing was run; ", place.error().what,
+                   ": go to the project that it changes, then: belay on && ", run);
+  return error;
+}
+
 }  // namespace
 
 ExitCode CmdRun(CommandContext& ctx) {
@@ -104,7 +134,7 @@ ExitCode CmdRun(CommandContext& ctx) {
   if (words.empty())
     return ctx.term.FailUsage("what is to be run?", "belay run -- COMMAND...");
   auto root = OpenRootFast(ctx, WhenBusy::kNoWait);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return ctx.term.Fail(WithWayToRun(ctx, root.error(), words));
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   std::string title;

@@ -4,6 +4,12 @@
 export BELAY_HOME=$scratch/store
 echo one >a
 run run -- true; expect_rc 1; expect_in_err "not protected"
+# What it says to type works, and where it would be refused something else is said.
+run run --name 'my own' -- sh -c 'echo "$0" >said' 'a b'; expect_rc 1
+mkdir "$scratch/other"; [ ! -e said ] || fail "it was run all the same"
+(cd "$scratch/other" && PATH=$(dirname "$BELAY_BIN"):$PATH bash -c "${err##*protect it first: }" >/dev/null 2>"$scratch/err" && [ "$(cat said)" = "a b" ]) || fail "$err: $(cat "$scratch/err")"
+mkdir "$scratch/third"; run run --root "$scratch/other/../third" -- true; expect_rc 1; expect_in_err "belay on $scratch/third && belay run --root $scratch/other/../third -- true"
+(cd "$HOME" && run run -- true && expect_in_err "your home directory" && expect_in_err "go to the project") || fail "home: $err"
 "$BELAY_BIN" on >/dev/null || fail on
 run run -- sh -c 'echo two >a; echo out; echo err >&2; exit 7'
 expect_rc 7; expect_out "out
