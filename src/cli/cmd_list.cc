@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <map>
 
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
+#include "cli/list_fold.h"
 #include "cli/list_graph.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
@@ -19,17 +19,6 @@ namespace belay {
 
 namespace {
 
-// One line of the list: a checkpoint, or a turn by its first one.
-struct ListRow {
-  const CheckpointRow* row = nullptr;
-  uint64_t number = 0;
-  uint64_t folded = 1;   // checkpoints of the turn
-  uint64_t changed = 0;  // by all of them
-  uint64_t changed_dirs = 0;
-  uint64_t moved = 0;  // of what changed: by rollbacks, undos and redos before it
-  std::optional<RecordId> taken_back = {};
-};
-
 struct Listing {
   std::vector<CheckpointRow> outline;
   std::vector<Operation> operations;
@@ -37,37 +26,6 @@ struct Listing {
   std::vector<ListRow> rows;
   uint64_t hidden = 0;  // taken back, and not among the rows
 };
-
-// Newest first, as they came, but with the automatic ones of one turn folded into the
-// turn's first: that is the one to go back to.
-std::vector<ListRow> Fold(std::vector<ListRow> rows) {
-  // What an operation moved is not the turn's doing.
-  auto own = [](ListRow& row) {
-    row.changed -= std::min(row.changed, row.moved);
-    row.changed_dirs = std::min(row.changed_dirs, row.changed);
-  };
-  // By turn, then session: comparing numbers is quicker. The place in `out`.
-  std::map<std::pair<uint64_t, std::string_view>, size_t> turns;
-  std::vector<ListRow> out;
-  for (size_t i = rows.size(); i-- > 0;) {  // oldest first
-    ListRow& row = rows[i];
-    const CheckpointRow& c = *row.row;
-    if (c.kind == CheckpointKind::kAuto && c.session && c.turn) {
-      auto [at, is_new] = turns.try_emplace({*c.turn, *c.session}, out.size());
-      if (!is_new) {
-        ListRow& turn = out[at->second];
-        if (++turn.folded == 2) own(turn);
-        own(row);
-        turn.changed += row.changed;
-        turn.changed_dirs += row.changed_dirs;
-        continue;
-      }
-    }
-    out.push_back(std::move(row));
-  }
-  std::reverse(out.begin(), out.end());
-  return out;
-}
 
 // Everything is counted, folded and drawn by the outline; only what is shown is read.
 Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
@@ -110,13 +68,16 @@ Result<Listing> Collect(CommandContext& ctx, OpenedRoot& root,
     row.moved = moved;
     if (!out.operations.empty()) row.taken_back = out.history.TakenBackBy(c.seq);
   }
-  if (!args.has("--tools")) rows = Fold(std::move(rows));
+  if (!args.has("--tools")) {
+    BELAY_TRY(rows, FoldTurns(*root.catalog, std::move(rows)));
+  }
   // What was taken back is still there, and out of the way; JSON has it all, and the
   // graph folds it.
   if (!ctx.term.json() && !args.has("--all") && !args.has("--graph"))
     out.hidden =
         std::erase_if(rows, [](const ListRow& row) { return bool{row.taken_back}; });
   if (limit && rows.size() > *limit) rows.resize(static_cast<size_t>(*limit));
+  BELAY_OK(CountOwnChanges(*root.catalog, out.outline, rows));
   out.rows = std::move(rows);
   return out;
 }

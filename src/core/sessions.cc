@@ -31,6 +31,7 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
   std::map<std::string, SessionSummary> known;
   std::map<std::string, std::set<std::string>> places;
   std::vector<std::pair<std::string, SessionSummary::Subagent>> subagents;  // by parent
+  std::set<std::pair<std::string, uint64_t>> counted;                       // turns
   std::map<std::string, std::pair<uint64_t, int64_t>> ends;  // number and time
   auto meet = [&](const std::string& id, int64_t at, uint64_t seq) -> SessionSummary& {
     SessionSummary& session = known[id];
@@ -66,7 +67,9 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
       if (const auto path = paths.find(record.root); path != paths.end())
         places[*id].insert(path->second);
       if (kind == RecordKind::kTurn) {
-        ++session.turns;
+        // One that works in several roots has the turn in each of them.
+        const auto turn = ToTurn(record);
+        if (!turn.ok() || counted.emplace(*id, turn->turn).second) ++session.turns;
         continue;
       }
       if (!session.agent) session.agent = record.fields.Text(kAgent);
