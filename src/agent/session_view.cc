@@ -4,7 +4,9 @@
 #include <map>
 
 #include "agent/aftermath.h"
+#include "agent/rewind_internal.h"
 #include "agent/told.h"
+#include "agent/turn_match.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
@@ -57,7 +59,24 @@ struct Matches {
   std::vector<size_t> turn_of;    // of each prompt of the transcript
   std::vector<size_t> prompt_of;  // of each turn
 };
-Matches Match(const std::vector<SessionTurn>& turns,
+// How else the prompts of turns may read, by session and number: in a copy whose
+// directory was forked, or moved, they name another one.
+using Readings = std::map<std::pair<std::string, uint64_t>, std::vector<std::string>>;
+
+bool HasItsWords(const SessionTurn& turn, const Readings& readings,
+                 const TranscriptPrompt& prompt) {
+  const std::string_view said = Compared(prompt.text);
+  if (said == Compared(turn.prompt)) return true;
+  const auto others = readings.find({turn.session, turn.turn.value_or(0)});
+  if (others == readings.end()) return false;
+  return std::ranges::any_of(others->second, [&](const std::string& text) {
+    // One that was cut goes on nobody knows how.
+    return said == Compared(text) ||
+           (IsPromptCutInLog(turn.prompt) && said.starts_with(Compared(text)));
+  });
+}
+
+Matches Match(const std::vector<SessionTurn>& turns, const Readings& readings,
               const std::vector<TranscriptPrompt>& prompts) {
   Matches out{.turn_of = std::vector<size_t>(prompts.size(), kNoTurn),
               .prompt_of = std::vector<size_t>(turns.size(), kNoTurn)};
@@ -78,8 +97,7 @@ Matches Match(const std::vector<SessionTurn>& turns,
   size_t limit = prompts.size();
   for (size_t t = turns.size(); t-- > 0;) {
     for (size_t p = limit; p-- > 0 && out.prompt_of[t] == kNoTurn;)
-      if (out.turn_of[p] == kNoTurn &&
-          Compared(prompts[p].text) == Compared(turns[t].prompt))
+      if (out.turn_of[p] == kNoTurn && HasItsWords(turns[t], readings, prompts[p]))
         give(t, p);
     limit = std::min(limit, out.prompt_of[t]);
   }
@@ -93,11 +111,13 @@ bool IsNameless(const SessionTurn& turn) {
 
 // Turns and prompts in one list, in the order of the transcript; a turn that is not in
 // it comes before the next that is.
-std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transcript) {
-  const Matches matches = Match(turns, transcript.prompts);
+std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, const Readings& readings,
+                               Transcript transcript) {
+  const Matches matches = Match(turns, readings, transcript.prompts);
   std::vector<SessionTurn> out;
-  std::map<uint64_t, size_t> by_index;  // of the prompt
-  size_t next = 0;                      // of the turns
+  std::map<uint64_t, size_t> by_index;      // of the prompt
+  std::map<size_t, std::string_view> said;  // of each turn: as the transcript has it
+  size_t next = 0;                          // of the turns
   const bool nameless = std::ranges::any_of(turns, IsNameless);
   auto add_missing_until = [&](size_t end) {
     for (; next < end; ++next)
@@ -117,14 +137,17 @@ std::vector<SessionTurn> Merge(std::vector<SessionTurn> turns, Transcript transc
     }
     out.back().left = prompt.dead;
     by_index[prompt.index] = out.size() - 1;
+    said[out.size() - 1] = prompt.text;
   }
   add_missing_until(turns.size());
   for (TranscriptMessage& message : transcript.messages) {
     const auto at = message.prompt ? by_index.find(*message.prompt) : by_index.end();
     if (at == by_index.end()) continue;
     SessionTurn& turn = out[at->second];
-    const bool is_prompt = message.role == "user" && turn.messages.empty() &&
-                           Compared(turn.prompt).starts_with(Compared(message.text));
+    const bool is_prompt =
+        message.role == "user" && turn.messages.empty() &&
+        (Compared(turn.prompt).starts_with(Compared(message.text)) ||
+         Compared(said[at->second]).starts_with(Compared(message.text)));
     if (!is_prompt) turn.messages.push_back(std::move(message));
   }
   return out;
@@ -254,7 +277,17 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
     view.trouble =
         "neither ids nor words of all turns were recorded (transcripts = "
         "\"off\")";
-  view.turns = Merge(std::move(turns), std::move(transcript));
+  Readings readings;
+  if (!transcript.prompts.empty()) {
+    BELAY_TRY(AbsPath here, AbsPath::Parse(root.path));
+    ConversationPoint point;
+    BELAY_OK(KnowTurns(catalog, session, here, point));
+    for (size_t i = 0; i < point.turns.size() && i < point.read_in.size(); ++i)
+      if (!point.read_in[i].empty())
+        readings[{point.turns[i].session, point.turns[i].turn}] =
+            std::move(point.read_in[i]);
+  }
+  view.turns = Merge(std::move(turns), readings, std::move(transcript));
   for (ToldMessage& message : told.messages) AddTold(std::move(message), view);
   BELAY_OK(AddCheckpoints(catalog, root, lineage, view));
   BELAY_TRY(const Chats chats, Chats::Read(catalog));
