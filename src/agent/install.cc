@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/install_hooks_internal.h"
+#include "agent/install_off_internal.h"
 #include "agent/install_record_internal.h"
 #include "agent/install_target_internal.h"
 #include "agent/install_trust_internal.h"
@@ -73,6 +74,8 @@ class InstallPlanner {
     }
     if (profile_.shape == HookShape::kPlugin && !plugin) plan_.files.clear();
     if (at.trust) BELAY_OK(InstallTrust(*at.trust, at.hooks, hooks_text, trust));
+    if (auto off = FindHooksOff(fs_, places_, profile_))
+      plan_.notes.push_back(HooksOffText(*off) + ": none of ours runs");
     return Ok();
   }
 
@@ -218,7 +221,6 @@ class InstallPlanner {
     BELAY_OK(doc.ok() ? Ok() : Status(doc.error()));
     BELAY_TRY(Jsonc merged, MergeHooks(*doc, profile_, programs_));
     BELAY_TRY(auto base, SettingsWithout(target, *doc));
-    NoteSwitchedOff(*doc);
     if (auto changed = ChangedHooks(merged))
       plan_.notes.push_back(target.shown() + ": " + *changed +
                             "; it stays, and none of ours is put beside it");
@@ -266,14 +268,6 @@ class InstallPlanner {
     for (size_t i = 0; i < events.size(); ++i)
       out += (i == 0 ? "" : i + 1 == events.size() ? " and " : ", ") + events[i];
     return out + " runs was changed by somebody (" + command + ")";
-  }
-
-  void NoteSwitchedOff(const Jsonc& doc) {
-    if (profile_.agent != AgentKind::kClaude || doc.root() == Jsonc::kNone) return;
-    auto off = doc.Member(doc.root(), "disableAllHooks");
-    if (off.ok() && *off != Jsonc::kNone && doc.Text(*off) == "true")
-      plan_.notes.push_back(
-          doc.At(*off, "disableAllHooks is true: no hook runs, ours neither").what);
   }
 
   Status UninstallSettings(const AbsPath& path, std::vector<TrustStamp>& stamps) {

@@ -96,16 +96,26 @@ struct HooksAt {
   std::optional<Error> trouble = {};
 };
 
+// A setting by which the agent runs no hooks, or none of ours.
+struct HooksOff {
+  AbsPath file;
+  std::string key;  // "hooksConfig.enabled"
+};
+
 struct AgentStatus {
   AgentKind agent = AgentKind::kClaude;
   std::string_view title;
   std::optional<AbsPath> program = {};  // found in PATH
   HooksAt user;
   std::optional<HooksAt> project = {};
+  std::optional<HooksOff> off = {};
   std::optional<int64_t> last_event_ms = {};
 };
+// "hooks are switched off in FILE (KEY)"
+std::string HooksOffText(const HooksOff& off);
 
-// Looks and changes nothing. `path` is PATH.
+// Looks and changes nothing. `path` is PATH. Settings of a project count where
+// `places` has one.
 AgentStatus LookAtAgent(Fs& fs, const InstallPlaces& places, AgentKind agent,
                         std::string_view path);
 // The agent's own program.

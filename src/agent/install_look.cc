@@ -5,6 +5,7 @@
 
 #include "agent/install.h"
 #include "agent/install_hooks_internal.h"
+#include "agent/install_off_internal.h"
 #include "agent/install_record_internal.h"
 #include "agent/install_target_internal.h"
 #include "agent/install_trust_internal.h"
@@ -139,8 +140,14 @@ AgentStatus LookAtAgent(Fs& fs, const InstallPlaces& places, AgentKind agent,
                   .program = ProgramOfAgent(fs, agent, path),
                   .user = LookAtLevel(fs, user, profile)};
   if (places.project) out.project = LookAtLevel(fs, places, profile);
+  out.off = FindHooksOff(fs, places, profile);
   out.last_event_ms = LastEvent(fs, places.store, agent);
   return out;
+}
+
+std::string HooksOffText(const HooksOff& off) {
+  return "hooks are switched off in " + EscapeForDisplay(off.file.bytes()) + " (" +
+         off.key + ")";
 }
 
 std::optional<AbsPath> ProgramOfAgent(Fs& fs, AgentKind agent, std::string_view path) {

@@ -183,6 +183,7 @@ std::string AgentLine(const AgentStatus& status) {
   out += hooks.registered == hooks.wanted ? "connected" : "partly connected";
   if (&hooks != &status.user) out += " for this project";
   if (hooks.trusted && !*hooks.trusted) out += ", not trusted";
+  if (status.off) out += ", hooks switched off";
   if (!status.program) out += ", not found in PATH";
   out += status.last_event_ms
              ? StrCat("; last event ", LocalMinute(*status.last_event_ms))
@@ -210,6 +211,15 @@ void WriteAgentJson(JsonWriter& json, const SeenAgent& agent) {
   } else {
     json.Null();
   }
+  json.Key("switched_off");
+  if (status.off) {
+    json.BeginObject();
+    json.Key("file").PathValue(status.off->file.bytes());
+    json.Key("key").String(status.off->key);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
   json.Key("last_event");
   if (status.last_event_ms)
     json.String(FormatUtcMillis(*status.last_event_ms));
@@ -222,6 +232,9 @@ AgentFindings JudgeAgent(const AgentStatus& status) {
   AgentFindings out;
   Judge(AgentName(status.agent), false, status.user, out);
   if (status.project) Judge(AgentName(status.agent), true, *status.project, out);
+  if (status.off && IsConnected(status))
+    out.notes.push_back(StrCat(AgentName(status.agent), ": ", HooksOffText(*status.off),
+                               ": nothing is recorded"));
   return out;
 }
 

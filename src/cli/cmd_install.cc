@@ -240,6 +240,7 @@ std::string HooksText(const AgentStatus& status) {
   if (status.user.trusted && !*status.user.trusted) out += ", not trusted";
   if (status.project && status.project->registered > 0)
     out += StrCat("; ", HooksWord(*status.project), " here");
+  if (status.off && IsConnected(status)) out += ", off";
   return out;
 }
 

@@ -556,6 +556,71 @@ TEST(Install, ProjectsBelowAnotherStayConnected) {
   }
 }
 
+TEST(Install, HooksThatAreSwitchedOffAreSeen) {
+  struct Row {
+    AgentKind agent;
+    std::string_view file, text, key;  // no key: they run
+  };
+  constexpr Row kRows[] = {
+      {AgentKind::kClaude, "/home/u/.claude/settings.json",
+       "{\"disableAllHooks\": true}", "disableAllHooks"},
+      {AgentKind::kClaude, "/home/u/.claude/settings.json",
+       "{\"disableAllHooks\": false}", ""},
+      {AgentKind::kClaude, "/src/p/.claude/settings.json",
+       "{\"disableAllHooks\": true}", "disableAllHooks"},
+      {AgentKind::kClaude, "/src/p/.claude/settings.local.json",
+       "{\"disableAllHooks\": true} // so", "disableAllHooks"},
+      {AgentKind::kClaude, "/src/p/.claude/settings.json", "{broken", ""},
+      {AgentKind::kQwen, "/home/u/.qwen/settings.json", "{\"disableAllHooks\": true}",
+       "disableAllHooks"},
+      {AgentKind::kCodex, "/home/u/.codex/config.toml", "[features]\nhooks = false\n",
+       "features.hooks"},
+      {AgentKind::kCodex, "/home/u/.codex/config.toml", "features.hooks = false\n",
+       "features.hooks"},
+      {AgentKind::kCodex, "/home/u/.codex/config.toml",
+       "features = { codex_hooks = false }\n", "features.codex_hooks"},
+      {AgentKind::kCodex, "/home/u/.codex/config.toml", "[features]\nhooks = true\n",
+       ""},
+      {AgentKind::kCodex, "/src/p/.codex/config.toml", "[features]\nhooks = false\n",
+       "features.hooks"},
+      {AgentKind::kGemini, "/home/u/.gemini/settings.json",
+       "{\"hooksConfig\": {\"enabled\": false}}", "hooksConfig.enabled"},
+      {AgentKind::kGemini, "/src/p/.gemini/settings.json",
+       "{\"hooks\": {\"disabled\": [\"other\", \"belay\"]}}", "hooks.disabled"},
+      {AgentKind::kGemini, "/src/p/.gemini/settings.json",
+       "{\"hooksConfig\": {\"disabled\": [\"/usr/bin/belay hook gemini\"]}}",
+       "hooksConfig.disabled"},
+      {AgentKind::kGemini, "/src/p/.gemini/settings.json",
+       "{\"hooks\": {\"disabled\": [\"other\"]}}", ""},
+  };
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(std::string(row.file) + ": " + std::string(row.text));
+    Desk desk;
+    desk.places().project = A("/src/p");
+    desk.Put(row.file, row.text);
+    const auto off = desk.Look(row.agent).off;
+    ASSERT_EQ(off.has_value(), !row.key.empty());
+    if (!off) continue;
+    EXPECT_EQ(HooksOffText(*off), "hooks are switched off in " + std::string(row.file) +
+                                      " (" + std::string(row.key) + ")");
+    // Whoever connects it is told.
+    bool told = false;
+    for (const std::string& note : desk.Install(row.agent).notes)
+      told = told || note.starts_with(HooksOffText(*off));
+    EXPECT_TRUE(told);
+  }
+}
+
+TEST(Install, TheNearestSwitchDecides) {
+  Desk desk;
+  desk.places().project = A("/src/p");
+  desk.Put("/home/u/.claude/settings.json", "{\"disableAllHooks\": true}");
+  desk.Put("/src/p/.claude/settings.local.json", "{\"disableAllHooks\": false}");
+  EXPECT_FALSE(desk.Look(AgentKind::kClaude).off);
+  desk.places().project.reset();
+  EXPECT_TRUE(desk.Look(AgentKind::kClaude).off);
+}
+
 TEST(Install, FilesOfOthersUnderOurNamesStay) {
   Desk desk;
   desk.Put("/home/u/.claude/commands/rollback.md", "my own\n");
