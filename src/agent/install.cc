@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/install_hooks_internal.h"
+#include "agent/install_moved_internal.h"
 #include "agent/install_off_internal.h"
 #include "agent/install_record_internal.h"
 #include "agent/install_target_internal.h"
@@ -97,6 +98,7 @@ class InstallPlanner {
         add(trusts, path);
         continue;
       }
+      if (IsMovedHere(record)) continue;
       if (!IsOfThisLevel(record, path, at)) {
         elsewhere = elsewhere || record.part == Part::kHooks;
         if (record.part == Part::kHooks) NoteOther(record, path);
@@ -141,7 +143,39 @@ class InstallPlanner {
             (at.command && here == top(*at.command)));
   }
 
+  // Of the same project, under the path that it had: each of its files is met by name.
+  bool IsMovedHere(const InstallRecord& record) {
+    if (!record.project || !OfProject()) return false;
+    for (AbsPath at = AbsPath::Literal(record.path).parent(); !at.is_root();
+         at = at.parent()) {
+      const auto below = AbsPath::Literal(record.path).Below(at);
+      auto rest = below ? RelPath::Parse(*below) : RelPath::Parse("");
+      if (!rest.ok()) continue;
+      const AbsPath here = places_.project->Join(*rest);
+      auto target = Look(here, record.part);
+      if (!target.ok() || !target->text) continue;
+      const auto moved = MovedRecordOf(*target);
+      if (moved && moved->was == record.path) return true;
+    }
+    return false;
+  }
+
+  std::optional<MovedRecord> MovedRecordOf(const InstallTarget& target) const {
+    if (!OfProject() || !target.text || records_.Find(target.path) != nullptr)
+      return std::nullopt;
+    return FindMovedRecord(fs_, records_, AgentName(profile_.agent), *places_.project,
+                           target.path, *target.text);
+  }
+
+  // What is remembered of the file, here or where the project was before.
+  std::optional<InstallRecord> RecordOf(const InstallTarget& target) const {
+    if (const InstallRecord* record = records_.Find(target.path)) return *record;
+    auto moved = MovedRecordOf(target);
+    return moved ? std::optional(std::move(moved->record)) : std::nullopt;
+  }
+
   void NoteOther(const InstallRecord& record, const AbsPath& path) {
+    if (!fs_.RealPath(path).ok()) return;
     const std::string shown = EscapeForDisplay(path.bytes());
     std::string note = "still there: " + shown;
     note += record.project ? " (belay uninstall --project, there)"
@@ -207,6 +241,8 @@ class InstallPlanner {
                 std::string(AgentName(profile_.agent)) +
                 (OfProject() ? " --project" : "") + " --follow-links");
     }
+    if (part != Part::kTrust)
+      if (auto moved = MovedRecordOf(target)) change.remembered_as = moved->was;
     plan_.files.push_back(std::move(change));
     return Ok();
   }
@@ -234,19 +270,17 @@ class InstallPlanner {
                                                      const Jsonc& doc) {
     using Text = std::optional<std::string>;
     if (!target.text) return Text();
-    const InstallRecord* record = records_.Find(target.path);
-    if (record != nullptr && record->Wrote(*target.text) &&
-        !BELAY_MUTANT("install-forgets-base"))
+    const std::optional<InstallRecord> record = RecordOf(target);
+    if (record && record->Wrote(*target.text) && !BELAY_MUTANT("install-forgets-base"))
       return record->base;
     std::optional<Jsonc> before;
-    if (record != nullptr && record->base) {
+    if (record && record->base) {
       auto parsed = Jsonc::Parse(*record->base, target.shown());
       if (parsed.ok()) before = std::move(*parsed);
     }
     BELAY_TRY(Jsonc rest,
               RemoveHooks(doc, profile_, programs_, before ? &*before : nullptr));
-    if (record != nullptr && !record->base && IsBareSettings(rest, profile_))
-      return Text();
+    if (record && !record->base && IsBareSettings(rest, profile_)) return Text();
     return Text(rest.text());
   }
 
@@ -278,6 +312,9 @@ class InstallPlanner {
       BELAY_TRY(auto hooks, FindHooks(doc, profile_, programs_));
       for (TrustStamp& stamp : TrustStampsOf(hooks, path))
         stamps.push_back(std::move(stamp));
+      if (auto moved = MovedRecordOf(target))
+        for (TrustStamp& stamp : TrustStampsOf(hooks, AbsPath::Literal(moved->was)))
+          stamps.push_back(std::move(stamp));
     }
     BELAY_TRY(auto after, SettingsWithout(target, doc));
     if (after) {
@@ -309,6 +346,10 @@ class InstallPlanner {
   bool IsAsWritten(const WholeFile& file, const std::string& text) const {
     const InstallRecord* record = records_.Find(file.path);
     if (record != nullptr && record->Wrote(text)) return true;
+    if (record == nullptr && OfProject() &&
+        FindMovedRecord(fs_, records_, AgentName(profile_.agent), *places_.project,
+                        file.path, text))
+      return true;
     auto program = ProgramOfFile(text);
     if (!program) return false;
     auto path = AbsPath::Parse(*program);
@@ -421,11 +462,23 @@ Result<InstallTarget> LookAgain(Fs& fs, const InstallPlaces& places,
   return target;
 }
 
+// As it is here, also where the project was somewhere else when it was written down.
+std::optional<InstallRecord> Remembered(Fs& fs, const InstallPlaces& places,
+                                        const InstallRecords& records, AgentKind agent,
+                                        const FileChange& change) {
+  if (const InstallRecord* record = records.Find(change.path)) return *record;
+  if (change.remembered_as.empty() || !places.project || !change.before)
+    return std::nullopt;
+  auto moved = FindMovedRecord(fs, records, AgentName(agent), *places.project,
+                               change.path, *change.before);
+  return moved ? std::optional(std::move(moved->record)) : std::nullopt;
+}
+
 Status InstallOne(Fs& fs, const InstallPlaces& places, InstallRecords& records,
                   AgentKind agent, const FileChange& change) {
   BELAY_TRY(InstallTarget target, LookAgain(fs, places, change));
   InstallRecord record;
-  if (const InstallRecord* old = records.Find(change.path)) record = *old;
+  if (auto old = Remembered(fs, places, records, agent, change)) record = *old;
   if (record.base != change.base) record.written.clear();
   record.agent = AgentName(agent);
   record.project = places.project.has_value();
@@ -443,7 +496,8 @@ Status InstallOne(Fs& fs, const InstallPlaces& places, InstallRecords& records,
     return records.Put(record);
   }
   BELAY_OK(records.Put(record));
-  return WriteTarget(fs, target, *change.after, change.mode, change.dir_mode);
+  BELAY_OK(WriteTarget(fs, target, *change.after, change.mode, change.dir_mode));
+  return change.remembered_as.empty() ? Ok() : records.Drop(change.remembered_as);
 }
 
 Status UninstallOne(Fs& fs, const InstallPlaces& places, const FileChange& change) {
@@ -536,23 +590,24 @@ Status ApplyUninstall(Fs& fs, Clock& clock, const InstallPlaces& places,
   std::vector<FileChange> done;
   std::vector<std::string> dirs;
   for (FileChange& change : plan.files) {
+    const auto record = Remembered(fs, places, records, plan.agent, change);
     Status removed = UninstallOne(fs, places, change);
     if (!removed.ok()) {
       plan.refused.push_back(removed.error());
       continue;
     }
-    const InstallRecord* record = records.Find(change.path);
     // Where stamps of another level are left, the file is not as it was before us.
-    const bool kept = change.part == Part::kTrust && record != nullptr &&
+    const bool kept = change.part == Part::kTrust && record &&
                       change.after != record->base && change.after &&
                       record->Wrote(change.before.value_or(""));
-    if (record != nullptr && kept) {
+    if (record && kept) {
       InstallRecord rest = *record;
       rest.written.push_back(Sha256::Of(AsBytes(*change.after)));
       BELAY_OK(records.Put(rest));
-    } else if (record != nullptr) {
+    } else if (record) {
       dirs.insert(dirs.end(), record->made_dirs.begin(), record->made_dirs.end());
-      BELAY_OK(records.Drop(change.path.bytes()));
+      BELAY_OK(records.Drop(change.remembered_as.empty() ? change.path.bytes()
+                                                         : change.remembered_as));
     }
     done.push_back(std::move(change));
   }

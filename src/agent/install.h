@@ -61,6 +61,8 @@ struct FileChange {
   uint32_t dir_mode = 0700;
   // What it is to be when nothing of ours is in it, for the record; absent: no file.
   std::optional<std::string> base = {};
+  // What is remembered of it stands under this path: the project was somewhere else.
+  std::string remembered_as = {};
 };
 
 struct AgentPlan {

@@ -556,6 +556,68 @@ TEST(Install, ProjectsBelowAnotherStayConnected) {
   }
 }
 
+TEST(Install, AProjectThatWasRenamedGivesBackWhatWasThereBefore) {
+  for (AgentKind agent : kAgents) {
+    SCOPED_TRACE(AgentName(agent));
+    Desk desk;
+    desk.places().project = A("/src/p");
+    desk.Put("/src/p/.claude/settings.local.json", "{ \"model\": \"x\" }");
+    desk.Put("/src/p/.codex/hooks.json", "{}\n");
+    desk.Put("/src/p/.gemini/settings.json", "{\"a\": 1}\n");
+    desk.Put("/home/u/.codex/config.toml", "model = \"x\"\n");
+    const Fd src = Must(desk.mem().OpenDir(A("/src")));
+    auto rename = [&](std::string_view from, std::string_view to) {
+      Must(desk.mem().Rename(src, N(from), src, N(to), RenameHow::kNoReplace));
+    };
+    rename("p", "q");
+    const std::string before = desk.Tree();
+    rename("q", "p");
+    Must(MakeDirs(desk.mem(), A("/src/copy"), 0755));
+    desk.Install(agent, /*trust=*/true);
+    rename("p", "q");
+    desk.places().project = A("/src/q");
+    const AgentPlan plan = desk.Uninstall(agent);
+    EXPECT_TRUE(plan.refused.empty());
+    EXPECT_TRUE(plan.notes.empty()) << plan.notes[0];
+    Must(desk.mem().RemoveDir(src, N("copy")));
+    EXPECT_EQ(desk.Tree(), before);
+    EXPECT_TRUE(Must(InstallRecords::Load(desk.mem(), A("/store"))).all().empty());
+  }
+}
+
+// Mutant: a-copy-is-a-move.
+TEST(Install, ACopyOfAProjectIsNotTheProject) {
+  Desk desk;
+  desk.places().project = A("/src/p");
+  desk.Install(AgentKind::kClaude);
+  const std::string text = *desk.Get("/src/p/.claude/settings.local.json");
+  desk.Put("/src/q/.claude/settings.local.json", text);
+  desk.places().project = A("/src/q");
+  desk.Uninstall(AgentKind::kClaude);
+  EXPECT_EQ(desk.Get("/src/q/.claude/settings.local.json"), "{}\n");
+  // The project's own way back is still there.
+  desk.places().project = A("/src/p");
+  desk.Uninstall(AgentKind::kClaude);
+  EXPECT_FALSE(desk.Get("/src/p/.claude/settings.local.json"));
+}
+
+TEST(Install, AProjectThatWasRenamedAndEditedLosesWhatIsOurs) {
+  Desk desk;
+  desk.places().project = A("/src/p");
+  desk.Install(AgentKind::kClaude);
+  const Fd src = Must(desk.mem().OpenDir(A("/src")));
+  Must(desk.mem().Rename(src, N("p"), src, N("q"), RenameHow::kNoReplace));
+  const std::string file = "/src/q/.claude/settings.local.json";
+  std::string text = *desk.Get(file);
+  text.insert(1, "\"mine\": 1,");
+  desk.Put(file, text);
+  desk.places().project = A("/src/q");
+  desk.Uninstall(AgentKind::kClaude);
+  EXPECT_EQ(desk.Get(file)->find("belay"), std::string::npos);
+  EXPECT_NE(desk.Get(file)->find("mine"), std::string::npos);
+  EXPECT_FALSE(desk.Get("/src/q/.claude/commands/rollback.md"));
+}
+
 TEST(Install, HooksThatAreSwitchedOffAreSeen) {
   struct Row {
     AgentKind agent;
