@@ -6,6 +6,7 @@
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "core/left_out_tree.h"
+#include "core/moved_root.h"
 #include "core/place.h"
 #include "core/roots.h"
 #include "core/settings_table.h"
@@ -15,7 +16,8 @@ namespace belay {
 
 namespace {
 
-// `dir` is one that somebody may have meant, and nobody switched it off.
+// If `dir` is one that somebody may have meant, and nobody switched it off. One that
+// was renamed goes on with its history.
 Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir) {
   std::optional<Root> none;
   BELAY_TRY(Fd fd, ctx.fs.OpenDir(dir));
@@ -33,8 +35,11 @@ Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir) {
   BELAY_TRY(auto known, FindRootAt(*catalog, dir));
   if (known && known->root.off) return none;
   BELAY_TRY(FileStat stat, ctx.fs.Stat(fd));
-  BELAY_TRY(Registered done,
-            RegisterRoot(*opened->store, *catalog, dir, stat, std::nullopt));
+  std::optional<AbsPath> was;
+  if (!known) {
+    BELAY_TRY(was, MovedForCertain(*opened->store, *catalog, fd, stat));
+  }
+  BELAY_TRY(Registered done, RegisterRoot(*opened->store, *catalog, dir, stat, was));
   return std::optional(std::move(done.root));
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "base/escape.h"
@@ -23,6 +24,27 @@ bool IsEmptyStore(CommandContext& ctx, const AbsPath& dir) {
   if (!opened.ok()) return opened.error().code == Errc::kNotFound;
   auto heads = Heads::Read(*(*opened)->store);
   return heads.ok() && heads->roots().empty();
+}
+
+// What was recorded here has to go first; --yes is offered where no person had a part
+// in it.
+std::string ToGoOnHere(Catalog& catalog, const AbsPath& here, const AbsPath& from,
+                       const std::string& word) {
+  bool by_itself = false;
+  auto known = FindRootAt(catalog, here);
+  if (known.ok() && *known)
+    if (auto rows = catalog.Outline((*known)->root.id); rows.ok())
+      by_itself = std::ranges::all_of(*rows, [](const CheckpointRow& row) {
+        return row.kind == CheckpointKind::kAuto && !row.pinned;
+      });
+  const std::string then =
+      StrCat("belay on", word, " --moved-from ", ShellWord(from.bytes()));
+  if (!by_itself)
+    return StrCat("if that history may go: belay off --forget", word, "; then: ", then);
+  return StrCat(
+      "all of that was recorded by itself; if it may go: belay off --forget "
+      "--yes",
+      word, " && ", then);
 }
 
 }  // namespace
@@ -94,8 +116,8 @@ ExitCode CmdOn(CommandContext& ctx) {
     Error error = done.error();
     // Offers that can be pasted, wherever one is.
     const std::string word = DirWord(ctx, real->bytes());
-    if (error.code == Errc::kExists)
-      error.hint = StrCat("if that history may go: belay off --forget", word);
+    if (error.code == Errc::kExists && moved_from)
+      error.hint = ToGoOnHere(**catalog, *real, *moved_from, word);
     else if (moved_from && error.code == Errc::kRefused)
       error.hint = StrCat("protect it with a history of its own: belay on", word);
     return fail(std::move(error));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/mem_fs.h"
+#include "core/moved_root.h"
 #include "support/race_fs.h"
 #include "support/restore_world.h"
 
@@ -27,6 +28,12 @@ class RootsTest : public ::testing::Test {
     auto catalog = Must(Catalog::Open(*store));
     return Must(FindRootAt(*catalog, world.project))->root;
   }
+  std::optional<AbsPath> WasAt(RestoreWorld& world, const AbsPath& dir) {
+    auto store = Must(world.world.Open());
+    auto catalog = Must(Catalog::Open(*store));
+    const Fd fd = Must(disk.OpenDir(dir));
+    return Must(MovedForCertain(*store, *catalog, fd, Must(disk.Stat(fd))));
+  }
   static uint64_t InodeOf(RestoreWorld& world) {
     return Must(world.fs().Stat(Must(world.Dir()))).ino;
   }
@@ -40,6 +47,30 @@ TEST_F(RootsTest, ADirectoryThatWasMadeAnewIsKnownByWhatItIsNow) {
   Must(world.Capture("second"));
   EXPECT_EQ(RootIn(world).ino, InodeOf(world));
   EXPECT_FALSE(RootIn(world).off);
+}
+
+TEST_F(RootsTest, WhatWasRenamedIsTheSameForCertain) {
+  RestoreWorld world(disk, AbsPath::Literal("/w"));
+  Must(world.Capture("second"));
+  const Fd top = Must(disk.OpenDir(AbsPath::Literal("/w")));
+  Must(disk.Rename(top, N("project"), top, N("renamed"), RenameHow::kNoReplace));
+  EXPECT_EQ(WasAt(world, AbsPath::Literal("/w/renamed")), world.project);
+  // Not while something is in its place.
+  Must(disk.MakeDir(top, N("project"), 0755));
+  EXPECT_EQ(WasAt(world, AbsPath::Literal("/w/renamed")), std::nullopt);
+}
+
+// Mutant: a-number-proves-a-move.
+TEST_F(RootsTest, ANewDirectoryOfTheSameNumberIsNotTheOneThatMoved) {
+  RestoreWorld world(disk, AbsPath::Literal("/w"));
+  Must(world.Capture("second"));
+  // As a directory that was given the number: nothing in it is from before.
+  const Fd top = Must(disk.OpenDir(AbsPath::Literal("/w")));
+  Must(disk.Rename(top, N("project"), top, N("new"), RenameHow::kNoReplace));
+  const Fd made = Must(disk.OpenDir(AbsPath::Literal("/w/new")));
+  Must(disk.Unlink(made, N("a")));
+  Must(PutFile(disk, made, P("a"), "2"));
+  EXPECT_EQ(WasAt(world, AbsPath::Literal("/w/new")), std::nullopt);
 }
 
 // Somebody switches the root off while a checkpoint of it is made, at every call in

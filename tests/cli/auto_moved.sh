@@ -1,0 +1,46 @@
+# A project directory that was renamed, with `auto = true`: its history goes on where it is
+# certain that it is the same, and only there.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+printf 'auto = true\n' >"$BELAY_CONFIG"
+top=$(pwd -P)
+prompt() {  # SESSION DIR
+  printf '{"session_id":"%s","cwd":"%s","hook_event_name":"UserPromptSubmit","prompt_id":"p%s","prompt":"in %s"}' "$1" "$2" "$1" "$1" |
+    "$BELAY_BIN" hook claude >"$scratch/out" 2>&1
+  [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
+  behind_is_done
+}
+roots() { run roots --json; expect_py "sorted(r['root'] for r in d['roots']) == sorted([$1])"; }
+mkdir -p one/sub; echo 1 >one/a; echo 2 >one/sub/b
+prompt s1 "$top/one"; roots "'$top/one'"
+sleep 0.1; run checkpoint -q --root one  # times that are no longer of this moment
+mv one two
+prompt s2 "$top/two"; roots "'$top/two'"
+run list --json --root two; expect_py "[c['session'] for c in d['checkpoints'] if c['kind'] == 'auto'] == ['s2', 's1']"
+# It is not its number alone that counts: another directory may have been given that.
+# (Some file systems give another one each time; then nothing can be mistaken.)
+for try in 1 2 3 4 5 6 7 8; do
+  number=$(stat -c %i two); rm -rf two; mkdir other; echo 1 >other/a
+  [ "$(stat -c %i other)" = "$number" ] && break
+  mv other two; prompt "t$try" "$top/two"; run checkpoint -q --root two
+done
+[ -d other ] || mv two other
+prompt s3 "$top/other"
+run list --json --root other; expect_py "not any(c['session'] == 's1' for c in d['checkpoints'])"
+# A copy is a directory of its own, whatever is in it.
+cp -a other copy; prompt s4 "$top/copy"
+run list --json --root copy; expect_py "[c['session'] for c in d['checkpoints']] == ['s4']"
+# What hooks began where it was moved may go in one step, which the hint is.
+mkdir old; echo 1 >old/a; run on old; run checkpoint -q --root old -m "by hand"
+mv old new; printf 'auto = false\n' >"$BELAY_CONFIG"
+run on new; prompt s5 "$top/new"; sleep 0.05
+run on new --moved-from "$top/old"; expect_rc 1; expect_in_err "history of its own"
+hint=${err##*may go: }
+PATH=$(dirname "$BELAY_BIN"):$PATH bash -c "$hint" >"$scratch/out" 2>&1 </dev/null || fail "the hint is refused: $hint: $(cat "$scratch/out")"
+run list --root new; expect_in_out "by hand"
+# A history with a person's part in it is not offered to be deleted unasked.
+mkdir old2; echo 1 >old2/a; run on old2; run checkpoint -q --root old2; mv old2 new2
+run on new2; run checkpoint -q --root new2 -m mine
+run on new2 --moved-from "$top/old2"; expect_rc 1; expect_in_err "if that history may go: belay off --forget $top/new2; then: belay on $top/new2 --moved-from $top/old2"
+finish
