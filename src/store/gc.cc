@@ -220,6 +220,34 @@ Status Collector::WaitForUse(HeldLock& gate, HeldLock& use) {
   }
 }
 
+Status Collector::NoteReplaced(const Manifest& manifest, uint64_t next_generation) {
+  Fs& fs = store_.fs();
+  // A collection that was killed left a tail of a pack that it replaced. What is
+  // written now says so no longer, or not before the next manifest: nobody must meet
+  // both. Not unlinked: whoever holds it open goes on writing to it.
+  auto tail = store_.AnyTail();
+  if (tail.ok() && *tail && !manifest.Find((*tail)->pack) &&
+      ReplacedPacks(fs, store_.dir(), manifest.generation, Unnamed::kAll)
+          .contains((*tail)->pack) &&
+      !BELAY_MUTANT("gc-forgets-what-the-tail-names")) {
+    BELAY_TRY(Fd file, fs.Open(store_.dir(), TailName(), OpenMode::ReadWrite()));
+    BELAY_OK(fs.Truncate(file, 0));
+    BELAY_OK(fs.SyncData(file));
+  }
+  // A pack that is not listed any more, and that nobody is known to have replaced, may
+  // be missed. (A damaged one is: what could not be read of it is given up.)
+  std::set<PackId> replaced;
+  if (salvage_.empty()) replaced.insert(victims_.begin(), victims_.end());
+  for (const PackId& id : ReplacedPacks(fs, store_.dir(), manifest.generation))
+    if (!manifest.Find(id) &&
+        fs.StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
+      replaced.insert(id);
+  std::set<PackId> given_up;
+  if (!salvage_.empty()) given_up.insert(victims_.begin(), victims_.end());
+  if (BELAY_MUTANT("gc-notes-no-replaced")) return Ok();
+  return WriteReplaced(fs, store_.dir(), next_generation, replaced, given_up);
+}
+
 Status Collector::Swap(CopyTarget& target) {
   HeldLock gate;
   HeldLock use;
@@ -270,20 +298,7 @@ Status Collector::Swap(CopyTarget& target) {
         set_aside_.push_back(to->bytes());
     }
   };
-  // First: a pack that is not listed any more, and that nobody is known to have
-  // replaced, may be missed.
-  // (A damaged one is: what could not be read of it is given up, not replaced.)
-  std::set<PackId> replaced;
-  if (salvage_.empty()) replaced.insert(victims_.begin(), victims_.end());
-  for (const PackId& id : ReplacedPacks(store_.fs(), store_.dir(), manifest.generation))
-    if (!manifest.Find(id) &&
-        store_.fs().StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
-      replaced.insert(id);
-  std::set<PackId> given_up;
-  if (!salvage_.empty()) given_up.insert(victims_.begin(), victims_.end());
-  if (!BELAY_MUTANT("gc-notes-no-replaced"))
-    BELAY_OK(
-        WriteReplaced(store_.fs(), store_.dir(), next.generation, replaced, given_up));
+  BELAY_OK(NoteReplaced(manifest, next.generation));
   if (BELAY_MUTANT("gc-unlink-before-manifest")) unlink_victims();
   Status listed = store_.WriteManifest(next);
   if (!listed.ok()) {

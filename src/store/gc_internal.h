@@ -137,6 +137,10 @@ class Collector {
   // turns only: a long reader must not become everybody's wait.
   Status WaitForUse(HeldLock& gate, HeldLock& use);
 
+  // Which packs the next manifest will not name, durable before that. Whoever is killed
+  // from here on leaves no tail that tells of a missing pack.
+  Status NoteReplaced(const Manifest& manifest, uint64_t next_generation);
+
   Status Swap(CopyTarget& target);
 
   Store& store_;

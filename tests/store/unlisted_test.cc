@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "base/mem_fs.h"
+#include "crash/hook_fs.h"
 #include "store/catalog.h"
 #include "store/found_again.h"
 #include "store/gc.h"
@@ -153,6 +156,60 @@ TEST_F(UnlistedTest, WhatACollectionReplacedGoes) {
   store.reset();
   for (const auto& [name, bytes] : before) EXPECT_FALSE(PackFiles().contains(name));
   EXPECT_EQ(Names(), (std::set<std::string>{"one"}));
+}
+
+// Killed when everything but the tail was in place; the next one when `replaced` was,
+// and the manifest was not.
+TEST_F(UnlistedTest, TwoCollectionsThatWereKilledMissNothing) {
+  for (const bool listed : {false, true}) {
+    SCOPED_TRACE(listed ? "the second came to its manifest" : "it did not");
+    Anew();
+    for (const char* name : {"one", "gone", "two"}) Make(name);
+    ClosePacks();
+    Make("gone too");
+    {
+      auto store = Open();
+      Must(DropCheckpoints(*store, {"gone", "gone too"}));
+    }
+    // Nothing is done any more, from the call on or behind it.
+    auto killed = [&](FsCall call, const std::string& name, bool behind,
+                      GcOptions options) {
+      bool dead = false;
+      auto is_it = [&](FsCall now, const std::string& what) {
+        return now == call && what == name;
+      };
+      HookFs dying(
+          *disk_,
+          [&](FsCall now, const std::string& what) -> Status {
+            dead |= !behind && is_it(now, what);
+            return dead ? Status(Error(Errc::kIo, EIO, "killed")) : Ok();
+          },
+          [&](FsCall now, const std::string& what) { dead |= is_it(now, what); });
+      static uint64_t seed = 9100;
+      World world(dying, ++seed);
+      auto store = Must(world.Open(Store::Mode::kWriteExisting));
+      (void)CollectGarbage(*store, options);
+      EXPECT_TRUE(dead);
+    };
+    const GcOptions everything{.everything = true};
+    GcOptions first = everything;
+    first.room = 0;  // of the smallest pack, the open one
+    killed(FsCall::kUnlink, "tail", /*behind=*/false, first);
+    {
+      auto store = Open();
+      const auto tail = Must(store->AnyTail());
+      ASSERT_TRUE(tail);  // of a pack that is gone
+      ASSERT_FALSE(store->manifest().Find(tail->pack));
+    }
+    EXPECT_TRUE(Verify().clean());
+    // No batch since: the tail is what it was.
+    killed(FsCall::kRename, "manifest", /*behind=*/listed, everything);
+    for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+    EXPECT_EQ(Names(), (std::set<std::string>{"one", "two"}));
+    Make("three");
+    for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+    ExpectNumbersOnce();
+  }
 }
 
 // Nobody knew what was in it when the loss was accepted.
