@@ -82,6 +82,28 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
   return ExitCode::kOk;
 }
 
+void SayWhatStays(CommandContext& ctx, const SessionDeletion& plan) {
+  for (const CatalogEntry& entry : plan.pinned)
+    ctx.term.Out(StrCat("pinned, and kept: ", CheckpointLine(entry, 60), "\n"));
+  const std::string heir =
+      plan.shared_by.empty() ? "" : StrCat("session ", EscapeText(plan.shared_by[0]));
+  if (!plan.shared.empty() || plan.kept_turns > 0)
+    ctx.term.Out(StrCat("kept, ",
+                        heir.empty()          ? "with what is pinned"
+                        : plan.pinned.empty() ? StrCat("in the history of ", heir)
+                                              : StrCat("in the history of ", heir,
+                                                       " or with what is pinned"),
+                        ": ", CountText(plan.shared.size(), "checkpoint"), ", ",
+                        CountText(plan.kept_turns, "turn"), "\n"));
+  if (plan.kept_copies == 0) return;
+  ctx.term.Out(StrCat(
+      "kept, with all that was said in it: the copy of its transcript, which ",
+      plan.pinned.empty()
+          ? StrCat(heir, " needs for what was said before it began; delete that one")
+          : "stays with what is pinned; belay unpin that",
+      ", then this again\n"));
+}
+
 ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& session) {
   auto plan = PlanSessionDeletion(*root.catalog, session, [&](const std::string& heir) {
     return HasConversation(root.store(), *root.catalog, heir);
@@ -130,20 +152,7 @@ ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& sessio
   }
   ctx.term.Out(StrCat("deleted session ", EscapeText(session), ": ",
                       CountText(*gone, "checkpoint"), "\n"));
-  for (const CatalogEntry& entry : plan->pinned)
-    ctx.term.Out(StrCat("pinned, and kept: ", CheckpointLine(entry, 60), "\n"));
-  if (!plan->shared.empty() || plan->kept_turns > 0)
-    ctx.term.Out(StrCat("kept, in the history of session ",
-                        EscapeText(plan->shared_by[0]), ": ",
-                        CountText(plan->shared.size(), "checkpoint"), ", ",
-                        CountText(plan->kept_turns, "turn"), "\n"));
-  if (plan->kept_copies > 0)
-    ctx.term.Out(
-        StrCat("kept, with all that was said in it: the copy of its transcript, "
-               "which session ",
-               EscapeText(plan->shared_by[0]),
-               " needs for what was said before it began; delete that one, "
-               "then this again\n"));
+  SayWhatStays(ctx, *plan);
   ctx.term.Say(
       "The space comes back by itself. So that what was said and stored is in no file "
       "any more: belay gc --everything");

@@ -163,34 +163,88 @@ Result<bool> AllHaveTheirOwn(const std::vector<std::string>& heirs,
   return true;
 }
 
-// Which records go, and what stays for `heirs`. Whether there are any.
+bool HaveIt(const std::vector<Lineage>& heirs, const std::string& session,
+            const std::optional<uint64_t>& turn, uint64_t seq) {
+  return std::ranges::any_of(
+      heirs, [&](const Lineage& heir) { return heir.Has(session, turn, seq); });
+}
+
+// Which checkpoints of these go, and which stay. Whether there are any.
+Result<bool> PlanCheckpoints(Catalog& catalog, const std::vector<std::string>& sessions,
+                             const std::vector<Lineage>& heirs, SessionDeletion& plan) {
+  bool any = false;
+  BELAY_TRY(auto roots, catalog.Roots());
+  for (const RootEntry& root : roots) {
+    SessionDeletion::OfRoot here{root, {}};
+    for (const std::string& one : sessions) {
+      BELAY_TRY(auto entries,
+                catalog.ListCheckpoints({.root = root.root.id, .session = one}));
+      for (CatalogEntry& entry : entries) {
+        any = true;
+        const Checkpoint& c = entry.checkpoint;
+        if (entry.pinned)
+          plan.pinned.push_back(std::move(entry));
+        else if (!BELAY_MUTANT("delete-shared-session") &&
+                 HaveIt(heirs, one, c.turn, c.seq))
+          plan.shared.push_back(std::move(entry));
+        else
+          here.checkpoints.push_back(c.id);
+      }
+    }
+    plan.checkpoints += here.checkpoints.size();
+    if (!here.checkpoints.empty()) plan.roots.push_back(std::move(here));
+  }
+  return any;
+}
+
+// What was said where something is pinned: as of the turns, so of whole sessions.
+struct PinnedTurns {
+  std::set<std::pair<std::string, uint64_t>> turns;
+  std::set<std::string> sessions;
+};
+PinnedTurns TurnsOfPinned(const SessionDeletion& plan) {
+  PinnedTurns out;
+  if (BELAY_MUTANT("what-was-pinned-is-forgotten")) return out;
+  for (const CatalogEntry& entry : plan.pinned) {
+    const Checkpoint& c = entry.checkpoint;
+    out.sessions.insert(*c.session);
+    if (c.turn) out.turns.emplace(*c.session, *c.turn);
+  }
+  return out;
+}
+
+// Which records go, and what stays for `heirs` and what is pinned. Whether there are
+// any.
 Result<bool> PlanRecords(Catalog& catalog, const std::set<std::string>& sessions,
                          const std::vector<Lineage>& heirs, bool copies_go,
                          SessionDeletion& plan) {
   bool any = false;
+  const PinnedTurns pinned = TurnsOfPinned(plan);
+  // What is pinned still belongs to it, and nobody else tells of it.
+  const bool all = heirs.empty() && !plan.pinned.empty();
   for (const RecordKind kind :
        {RecordKind::kSession, RecordKind::kTurn, RecordKind::kTranscript}) {
     BELAY_TRY(auto records, catalog.ListRecords({.kind = kind}));
     for (const LogRecord& record : records) {
       if (!IsOf(record, sessions)) continue;
       any = true;
-      bool stays = false;
+      bool stays = all;
       if (!heirs.empty() && kind == RecordKind::kSession) {
         stays = true;  // where it came from, and who came from it
       } else if (!heirs.empty() && kind == RecordKind::kTurn) {
         const auto turn = ToTurn(record);
-        stays = !turn.ok() || (!BELAY_MUTANT("turns-that-a-fork-has-go") &&
-                               std::ranges::any_of(heirs, [&](const Lineage& heir) {
-                                 return heir.Has(turn->session, turn->turn, record.seq);
-                               }));
-        plan.kept_turns += stays ? 1 : 0;
+        stays = !turn.ok() || pinned.turns.contains({turn->session, turn->turn}) ||
+                (!BELAY_MUTANT("turns-that-a-fork-has-go") &&
+                 HaveIt(heirs, turn->session, turn->turn, record.seq));
       } else if (!heirs.empty() && kind == RecordKind::kTranscript) {
         // What a host told is nowhere else.
         const auto copy = ToTranscript(record);
-        stays = !copies_go || !copy.ok() || copy->path.empty();
-        plan.kept_copies += stays ? 1 : 0;
+        stays = !copies_go || !copy.ok() || copy->path.empty() ||
+                pinned.sessions.contains(copy->session);
       }
       if (!stays) plan.records.push_back(record.id);
+      if (stays && kind == RecordKind::kTurn) ++plan.kept_turns;
+      if (stays && kind == RecordKind::kTranscript) ++plan.kept_copies;
     }
   }
   return any;
@@ -212,34 +266,9 @@ Result<SessionDeletion> PlanSessionDeletion(Catalog& catalog,
     heirs.push_back(std::move(lineage));
   }
   BELAY_TRY(const bool copies_go, AllHaveTheirOwn(plan.shared_by, has_its_own));
-  BELAY_TRY(bool known, PlanRecords(catalog, sessions, heirs, copies_go, plan));
-  BELAY_TRY(auto roots, catalog.Roots());
-  for (const RootEntry& root : roots) {
-    SessionDeletion::OfRoot here{root, {}};
-    for (const std::string& one : named) {
-      BELAY_TRY(auto entries,
-                catalog.ListCheckpoints({.root = root.root.id, .session = one}));
-      for (CatalogEntry& entry : entries) {
-        known = true;
-        if (entry.pinned) {
-          plan.pinned.push_back(std::move(entry));
-          continue;
-        }
-        const Checkpoint& c = entry.checkpoint;
-        if (!BELAY_MUTANT("delete-shared-session") &&
-            std::ranges::any_of(heirs, [&](const Lineage& heir) {
-              return heir.Has(c.session, c.turn, c.seq);
-            })) {
-          plan.shared.push_back(std::move(entry));
-          continue;
-        }
-        here.checkpoints.push_back(entry.checkpoint.id);
-      }
-    }
-    plan.checkpoints += here.checkpoints.size();
-    if (!here.checkpoints.empty()) plan.roots.push_back(std::move(here));
-  }
-  if (!known)
+  BELAY_TRY(const bool made, PlanCheckpoints(catalog, named, heirs, plan));
+  BELAY_TRY(const bool told, PlanRecords(catalog, sessions, heirs, copies_go, plan));
+  if (!made && !told)
     return Error(Errc::kNotFound, "there is no session " + EscapeText(session))
         .WithHint("see them with: belay sessions");
   return plan;
@@ -261,10 +290,8 @@ Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
                                 "delete", /*hand_on=*/false));
     gone += deleted.checkpoints.size();
   }
-  // Last: while it is told of, whoever was interrupted can ask again. What is pinned
-  // still belongs to it.
-  if (plan.records.empty() || (!plan.pinned.empty() && plan.shared_by.empty()))
-    return gone;
+  // Last: while it is told of, whoever was interrupted can ask again.
+  if (plan.records.empty()) return gone;
   BELAY_TRY(auto writer, store.Begin());
   writer->Add(MakeDrop(RecordId(store.random().NewId()), store.clock().WallMillis(),
                        plan.records));

@@ -14,7 +14,7 @@
 //     session that grew out of it (a fork, a resumed one) has them in its history. Then
 //     what is told of the session, and the turns that the other has, stay, too; its
 //     other turns go, and so do the copies of its transcript where the other does
-//     without.
+//     without. With what is pinned stay its turn and the copies.
 //   * Of each root it is one batch, with an entry in the operation log; the space comes
 //     back by a later collection. Erasing for good is another matter: history/purge.h.
 
@@ -74,7 +74,7 @@ struct SessionDeletion {
   std::vector<std::string> shared_by;  // sessions that grew out of it
   std::vector<CatalogEntry> shared;    // that stay: they are in the history of those
   uint64_t checkpoints = 0;            // that go
-  // That stay for the sessions that grew out of it.
+  // That stay for the sessions that grew out of it, or with what is pinned.
   uint64_t kept_turns = 0, kept_copies = 0;
 };
 // Whether a session that grew out of another has its conversation by itself. Where it

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "base/mem_fs.h"
+#include "core/annotate.h"
 #include "core/refs.h"
 #include "core/retention.h"
 #include "core/sessions.h"
+#include "core/transcripts.h"
 #include "support/fs_world.h"
 #include "support/store_fixture.h"
 
@@ -386,6 +388,45 @@ TEST_F(LineageTest, OfADeletedSessionOnlyTheTurnsThatAnotherHasStay) {
   Must(DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "fork"))));
   Must(DeleteSession(*store, *catalog, Must(PlanSessionDeletion(*catalog, "parent"))));
   EXPECT_TRUE(Must(catalog->ListRecords({.kind = RecordKind::kTurn})).empty());
+}
+
+// Whoever pinned it wants to know what was asked for, and what was said.
+TEST_F(LineageTest, WithWhatIsPinnedStayItsTurnAndTheCopies) {
+  for (const bool forked : {true, false}) {
+    SCOPED_TRACE(forked ? "and another session grew out of it" : "by itself");
+    const std::string own = forked ? "forked" : "alone";
+    Session(own);
+    for (uint64_t i = 1; i <= 4; ++i) Make(own + std::to_string(i), own, i);
+    if (forked) Session("fork", own, 1);
+    Make(own + "5", own, 5);
+    auto writer = Must(store->Begin());
+    writer->Add(ToRecord(TranscriptRecord{.session = own, .path = "/t"},
+                         RecordId(store->random().NewId()), roots[0].id, 1));
+    Must(writer->Commit());
+    Must(Annotate(*store, Must(catalog->FindById({}, IdFor(own + "3").text())),
+                  {.pinned = true}));
+    const auto plan = [&] {
+      return Must(PlanSessionDeletion(
+          *catalog, own, [](const std::string&) { return Result<bool>(true); }));
+    };
+    EXPECT_EQ(plan().kept_turns, forked ? 2u : 5u);
+    EXPECT_EQ(plan().kept_copies, 1u);
+    Must(DeleteSession(*store, *catalog, plan()));
+    std::set<uint64_t> turns;
+    for (const LogRecord& record :
+         Must(catalog->ListRecords({.kind = RecordKind::kTurn})))
+      if (const TurnRecord one = Must(ToTurn(record)); one.session == own)
+        turns.insert(one.turn);
+    EXPECT_EQ(turns, forked ? (std::set<uint64_t>{1, 3})
+                            : (std::set<uint64_t>{1, 2, 3, 4, 5}));
+    EXPECT_EQ(At("turn:3", own), own + "3");
+    EXPECT_EQ(Must(ListTranscripts(*catalog, own)).size(), 1u);
+    Must(Annotate(*store, Must(catalog->FindById({}, IdFor(own + "3").text())),
+                  {.pinned = false}));
+    EXPECT_EQ(plan().kept_copies, 0u);
+    Must(DeleteSession(*store, *catalog, plan()));
+    EXPECT_TRUE(Must(ListTranscripts(*catalog, own)).empty());
+  }
 }
 
 TEST_F(LineageTest, EachSessionsFirstAndNewestStayWhateverTheyGrewOutOf) {
