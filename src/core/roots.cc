@@ -240,11 +240,11 @@ std::string RootPaths::Now(const std::string& dir, const RootId& root,
                            uint64_t seq) const {
   const auto at = AbsPath::Parse(dir);
   if (!at.ok() || BELAY_MUTANT("what-was-in-a-root-stays-behind")) return dir;
-  // Where a root was then; of one that is younger, where it was first.
-  auto then = [seq](const std::vector<Place>& places) -> const Place& {
+  // Where a root was at a time; null of one that is younger.
+  auto was_at = [](const std::vector<Place>& places, uint64_t time) -> const Place* {
     for (const Place& place : places)
-      if (place.seq <= seq) return place;
-    return places.back();
+      if (place.seq <= time) return &place;
+    return nullptr;
   };
   const std::vector<Place>* in = nullptr;
   const Place* was = nullptr;
@@ -253,17 +253,29 @@ std::string RootPaths::Now(const std::string& dir, const RootId& root,
     was = &place;
   };
   const auto own = places_.find(root);
-  if (own != places_.end())
-    if (const Place& place = then(own->second); at->IsWithin(place.path))
-      take(own->second, place);
-  // An agent may be at work beside the root that it changed something in, or within one
-  // that is inside of it.
-  for (const auto& [id, places] : places_) {
-    const Place& place = then(places);
-    if (id == root || !at->IsWithin(place.path)) continue;
-    if (was == nullptr || (place.path != was->path && place.path.IsWithin(was->path)))
-      take(places, place);
+  if (own != places_.end()) {
+    const Place* place = was_at(own->second, seq);
+    if (place == nullptr) place = &own->second.back();
+    if (at->IsWithin(place->path)) take(own->second, *place);
   }
+  // An agent may be at work beside the root that it changed something in, or within one
+  // that is inside of it. One that is younger counts where it was first, if that was
+  // not left by then: what is registered there afterwards is another directory.
+  for (const bool younger : {false, true})
+    for (const auto& [id, places] : places_) {
+      const Place* place = was_at(places, seq);
+      if (id == root || (place == nullptr) != younger) continue;
+      if (place == nullptr) place = &places.back();
+      if (!at->IsWithin(place->path)) continue;
+      if (was != nullptr &&
+          (place->path == was->path || !place->path.IsWithin(was->path)))
+        continue;
+      if (younger && in != nullptr && !BELAY_MUTANT("who-came-later-was-there")) {
+        const Place* by_then = was_at(*in, place->seq);
+        if (by_then != nullptr && by_then->path != was->path) continue;
+      }
+      take(places, *place);
+    }
   // One that was copied from an older record.
   if (was == nullptr && own != places_.end())
     for (const Place& place : own->second)

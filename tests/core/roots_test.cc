@@ -73,6 +73,56 @@ TEST_F(RootsTest, ANewDirectoryOfTheSameNumberIsNotTheOneThatMoved) {
   EXPECT_EQ(WasAt(world, AbsPath::Literal("/w/new")), std::nullopt);
 }
 
+// One moved, and another was registered where it had been, or below: what was recorded
+// before is of the one that was there.
+TEST_F(RootsTest, WhatWasInARootMovedWithTheOneThatWasThereThen) {
+  for (const bool turned : {false, true}) {
+    SCOPED_TRACE(turned);
+    RestoreWorld world(disk, AbsPath::Literal("/w"));
+    auto store = Must(world.world.Open());
+    auto catalog = Must(Catalog::Open(*store));
+    RootId first(IdFor("1")), second(IdFor("2"));
+    if ((second < first) != turned) std::swap(first, second);
+    auto put = [&](const RootId& id, const std::string& path) {
+      auto writer = Must(store->Begin());
+      writer->Add(ToRecord(Root{id, path}, RecordId(store->random().NewId()), 1));
+      return Must(writer->Commit()).first_seq;
+    };
+    const uint64_t then = put(first, "/old");
+    put(first, "/new");
+    put(second, "/old");
+    const uint64_t later = put(RootId(IdFor("inner")), "/old/below");
+    put(RootId(IdFor("inner")), "/away");
+    put(second, "/old too");
+    const RootPaths paths = Must(RootPaths::Read(*catalog));
+    const RootId beside(IdFor("beside"));
+    EXPECT_EQ(paths.Now("/old/x", beside, then), "/new/x");
+    EXPECT_EQ(paths.Now("/old/below/x", beside, then), "/new/below/x");
+    EXPECT_EQ(paths.Now("/old/x", first, then), "/new/x");
+    EXPECT_EQ(paths.Now("/old/x", beside, later), "/old too/x");
+    EXPECT_EQ(paths.Now("/old/below/x", beside, later), "/away/x");
+    for (const RootId& id : {first, second, RootId(IdFor("inner"))}) put(id, "/gone");
+  }
+}
+
+// It was protected later, and is where it was all the time.
+TEST_F(RootsTest, WhatWasInARootBeforeItWasOneMovedWithItToo) {
+  RestoreWorld world(disk, AbsPath::Literal("/w"));
+  auto store = Must(world.world.Open());
+  auto catalog = Must(Catalog::Open(*store));
+  auto put = [&](const std::string& name, const std::string& path) {
+    auto writer = Must(store->Begin());
+    writer->Add(ToRecord(Root{RootId(IdFor(name)), path},
+                         RecordId(store->random().NewId()), 1));
+    return Must(writer->Commit()).first_seq;
+  };
+  const uint64_t then = put("outer", "/old");
+  put("inner", "/old/below");
+  put("inner", "/away");
+  const RootPaths paths = Must(RootPaths::Read(*catalog));
+  EXPECT_EQ(paths.Now("/old/below/x", RootId(IdFor("outer")), then), "/away/x");
+}
+
 // Somebody switches the root off while a checkpoint of it is made, at every call in
 // turn: it stays off.
 TEST_F(RootsTest, OffWinsAgainstACheckpointThatKnowsTheDirectoryAgain) {
