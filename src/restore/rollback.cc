@@ -1,6 +1,7 @@
 #include "restore/rollback.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "base/escape.h"
@@ -91,7 +92,14 @@ Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target
     std::ranges::move(plan.outside, std::back_inserter(options.keep));
     std::ranges::sort(options.keep);
   }
-  return options.keep.empty() ? plan : PlanFor(input, options);
+  if (options.keep.empty()) return plan;
+  // Of those that stay nobody is asked; a preview still tells of the others.
+  std::vector<std::string> outside;
+  if (!keeps && !BELAY_MUTANT("a-preview-forgets-others"))
+    outside = std::move(plan.outside);
+  BELAY_TRY(plan, PlanFor(input, options));
+  plan.outside = std::move(outside);
+  return plan;
 }
 
 Result<StateView> LoadTarget(Store& store, const Checkpoint& target) {
@@ -424,13 +432,14 @@ Result<Outcome> Rewind(Store& store, const RollbackRequest& request,
 
 LeftByHook ChangedBetween(const Plan& before, const Plan& after) {
   LeftByHook out;
+  const std::set<std::string_view> outside(before.outside.begin(),
+                                           before.outside.end());
   for (const PathChange& change : after.changes) {
     const auto was =
         std::ranges::lower_bound(before.changes, change.path, {}, &PathChange::path);
     const bool known = was != before.changes.end() && was->path == change.path;
     if (known && SameState(was->before, change.before)) continue;
-    if (std::ranges::find(before.outside, change.path) != before.outside.end() &&
-        !BELAY_MUTANT("a-hook-hides-what-others-did"))
+    if (outside.contains(change.path) && !BELAY_MUTANT("a-hook-hides-what-others-did"))
       continue;
     out[change.path] = change.before;
   }

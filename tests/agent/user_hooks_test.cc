@@ -173,6 +173,19 @@ TEST_F(BeforeRollbackTest, WhatASessionMayHaveDoneStays) {
   EXPECT_EQ(done.plan.kept[0].path, "dump.sql");
 }
 
+// And of what others did a preview tells beside that.
+TEST_F(BeforeRollbackTest, APreviewTellsOfOthersAlsoWhereSomethingIsToStay) {
+  w_.Put("theirs", "typed by hand");
+  w_.Start("other");
+  w_.Prompt("other");
+  w_.Pre("other", "t2");
+  Hook([&] { w_.Put("dump.sql", "rows"); });
+  EXPECT_EQ(Look().outside, (std::vector<std::string>{"theirs"}));
+  const auto refused = w_.Back(target_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().what.find("others since: theirs"), std::string::npos);
+}
+
 TEST_F(BeforeRollbackTest, WithKeepOutsideWhatOthersDidStaysAndWhatItDidGoes) {
   w_.Put("theirs", "typed by hand");
   Hook([&] {
