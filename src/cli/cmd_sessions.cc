@@ -10,6 +10,7 @@
 #include "cli/session_show.h"
 #include "cli/text.h"
 #include "core/chat.h"
+#include "core/roots.h"
 #include "core/sessions.h"
 #include "core/transcripts.h"
 
@@ -17,18 +18,19 @@ namespace belay {
 
 namespace {
 
-ExitCode List(CommandContext& ctx, OpenedRoot& root) {
+// Of one root, or of all.
+ExitCode List(CommandContext& ctx, Store& store, Catalog& catalog, const Root* root) {
   std::optional<RootId> only;
-  if (!ctx.args.has("--all")) only = root.root.id;
-  auto sessions = ListSessions(*root.catalog, only);
+  if (root != nullptr) only = root->id;
+  auto sessions = ListSessions(catalog, only);
   if (!sessions.ok()) return FailOnStore(ctx, sessions.error());
   MeasureConversations(ctx.fs, *sessions);
-  auto roots = root.catalog->Roots();
+  auto roots = catalog.Roots();
   if (!roots.ok()) return FailOnStore(ctx, roots.error());
   std::vector<RootId> places;
   for (const RootEntry& entry : *roots)
     if (!only || entry.root.id == *only) places.push_back(entry.root.id);
-  auto chats = Chats::Read(*root.catalog);
+  auto chats = Chats::Read(catalog);
   if (!chats.ok()) return FailOnStore(ctx, chats.error());
   auto goes_on = [&](const SessionSummary& session) -> std::optional<std::string> {
     const Chats::GoesOn on = chats->Follow(session.id);
@@ -38,15 +40,14 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
     JsonWriter json;
     json.BeginObject();
     json.Key("root");
-    if (only)
-      json.PathValue(root.root.path);
+    if (root != nullptr)
+      json.PathValue(root->path);
     else
       json.Null();
     json.Key("sessions").BeginArray();
     for (const SessionSummary& session : *sessions) {
       json.BeginObject();
-      WriteSession(session, StateOf(root.store(), places, session), goes_on(session),
-                   json);
+      WriteSession(session, StateOf(store, places, session), goes_on(session), json);
       json.EndObject();
     }
     json.EndArray().EndObject();
@@ -59,7 +60,7 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
     ctx.term.Out(StrCat(EscapeText(session.id), "\n"));
     std::string line = StrCat("  ", LocalMinute(session.last_ms), "  ");
     if (session.agent) line += StrCat(EscapeText(*session.agent), "  ");
-    line += StrCat(SessionStateName(StateOf(root.store(), places, session)), "  ",
+    line += StrCat(SessionStateName(StateOf(store, places, session)), "  ",
                    SessionFacts(session));
     // A size is whole, or on a line of its own.
     const size_t size = line.rfind(", conversation ");
@@ -80,6 +81,30 @@ ExitCode List(CommandContext& ctx, OpenedRoot& root) {
   }
   if (sessions->empty()) ctx.term.Out("no sessions yet\n");
   return ExitCode::kOk;
+}
+
+// Wherever it is asked, protected or not.
+ExitCode ListAll(CommandContext& ctx) {
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok() && opened.error().code == Errc::kNotFound) {
+    if (ctx.term.json())
+      ctx.term.Out("{\"root\":null,\"sessions\":[]}\n");
+    else
+      ctx.term.Out("no sessions yet\n");
+    return ExitCode::kOk;
+  }
+  if (!opened.ok()) return FailOnStore(ctx, opened.error());
+  Store& store = *(*opened)->store;
+  auto catalog = Catalog::Open(store);
+  if (!catalog.ok()) return FailOnStore(ctx, catalog.error());
+  auto roots = (*catalog)->Roots();
+  if (!roots.ok()) return FailOnStore(ctx, roots.error());
+  if (roots->empty()) {
+    auto damage = SeenDamage(store, **catalog);
+    if (!damage.ok()) return FailOnStore(ctx, damage.error());
+    if (*damage) return FailOnStore(ctx, **damage);
+  }
+  return List(ctx, store, **catalog, nullptr);
 }
 
 void SayWhatStays(CommandContext& ctx, const SessionDeletion& plan) {
@@ -104,11 +129,21 @@ void SayWhatStays(CommandContext& ctx, const SessionDeletion& plan) {
       ", then this again\n"));
 }
 
-ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& session) {
-  auto plan = PlanSessionDeletion(*root.catalog, session, [&](const std::string& heir) {
+// The beginning of an id is enough.
+Result<SessionDeletion> PlanToDelete(OpenedRoot& root, const std::string& text) {
+  const auto has_its_own = [&](const std::string& heir) {
     return HasConversation(root.store(), *root.catalog, heir);
-  });
+  };
+  auto plan = PlanSessionDeletion(*root.catalog, text, has_its_own);
+  if (plan.ok() || plan.error().code != Errc::kNotFound) return plan;
+  BELAY_TRY(const std::string session, FindSession(*root.catalog, text));
+  return PlanSessionDeletion(*root.catalog, session, has_its_own);
+}
+
+ExitCode Delete(CommandContext& ctx, OpenedRoot& root, const std::string& text) {
+  auto plan = PlanToDelete(root, text);
   if (!plan.ok()) return FailOnStore(ctx, plan.error());
+  const std::string& session = plan->session;
   const bool something =
       plan->shared_by.empty() || plan->checkpoints > 0 || !plan->records.empty();
   if (something && !ctx.args.has("--yes") &&
@@ -255,10 +290,12 @@ ExitCode CmdSessions(CommandContext& ctx) {
     return ctx.term.FailUsage("--yes goes with delete");
   if (ctx.args.has("--copy") && !shows)
     return ctx.term.FailUsage("--copy goes with transcript");
+  if (ctx.args.has("--all")) return ListAll(ctx);
   auto root = OpenRoot(ctx, deletes ? NeedsRoot::kRecorded : NeedsRoot::kKnown);
   if (!root.ok()) return FailOnStore(ctx, root.error());
   if (shows) return ShowTranscript(ctx, *root, std::string(words[1]));
-  return deletes ? Delete(ctx, *root, std::string(words[1])) : List(ctx, *root);
+  return deletes ? Delete(ctx, *root, std::string(words[1]))
+                 : List(ctx, root->store(), *root->catalog, &root->root);
 }
 
 }  // namespace belay

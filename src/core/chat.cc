@@ -323,6 +323,12 @@ Result<std::string> FindSession(Catalog& catalog, std::string_view text) {
               "see them with: belay sessions; of all directories: belay sessions "
               "--all");
   if (text.size() < kShortest) return none;
+  BELAY_TRY(const auto roots, catalog.Roots());
+  for (const RootEntry& entry : roots) {
+    BELAY_TRY(const auto rows, catalog.Outline(entry.root.id));
+    for (const CheckpointRow& row : rows)
+      if (row.session) known.insert(*row.session);
+  }
   auto at = known.lower_bound(std::string(text));
   if (at == known.end() || !at->starts_with(text)) return none;
   const std::string found = *at;

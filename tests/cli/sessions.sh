@@ -17,6 +17,16 @@ run checkpoint -m b1 --session beta; expect_rc 0
 run sessions; expect_rc 0; expect_in_out "alpha"; expect_in_out "2 checkpoints"
 run sessions --json; expect_rc 0
 expect_py "[(s['id'], s['checkpoints'], s['pinned']) for s in d['sessions']] == [('beta', 1, 0), ('alpha', 2, 0)]"
+(
+  mkdir "$scratch/elsewhere"; cd "$scratch/elsewhere" || exit 1
+  run sessions; expect_rc 1
+  run sessions --all; expect_rc 0; expect_in_out alpha; expect_in_out "/project"
+  run sessions --all --json; expect_rc 0
+  expect_py "d['root'] is None and [s['id'] for s in d['sessions']] == ['beta', 'alpha']"
+  BELAY_HOME=$scratch/none run sessions --all --json; expect_rc 0
+  expect_py "d == {'root': None, 'sessions': []}"
+  [ "$failures" = 0 ]
+) || fail "outside of a protected directory"
 run sessions remove alpha; expect_rc 2
 run sessions delete; expect_rc 2
 run sessions delete nobody; expect_rc 1; expect_in_err "no session nobody"
@@ -48,5 +58,13 @@ run gc; expect_rc 0
 after=$(du -s --block-size=1 "$BELAY_HOME" | cut -f1)
 [ $((before - after)) -ge $((unique - 8192)) ] || fail "$before to $after, not less by $unique"
 run log; expect_rc 0; expect_in_out "delete"
+
+# The beginning of an id is enough, when it is of one.
+echo 1 >more; run checkpoint --session gamma-one; expect_rc 0
+echo 2 >more; run checkpoint --session gamma-two; expect_rc 0
+run sessions delete gamma --yes; expect_rc 1; expect_in_err "several sessions begin with"
+run sessions delete gamma-o --yes --json; expect_rc 0
+expect_py "d['session'] == 'gamma-one' and d['deleted'] == 1"
+run sessions delete gamma-two --yes; expect_rc 0; expect_in_out "session gamma-two: 1"
 run verify --read-data; expect_rc 0
 finish
