@@ -520,6 +520,7 @@ Status Exporter::EmitCheckpoint(Item item, ExportReport& report) {
   c.root = RootId();
   c.seq = 0;
   c.more_refs.clear();
+  c.imported = false;  // the same bytes wherever it is exported
   c.external.clear();  // files of one machine, which nobody put into the project
   c.files = done.files;
   c.bytes = done.bytes;

@@ -162,6 +162,7 @@ void Importer::Choose() {
     }
     if (!one.was_there) {
       c.root = request_.root.id;
+      c.imported = true;
       known_.taken.insert(c.id);
       wanted_.push_back(i);
     }

@@ -558,6 +558,7 @@ Result<ImportedCommit> Importer::Run() {
   c.meta[std::string(kMetaGitCommit)] = out_.commit;
   // What is not in a commit may be anywhere: nothing is deleted for its sake.
   c.partial = !BELAY_MUTANT("import-commit-is-whole");
+  c.imported = true;
   c.files = files_;
   c.bytes = bytes_;
   c.added = added_;

@@ -37,6 +37,26 @@ Result<Left> LeftSince(Store& store, const std::vector<Operation>& oldest_first,
   return out;
 }
 
+// An imported checkpoint is no look at the directory: nobody did what it differs by.
+// Whoever was compared with it takes its place beside the look before.
+void LeaveOutImported(std::vector<CatalogEntry>& newest_first, const RecordId& target) {
+  if (BELAY_MUTANT("imported-is-looked-at")) return;
+  std::set<RecordId> imported;
+  RecordId before;
+  for (auto at = newest_first.rbegin(); at != newest_first.rend(); ++at) {
+    Checkpoint& c = at->checkpoint;
+    if (c.imported && c.id != target) {
+      imported.insert(c.id);
+      continue;
+    }
+    if (imported.contains(c.since)) c.since = before;
+    before = c.id;
+  }
+  std::erase_if(newest_first, [&](const CatalogEntry& entry) {
+    return imported.contains(entry.checkpoint.id);
+  });
+}
+
 // What happened from the checkpoint on: checkpoints, the newest first and that one
 // last, even when it was let go meanwhile, and operations, the oldest first.
 struct Recorded {
@@ -54,6 +74,7 @@ Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
     out.checkpoints.emplace_back();
     out.checkpoints.back().checkpoint = target;
   }
+  LeaveOutImported(out.checkpoints, target.id);
   BELAY_TRY(out.operations, ListOperations(catalog, root));
   std::erase_if(out.operations, [&](const Operation& o) { return o.seq < target.seq; });
   return out;

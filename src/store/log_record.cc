@@ -35,6 +35,7 @@ enum CheckpointTag : uint64_t {
   kSince,
   kChangedDirs,
   kExternal,
+  kImported,
 };
 constexpr uint64_t kMetaKey = 1, kMetaValue = 2;
 constexpr uint64_t kRootPath = 1, kRootOff = 2, kRootDev = 3, kRootIno = 4,
@@ -141,6 +142,7 @@ LogRecord ToRecord(const Checkpoint& c) {
   if (!c.since.is_zero()) f.Add(kSince, c.since.span());
   for (const ExternalFile& file : c.external)
     f.AddNested(kExternal, EncodeExternal(file));
+  number(kImported, c.imported ? 1 : 0);
   return record;
 }
 
@@ -193,6 +195,7 @@ Result<Checkpoint> ToCheckpoint(const LogRecord& record) {
   if (auto since = f.All(kSince); !since.empty() && since[0].size() == 16)
     c.since = RecordId(Id128::FromSpan(since[0]));
   c.external = DecodeExternals(f.All(kExternal));
+  c.imported = f.Number(kImported).value_or(0) == 1;
   return c;
 }
 

@@ -114,6 +114,8 @@ struct Checkpoint {
   std::vector<Authorship> by;
   RecordId since = {};  // the checkpoint before, which `by` is about; zero: not said
   std::vector<ExternalFile> external = {};  // by path; their content is in `more_refs`
+  // It came in a bundle, or was made of a commit: nobody looked at the directory.
+  bool imported = false;
   bool operator==(const Checkpoint&) const = default;
 };
 // Who made the change of `path` that the checkpoint shows. Never empty.

@@ -129,6 +129,40 @@ TEST_F(AuthorsGapTest, BySessionsAPersonBetweenTurnsIsAskedAbout) {
   EXPECT_EQ(Asked(start), "its old.txt");
 }
 
+// Nobody looked at the directory for it, and nobody did what it differs by.
+TEST_F(AuthorsGapTest, WhatIsImportedMeanwhileIsNobodysDoing) {
+  Start("s");
+  Prompt("s", "p1");
+  const Checkpoint turn = last_;
+  Pre("s", "t");
+  Put("its", "1");
+  Post("s", "t");
+  auto import = [&](const std::string& name) {
+    auto opened = Must(world_.Open());
+    auto writer = Must(opened.store->Begin());
+    Checkpoint c;
+    c.id = IdFor(name);
+    c.root = opened.root.id;
+    c.kind = CheckpointKind::kManual;
+    c.state = Must(PutFiles(*writer, {{"its", "other"}, {name, "far away"}}));
+    c.imported = true;
+    writer->Add(ToRecord(c));
+    Must(writer->Commit());
+  };
+  import("one");
+  EXPECT_EQ(Asked(turn), "") << "as the newest there is";
+  Pre("s", "t2");
+  Put("more", "22");
+  import("two");
+  Put("old.txt", "new");
+  Post("s", "t2");
+  EXPECT_EQ(Asked(turn), "") << "within a call, and between calls";
+  Put("its", "by hand");
+  EXPECT_EQ(Asked(turn), "its");
+  import("three");
+  EXPECT_EQ(Asked(turn), "its");
+}
+
 // No end of the turn is told when somebody interrupts it.
 TEST_F(AuthorsGapTest, ByTurnsAPersonAfterAnInterruptedOneIsAskedAbout) {
   agent_ = AgentKind::kClaude;

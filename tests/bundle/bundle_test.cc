@@ -183,6 +183,8 @@ TEST_F(Bundle, KeepsNamesNotesPinsHealthAndMetaAsTheyStand) {
   const Bytes bundle = Must(from.Export({"one", "two", "third"})).bytes;
   Must(to.Import(bundle));
   EXPECT_EQ(to.Entry("one").checkpoint.note, "a note");
+  EXPECT_TRUE(to.Entry("one").checkpoint.imported);
+  EXPECT_FALSE(from.Entry("one").checkpoint.imported);
   EXPECT_TRUE(to.Entry("one").pinned);
   EXPECT_FALSE(to.Entry("two").pinned);
   EXPECT_EQ(to.Entry("two").health, Health::kFail);

@@ -24,6 +24,7 @@ TEST_F(ImportedCommitTest, ARollbackToItDeletesNothing) {
   auto made = Import("HEAD");
   ASSERT_TRUE(made.ok()) << made.error().what;
   EXPECT_TRUE(made->checkpoint.partial);
+  EXPECT_TRUE(made->checkpoint.imported);
   Do("echo changed >a; echo untracked >u; mkdir d; echo tracked >d/t; git add d; "
      "git commit -qm second");
   const std::string head = Git({"rev-parse", "HEAD"});
