@@ -283,11 +283,13 @@ Result<uint64_t> DeleteSession(Store& store, Catalog& catalog,
         .WithHint("delete that one first; nothing was deleted");
   BELAY_OK(ForgetSession(store, plan.session, store.options().lock_wait_ms));
   uint64_t gone = 0;
+  // It is to be forgotten, and nothing of it handed on. But where another session grew
+  // out of it, what it did is the past of that one: not the doing of others.
+  const bool hand_on =
+      !plan.shared_by.empty() && !BELAY_MUTANT("what-a-fork-came-from-is-nobodys");
   for (const SessionDeletion::OfRoot& here : plan.roots) {
-    // Nothing of it is handed on: it is to be forgotten.
-    BELAY_TRY(Deleted deleted,
-              DeleteCheckpoints(store, catalog, here.root.root, here.checkpoints,
-                                "delete", /*hand_on=*/false));
+    BELAY_TRY(Deleted deleted, DeleteCheckpoints(store, catalog, here.root.root,
+                                                 here.checkpoints, "delete", hand_on));
     gone += deleted.checkpoints.size();
   }
   // Last: while it is told of, whoever was interrupted can ask again.

@@ -9,6 +9,7 @@
 
 #include "core/annotate.h"
 #include "core/path_history.h"
+#include "core/sessions.h"
 #include "history/purge.h"
 #include "support/agent_world.h"
 
@@ -153,6 +154,33 @@ TEST_F(HandOnTest, ByHandTheSame) {
 }
 
 // What a rollback did in between is its own, and nobody's after it.
+// What a session did that another grew out of is the past of that one.
+TEST_F(HandOnTest, WhereItsSessionIsDeletedAndAnotherGrewOutOfIt) {
+  w_.Start("s");
+  w_.Prompt("s");
+  const Checkpoint first = w_.last;
+  w_.Write("s", "t1", "one", "1");
+  w_.Prompt("s");
+  w_.Write("s", "t2", "two", "22");
+  HookEvent event = w_.Event(EventKind::kSessionStart, "f");
+  event.source = "fork";
+  event.parent_session = "s";
+  event.parent_turns = 1;
+  w_.Tell(event);
+  w_.Prompt("f");
+  w_.Write("f", "t3", "three", "333");
+  EXPECT_EQ(Outside(Must(w_.Preview(first))), "");
+  {
+    auto opened = Must(w_.world.Open());
+    const SessionDeletion plan = Must(PlanSessionDeletion(*opened.catalog, "s"));
+    EXPECT_EQ(plan.shared_by, (std::vector<std::string>{"f"}));
+    EXPECT_GT(Must(DeleteSession(*opened.store, *opened.catalog, plan)), 0u);
+  }
+  EXPECT_EQ(Outside(Must(w_.Preview(first))), "");
+  w_.Put("person", "4444");
+  EXPECT_EQ(Outside(Must(w_.Preview(first))), "person ");
+}
+
 TEST_F(HandOnTest, AcrossARollback) {
   w_.Start("s");
   w_.Prompt("s");
