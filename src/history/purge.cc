@@ -93,6 +93,7 @@ Status Purger::Publish(std::vector<std::string>& left_out) {
   for (const std::vector<KeptChunks>& kept : InRecords(plan_.kept_chunks))
     writer->Add(MakePurge(new_id(), now, {}, "path", /*erased=*/true, kept));
   if (!plan_.records.empty()) writer->Add(MakeDrop(new_id(), now, plan_.records));
+  for (LogRecord& heir : HeirsToldAnew()) writer->Add(std::move(heir));
   for (const LogRecord& record : log_.records) {
     auto text = retitled_.find(record.id);
     if (text == retitled_.end()) continue;

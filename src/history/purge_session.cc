@@ -1,6 +1,7 @@
 // The plan for a session: its records, what only they lead to, and who quotes them.
 
 #include <algorithm>
+#include <map>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -160,6 +161,55 @@ Status Purger::PlanSession() {
     }
   plan_.objects.assign(objects.begin(), objects.end());
   return Ok();
+}
+
+std::vector<LogRecord> Purger::HeirsToldAnew() {
+  struct Told {
+    SessionRecord latest = {};
+    RootId root = {};
+    int64_t made_ms = 0;
+    std::string parent = {};  // as the latest record says that names one
+    uint64_t inherited = 0;
+    bool subagent = false;
+  };
+  std::map<std::string, Told> sessions;
+  for (const LogRecord& record : log_.records) {  // oldest first
+    auto one = ToSession(record);
+    if (!one.ok() || !log_.IsWanted(record)) continue;
+    Told& told = sessions[one->session];
+    if (one->parent) {
+      told.parent = *one->parent;
+      told.inherited = one->inherited_turns;
+      told.subagent = one->subagent;
+    }
+    told.latest = std::move(*one);
+    told.root = record.root;
+    told.made_ms = record.made_ms;
+  }
+  std::vector<LogRecord> out;
+  if (BELAY_MUTANT("purge-parts-grandchildren")) return out;
+  for (const auto& [id, told] : sessions) {
+    if (sessions_.contains(id) || told.subagent || !sessions_.contains(told.parent))
+      continue;
+    std::string parent = told.parent;
+    uint64_t turns = told.inherited;
+    for (size_t left = sessions.size(); sessions_.contains(parent); --left) {
+      const auto up = sessions.find(parent);
+      const bool ends = left == 0 || up == sessions.end() || up->second.subagent;
+      parent = ends ? "" : up->second.parent;
+      turns = ends ? 0 : std::min(turns, up->second.inherited);
+    }
+    if (parent.empty() || turns == 0 || parent == id) continue;
+    SessionRecord next = told.latest;
+    next.parent = parent;
+    next.inherited_turns = turns;
+    next.subagent = false;
+    next.by = SessionRecord::By::kNone;
+    // When it was heard of last is no other time for that.
+    out.push_back(
+        ToRecord(next, RecordId(store_.random().NewId()), told.root, told.made_ms));
+  }
+  return out;
 }
 
 Status Purger::FindWhoKeeps(const std::unordered_set<ObjectId>& came) {

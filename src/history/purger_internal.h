@@ -59,6 +59,9 @@ class Purger {
   // It, and the sessions of its subagents.
   void FindSubagents();
   bool IsOfSession(const std::optional<std::string>& session) const;
+  // A session that grew out of what goes has turns of those before that, too: it is
+  // told anew as grown out of the nearest that stays.
+  std::vector<LogRecord> HeirsToldAnew();
   // Which checkpoints go on holding what came with the session.
   Status FindWhoKeeps(const std::unordered_set<ObjectId>& came);
   // Who quotes the name of one of its checkpoints, had now or before: what a rollback

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "core/annotate.h"
+#include "core/lineage.h"
 #include "core/live.h"
+#include "core/sessions.h"
 #include "core/transcripts.h"
 #include "store/gc.h"
 #include "support/purge_fixture.h"
@@ -81,6 +83,67 @@ TEST_F(PurgeSessionTest, ErasesPromptsNotesAndWhatOnlyItHas) {
   EXPECT_EQ(Has("other", "conf"), "cleaned up");
   auto opened = Must(world.Open());
   EXPECT_FALSE(opened.catalog->Find(opened.root.id, "second").ok());
+  ExpectWhole();
+}
+
+// Its turns go; those of the one before it are the grandchild's as they were.
+TEST_F(PurgeSessionTest, WhoGrewOutOfItGoesOnWithWhatWasBeforeIt) {
+  auto tell = [&](SessionRecord told) {
+    auto opened = Must(world.Open());
+    auto writer = Must(opened.store->Begin());
+    writer->Add(
+        ToRecord(told, RecordId(world.world.random.NewId()), opened.root.id, 7));
+    Must(writer->Commit());
+  };
+  auto turn = [&](const std::string& session, uint64_t number) {
+    Put("a", session + std::to_string(number));
+    auto opened = Must(world.Open());
+    CaptureRequest request = CaptureRequestIn(world, opened.root);
+    request.name = session + std::to_string(number);
+    request.session = session;
+    request.turn = number;
+    Must(CaptureCheckpoint(*opened.store, request));
+  };
+  auto history = [&](const std::string& session) {
+    auto opened = Must(world.Open());
+    const Lineage lineage = Must(Lineage::Of(*opened.catalog, session));
+    std::vector<std::string> out;
+    for (const CatalogEntry& entry : Checkpoints())
+      if (lineage.Has(entry.checkpoint.session, entry.checkpoint.turn,
+                      entry.checkpoint.seq))
+        out.push_back(*entry.checkpoint.name);
+    return out;
+  };
+  tell({.session = "old"});
+  for (uint64_t i = 1; i <= 3; ++i) turn("old", i);
+  tell({.session = "middle", .parent = "old", .inherited_turns = 2});
+  turn("middle", 3);
+  turn("middle", 4);
+  tell({.session = "young",
+        .agent = "claude",
+        .parent = "middle",
+        .inherited_turns = 3,
+        .transcript_path = "/t"});
+  turn("young", 4);
+  tell({.session = "early", .parent = "middle", .inherited_turns = 1});
+  turn("early", 2);
+  ASSERT_THAT(history("young"), ElementsAre("young4", "middle3", "old2", "old1"));
+
+  const PurgeReport report = Must(EraseSession("middle"));
+  EXPECT_THAT(report.plan.grew_out_of_it, ElementsAre("early", "young"));
+  EXPECT_THAT(history("young"), ElementsAre("young4", "old2", "old1"));
+  EXPECT_THAT(history("early"), ElementsAre("early2", "old1"));
+  auto opened = Must(world.Open());
+  for (const SessionSummary& one : Must(ListSessions(*opened.catalog, std::nullopt)))
+    if (one.id == "young") {
+      EXPECT_EQ(one.parent, "old");
+      EXPECT_EQ(one.inherited, 2u);
+      EXPECT_EQ(one.transcript_path, "/t");
+      EXPECT_EQ(one.agent, "claude");
+    }
+  // There is nothing before the first.
+  Must(EraseSession("old"));
+  EXPECT_THAT(history("young"), ElementsAre("young4"));
   ExpectWhole();
 }
 
