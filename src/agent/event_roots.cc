@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "agent/recorder.h"
 #include "base/mutant.h"
@@ -67,14 +68,67 @@ std::optional<std::string> LineOf(const std::vector<std::string>& lines,
   return std::nullopt;
 }
 
-void SetLine(Store& store, const Name& name, const std::string& beginning,
-             const std::string& value) {
-  std::vector<std::string> lines = Lines(store, name);
+void SetLine(Store& store, const Name& name, std::vector<std::string> lines,
+             const std::string& beginning, const std::string& value) {
   std::erase_if(lines, [&](const std::string& l) { return l.starts_with(beginning); });
   lines.push_back(beginning + value);
-  if (lines.size() > kMaxLines)
-    lines.erase(lines.begin(), lines.end() - static_cast<ptrdiff_t>(kMaxLines));
+  size_t bytes = 0, kept = 0;
+  for (auto line = lines.rbegin(); line != lines.rend() && kept < kMaxLines; ++line) {
+    bytes += line->size() + 1;
+    if (bytes >= kMaxFile) break;
+    ++kept;
+  }
+  lines.erase(lines.begin(), lines.end() - static_cast<ptrdiff_t>(kept));
   Save(store, name, lines);
+}
+
+// What the file says of a session.
+struct Places {
+  std::string home = {};  // "-": not known
+  std::vector<std::string> others = {};
+
+  static Places In(const std::vector<std::string>& lines, const std::string& session) {
+    Places out;
+    std::string line = LineOf(lines, KeyOf(session) + " ").value_or("");
+    for (std::string_view left = line; !left.empty();) {
+      const size_t end = std::min(left.find(' '), left.size());
+      if (out.home.empty())
+        out.home = left.substr(0, end);
+      else
+        out.others.emplace_back(left.substr(0, end));
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+    return out;
+  }
+  bool Has(const std::string& id) const {
+    return home == id || std::ranges::find(others, id) != others.end();
+  }
+  void Add(const std::string& id) {
+    constexpr size_t kMostOthers = 64;
+    if (home == id) return;
+    std::erase(others, id);
+    if (others.size() >= kMostOthers) others.erase(others.begin());
+    others.push_back(id);
+  }
+  std::string Text() const {
+    std::string out = home.empty() ? "-" : home;
+    for (const std::string& id : others) out += " " + id;
+    return out;
+  }
+};
+
+std::vector<Root> OthersOf(std::span<const RootEntry> roots, const Places& places,
+                           std::span<const Root> here) {
+  std::vector<Root> out;
+  for (const RootEntry& entry : roots) {
+    const RootId& id = entry.root.id;
+    const bool is_here =
+        std::ranges::any_of(here, [&](const Root& r) { return r.id == id; });
+    if (!is_here && !entry.root.off && places.Has(id.text()) &&
+        !BELAY_MUTANT("prompts-are-heard-in-one-place"))
+      out.push_back(entry.root);
+  }
+  return out;
 }
 
 std::optional<AbsPath> RealDir(Fs& fs, std::string_view text) {
@@ -93,22 +147,26 @@ std::optional<AbsPath> PlaceOf(Fs& fs, const HookEvent& event) {
   return event.cwd.empty() ? std::nullopt : RealDir(fs, event.cwd);
 }
 
-std::vector<Root> RootsOf(Store& store, std::span<const RootEntry> roots,
-                          const HookEvent& event) {
-  std::vector<Root> out;
-  auto add = [&](const std::optional<RootEntry>& found) {
-    if (!found || found->root.off) return;
+EventRoots RootsOf(Store& store, std::span<const RootEntry> roots,
+                   const HookEvent& event) {
+  EventRoots found;
+  std::vector<Root>& out = found.here;
+  auto add = [&](const std::optional<RootEntry>& entry) {
+    if (!entry || entry->root.off) return;
     for (const Root& known : out)
-      if (known.id == found->root.id) return;
-    out.push_back(found->root);
+      if (known.id == entry->root.id) return;
+    out.push_back(entry->root);
   };
   auto at = [&](const std::optional<AbsPath>& path) -> std::optional<RootEntry> {
     return path ? FindRootFor(roots, *path) : std::nullopt;
   };
-  if (!event.session.empty() && event.kind != EventKind::kSessionStart) {
-    const auto id = LineOf(Lines(store, SessionsName()), KeyOf(event.session) + " ");
+  Places places;
+  const bool remembered =
+      !event.session.empty() && event.kind != EventKind::kSessionStart;
+  if (remembered) {
+    places = Places::In(Lines(store, SessionsName()), event.session);
     for (const RootEntry& entry : roots)
-      if (id && entry.root.id.text() == *id) add(entry);
+      if (entry.root.id.text() == places.home) add(entry);
   }
   for (const std::string& workspace : event.workspaces)
     if (out.empty()) add(at(RealDir(store.fs(), workspace)));
@@ -131,13 +189,37 @@ std::vector<Root> RootsOf(Store& store, std::span<const RootEntry> roots,
             (root.path == "/" || entry.root.path[root.path.size()] == '/'))
           add(entry);
   }
-  return out;
+  if (!remembered) return found;
+  if (!call && event.kind != EventKind::kCompact && event.kind != EventKind::kOther)
+    found.elsewhere = OthersOf(roots, places, out);
+  else if (call && roots.size() > 1)
+    found.news = std::ranges::any_of(
+        out, [&](const Root& root) { return !places.Has(root.id.text()); });
+  return found;
+}
+
+std::vector<Root> OtherRootsOf(Store& store, std::span<const RootEntry> roots,
+                               const std::string& session, std::span<const Root> here) {
+  if (roots.size() < 2 || session.empty()) return {};
+  return OthersOf(roots, Places::In(Lines(store, SessionsName()), session), here);
 }
 
 void RememberSessionRoot(Store& store, const std::string& session, const RootId& root) {
-  const std::string key = KeyOf(session) + " ";
-  if (LineOf(Lines(store, SessionsName()), key) == root.text()) return;
-  SetLine(store, SessionsName(), key, root.text());
+  std::vector<std::string> lines = Lines(store, SessionsName());
+  Places places = Places::In(lines, session);
+  if (places.home == root.text()) return;
+  const std::string before = std::exchange(places.home, root.text());
+  std::erase(places.others, places.home);
+  if (!before.empty() && before != "-") places.Add(before);
+  SetLine(store, SessionsName(), std::move(lines), KeyOf(session) + " ", places.Text());
+}
+
+void RememberCallsIn(Store& store, const std::string& session,
+                     std::span<const Root> roots) {
+  std::vector<std::string> lines = Lines(store, SessionsName());
+  Places places = Places::In(lines, session);
+  for (const Root& root : roots) places.Add(root.id.text());
+  SetLine(store, SessionsName(), std::move(lines), KeyOf(session) + " ", places.Text());
 }
 
 void RememberAgent(Store& store, AgentKind agent) {
@@ -145,7 +227,8 @@ void RememberAgent(Store& store, AgentKind agent) {
   const int64_t now = store.clock().WallMillis();
   // Not at every call: replacing a file is a tenth of what an agent waits for beyond
   // the checkpoint itself.
-  if (auto seen = LineOf(Lines(store, SeenName()), beginning)) {
+  std::vector<std::string> lines = Lines(store, SeenName());
+  if (auto seen = LineOf(lines, beginning)) {
     int64_t then = 0;
     const auto [end, error] =
         std::from_chars(seen->data(), seen->data() + seen->size(), then);
@@ -153,7 +236,7 @@ void RememberAgent(Store& store, AgentKind agent) {
         now - then < kSeenMs)
       return;
   }
-  SetLine(store, SeenName(), beginning, std::to_string(now));
+  SetLine(store, SeenName(), std::move(lines), beginning, std::to_string(now));
 }
 
 }  // namespace belay

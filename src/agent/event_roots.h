@@ -7,8 +7,12 @@
 // workspaces, and that directory. A call that names files in other protected
 // directories, or is made in one, is recorded there as well.
 //
-// Where a session was started is remembered in a file of the store (cache/sessions): a
-// hint, bounded, without which the event's own directory counts.
+// What is no call (a prompt, an end) is recorded where the session was started, and
+// matters wherever it has made calls: agent/elsewhere.h.
+//
+// Where a session was started, and where it made calls, is remembered in a file of the
+// store (cache/sessions): a hint, bounded, without which the event's own directory
+// counts.
 
 #include <optional>
 #include <span>
@@ -20,13 +24,25 @@
 
 namespace belay {
 
-// The session's own first; none when nothing is protected there.
-std::vector<Root> RootsOf(Store& store, std::span<const RootEntry> roots,
-                          const HookEvent& event);
+struct EventRoots {
+  // Where it is recorded, the session's own first; none when nothing is protected
+  // there.
+  std::vector<Root> here = {};
+  // Of what is no call: others in which the session has made some. Of a start only
+  // OtherRootsOf() knows them: nobody is to wait for that.
+  std::vector<Root> elsewhere = {};
+  bool news = false;  // a call is made where none of the session was remembered
+};
+EventRoots RootsOf(Store& store, std::span<const RootEntry> roots,
+                   const HookEvent& event);
+std::vector<Root> OtherRootsOf(Store& store, std::span<const RootEntry> roots,
+                               const std::string& session, std::span<const Root> here);
 // Where the event takes place, as far as it says and it exists.
 std::optional<AbsPath> PlaceOf(Fs& fs, const HookEvent& event);
 
 void RememberSessionRoot(Store& store, const std::string& session, const RootId& root);
+void RememberCallsIn(Store& store, const std::string& session,
+                     std::span<const Root> roots);
 
 // When an agent was last heard of, to ten seconds: cache/agents.seen, a line "AGENT
 // MILLISECONDS" each.

@@ -4,6 +4,7 @@
 
 #include "agent/ancestry.h"
 #include "agent/dialects.h"
+#include "agent/elsewhere.h"
 #include "agent/notice.h"
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -127,6 +128,8 @@ class EventStep final : public LiveStep {
         if (event_.anchor && !event_.human &&
             session.Heard(*event_.anchor).value_or(0) == 0)
           session.Hear(*event_.anchor, session.turn);
+        // The agent goes on, and its user is told.
+        if (!event_.human) session.in_turn = session.in_turn || GoesOn(session);
         if (!event_.human || !begun_) break;
         if (event_.anchor) session.Hear(*event_.anchor, turn_);
         live.BeginTurn(session_, now_ms_);
@@ -144,37 +147,16 @@ class EventStep final : public LiveStep {
         break;
       case EventKind::kToolBegin:
         if (!begun_) break;
+        // Told to go on when it was about to end its turn, by a hook of the user's.
+        if (!event_.subagent && !IsLate() && GoesOn(session)) session.in_turn = true;
         if (traits_.serial_calls) EndCallsBefore(live);
         (void)live.Begin(call_);
         break;
       case EventKind::kToolEnd:
         if (begun_) (void)live.End(call_, event_.tool->background);
         break;
-      case EventKind::kSubagentEnd:
-        if (event_.subagent) live.EndAll(session_, event_.subagent);
-        KeepTasks(live);
-        break;
-      case EventKind::kTurnEnd:
-        live.EndTurn(session_, event_.running_tasks);
-        KeepTasks(live);
-        session.in_turn = false;
-        break;
-      case EventKind::kSessionStart:
-        if (overtaken_) break;
-        // Shortened in the same process, or another one.
-        if (event_.source == "compact")
-          live.BeginTurn(session_, now_ms_);
-        else
-          live.EndAll(session_, std::nullopt);
-        session.in_turn = false;
-        break;
-      case EventKind::kSessionEnd:
-        live.EndAll(session_, std::nullopt);
-        live.KeepTasks(session_, {});
-        live.Meet(session_, now_ms_).in_turn = false;
-        break;
       default:
-        break;
+        if (!overtaken_) EndWhatIsOver(live, event_, now_ms_);
     }
     // It tells no end of any call: what comes next is it.
     if (!traits_.tells_ends) (void)live.TakeNeverEnded();
@@ -287,8 +269,8 @@ class EventStep final : public LiveStep {
              !BELAY_MUTANT("a-message-is-a-turn-of-its-own"))
       its_turn_ = session.turn;
     session.Hear(*event_.anchor, its_turn_);
-    // Prompts are recorded where the session began; elsewhere it is known by its calls
-    // that a turn began.
+    // Prompts are recorded where the session began; where it makes its first call it is
+    // known by that that a turn began.
     if (its_turn_ <= session.turn) return;
     session.turn = its_turn_;
     session.anchor = (*told)->anchor;
@@ -389,15 +371,14 @@ class EventStep final : public LiveStep {
   // When nobody waits any more it is told next time.
   void TellNotice(LiveSession& session) {
     if (told_.operation == 0) return;
-    if (!told_.text.empty() && released_ns_ != nullptr && released_ns_->load() != 0)
-      return;
+    if (!told_.text.empty() && IsLate()) return;
     if (!BELAY_MUTANT("notice-every-time")) session.knows_operation = told_.operation;
     *notice_ = told_.text;
   }
 
   Result<bool> BeginCall(Live& live, CaptureRequest& request) {
     MakeCall();
-    const bool late = released_ns_ != nullptr && released_ns_->load() != 0;
+    const bool late = IsLate();
     if (live.Knows(call_, late) && !BELAY_MUTANT("call-begins-twice")) {
       if (late && request.step != nullptr) BELAY_OK(CheckBeginning(live));
       return false;
@@ -546,8 +527,11 @@ class EventStep final : public LiveStep {
                 /*presumed=*/!BELAY_MUTANT("serial-agents-never-overlap"));
   }
 
-  void KeepTasks(Live& live) {
-    if (event_.running_tasks) live.KeepTasks(session_, *event_.running_tasks);
+  // The agent does not wait for it any more.
+  bool IsLate() const { return released_ns_ != nullptr && released_ns_->load() != 0; }
+  // Of one that has turns.
+  static bool GoesOn(const LiveSession& session) {
+    return session.turn > 0 && !BELAY_MUTANT("what-ended-does-not-go-on");
   }
 
   Store& store_;

@@ -7,6 +7,7 @@
 
 #include "agent/aftermath.h"
 #include "agent/dialects.h"
+#include "agent/elsewhere.h"
 #include "agent/event_roots.h"
 #include "agent/json_end.h"
 #include "agent/notice.h"
@@ -86,20 +87,26 @@ class HookWork {
     auto opened = OpenStore(ctx_, Store::Mode::kWriteExisting);
     if (!opened.ok() && opened.error().code != Errc::kNotFound)
       return Fail(nullptr, {}, opened.error());
-    std::vector<Root> roots;
+    EventRoots concerned;
+    std::vector<RootEntry> all;
     if (opened.ok()) {
       auto heads = Heads::Read(*(*opened)->store);
       if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
-      several_ = heads->roots().size() > 1;
-      roots = RootsOf(*(*opened)->store, heads->roots(), event_);
-      if (!roots.empty()) roots = WithLeftOut(*(*opened)->store, *heads, roots);
+      all = heads->roots();
+      several_ = all.size() > 1;
+      concerned = RootsOf(*(*opened)->store, all, event_);
+      AddLeftOut(*(*opened)->store, all, concerned);
     }
+    std::vector<Root>& roots = concerned.here;
     if (roots.empty()) {
       if (event_.kind == EventKind::kOther) return kDone;
       auto fresh = ProtectNew(ctx_, event_);
       if (!fresh.ok())
         return Fail(opened.ok() ? (*opened)->store.get() : nullptr, {}, fresh.error());
-      if (fresh->empty()) return kDone;
+      if (fresh->empty()) {
+        if (opened.ok()) TellOthers(*(*opened)->store, concerned);
+        return kDone;
+      }
       roots = std::move(*fresh);
       opened = OpenStore(ctx_, Store::Mode::kWriteExisting);
       if (!opened.ok()) return Fail(nullptr, {}, opened.error());
@@ -114,10 +121,13 @@ class HookWork {
       // waits for that.
       shared_.Reply(kDone);
       if (!heard_.held()) Hold(store, LockMode::kExclusive, kWaitMs);
+      concerned.elsewhere = OtherRootsOf(store, all, event_.session, roots);
     }
+    if (concerned.news) RememberCallsIn(store, event_.session, roots);
     int outcome = kDone;
     for (size_t i = 0; i < roots.size(); ++i)
       outcome = std::max(outcome, Record(store, roots[i], i == 0));
+    TellOthers(store, concerned);
     RememberAgent(store, event_.agent);
     if (event_.messages.empty() || counts_) heard_.Release();
     if (counts_ && !event_.messages.empty()) Hold(store, LockMode::kShared, 0);
@@ -161,28 +171,46 @@ class HookWork {
     return kDone;
   }
 
-  // The roots of the event, when what they leave out and shall be protected is.
-  std::vector<Root> WithLeftOut(Store& store, Heads& heads, std::vector<Root> roots) {
+  // What the roots of the event leave out and shall be protected is, and is among them.
+  void AddLeftOut(Store& store, std::vector<RootEntry>& all, EventRoots& concerned) {
     constexpr int kMostAtOnce = 8;
-    for (int made = 0; made < kMostAtOnce; ++made) {
-      if (!settings_ || settings_of_ != roots[0].id) {
-        auto path = AbsPath::Parse(roots[0].path);
+    for (int made = 0; made < kMostAtOnce && !concerned.here.empty(); ++made) {
+      const Root& first = concerned.here[0];
+      if (!settings_ || settings_of_ != first.id) {
+        auto path = AbsPath::Parse(first.path);
         auto settings = path.ok() ? LoadSettingsFor(ctx_, *path) : path.error();
-        if (!settings.ok()) return roots;  // said where it is recorded
+        if (!settings.ok()) return;  // said where it is recorded
         settings_ = std::move(*settings);
-        settings_of_ = roots[0].id;
+        settings_of_ = first.id;
       }
-      auto more =
-          ProtectLeftOut(ctx_, store, heads.roots(), roots[0], *settings_, event_);
-      if (!more.ok()) CountFailure(store, roots[0].id, "hook", more.error());
-      if (!more.ok() || !*more) break;
+      auto more = ProtectLeftOut(ctx_, store, all, first, *settings_, event_);
+      if (!more.ok()) CountFailure(store, first.id, "hook", more.error());
+      if (!more.ok() || !*more) return;
       auto now = Heads::Read(store);
-      if (!now.ok()) break;
-      heads = std::move(*now);
+      if (!now.ok()) return;
+      all = now->roots();
       several_ = true;
-      roots = RootsOf(store, heads.roots(), event_);
+      concerned = RootsOf(store, all, event_);
     }
-    return roots;
+  }
+
+  // Other directories in which the session has made calls. Whoever comes next waits for
+  // a prompt and a start (`heard_`), so that calls find them told.
+  void TellOthers(Store& store, const EventRoots& concerned) {
+    if (concerned.elsewhere.empty()) return;
+    std::optional<Live> home;
+    if (!concerned.here.empty()) home = Live::Load(store, concerned.here[0].id);
+    for (const Root& root : concerned.elsewhere) {
+      auto path = AbsPath::Parse(root.path);
+      if (!path.ok()) continue;
+      Status told = [&]() -> Status {
+        BELAY_TRY(const Settings settings, LoadSettingsFor(ctx_, *path));
+        return TellElsewhere(
+            store, {.root = root, .settings = &settings, .lock_wait_ms = kLockMs},
+            event_, home ? home->Find(SessionOf(event_)) : nullptr);
+      }();
+      if (!told.ok()) CountFailure(store, root.id, "hook", told.error());
+    }
   }
 
   // The start of a session is recorded behind the reply to it; whoever waits for this

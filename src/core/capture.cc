@@ -288,6 +288,7 @@ struct InStep {
         (void)live.Save(store, root);
       return;
     }
+    if (!looked) live.KeepUnwatched();
     const std::vector<LiveCall> before = live.calls();
     step->Done(live, published);
     if (looked)

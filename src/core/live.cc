@@ -445,6 +445,12 @@ bool Live::IsUnwatched(const LiveCall& call) const {
   return session != nullptr && !session->in_turn;
 }
 
+void Live::KeepUnwatched() {
+  for (LiveCall& call : calls_)
+    if (!call.unseen && IsUnwatched(call) && !BELAY_MUTANT("nobody-writes-unwatched"))
+      call.fresh = true;
+}
+
 void Live::Judge(int64_t now_ms, bool by_agent) {
   using Part = LiveCall::Part;
   // As long as one of those that are made together is at work, the others may be.

@@ -46,8 +46,9 @@ struct LiveCall {
   // It is over, and nobody has looked at the directory since: what the next one finds
   // may be its doing. In the background, too.
   bool unseen = false;
-  // Nobody has looked at the directory since it began: what the next one finds may have
-  // been there before.
+  // Nobody has looked at the directory since it began, or since the agent waited for its
+  // user while it went on in the background: what the next one finds may have been there
+  // before, or be that user's.
   bool fresh = false;
   // Its end was not told, and that of one was which the same agent began later.
   bool doubtful = false;
@@ -139,6 +140,9 @@ class Live {
   // Those in the background: one by its task, or all of the session but some.
   void EndTask(std::string_view session, std::string_view task);
   void KeepTasks(std::string_view session, const std::vector<std::string>& running);
+  // Nobody looks, and time passed in which nobody watched them: the next look doubts
+  // them.
+  void KeepUnwatched();
   // Those of `before` that are over by now, and that nobody looked after.
   void KeepUnseen(const std::vector<LiveCall>& before);
 

@@ -29,7 +29,7 @@ TEST(EventRoots, WhatMayWriteAnythingMayWriteInDirectoriesBelow) {
     HookEvent event{.kind = kind, .session = "s", .cwd = outer};
     event.tool = ToolCall{.name = "Tool", .reach = reach, .paths = paths};
     std::vector<std::string> out;
-    for (const Root& root : RootsOf(*opened.store, roots, event))
+    for (const Root& root : RootsOf(*opened.store, roots, event).here)
       out.push_back(root.path);
     return out;
   };
@@ -55,10 +55,57 @@ TEST(EventRoots, TheFirstSessionOfANewStoreIsKnownByItsStart) {
   const std::vector<RootEntry> roots{{.root = opened.root, .record = {}}};
   for (const std::string& cwd : {std::string(), std::string("/elsewhere")}) {
     const HookEvent event{.kind = EventKind::kPrompt, .session = "s", .cwd = cwd};
-    const auto found = RootsOf(*opened.store, roots, event);
+    const auto found = RootsOf(*opened.store, roots, event).here;
     ASSERT_EQ(found.size(), 1u) << cwd;
     EXPECT_EQ(found[0].id, opened.root.id);
   }
+}
+
+// Mutant: prompts-are-heard-in-one-place.
+TEST(EventRoots, APromptMattersWhereverTheSessionHasMadeCalls) {
+  MemFs disk;
+  AgentWorld world{disk};
+  auto opened = Must(world.world.Open());
+  std::vector<RootEntry> roots;
+  for (const char* path : {"/a", "/b", "/c", "/off"}) {
+    Root root{.id = RootId(opened.store->random().NewId()), .path = path};
+    root.off = root.path == "/off";
+    roots.push_back({.root = root, .record = {}});
+  }
+  auto paths_of = [](const std::vector<Root>& found) {
+    std::vector<std::string> out;
+    for (const Root& root : found) out.push_back(root.path);
+    return out;
+  };
+  auto elsewhere = [&](const std::string& session, const std::string& cwd,
+                       EventKind kind = EventKind::kPrompt) {
+    const HookEvent event{.kind = kind, .session = session, .cwd = cwd};
+    return paths_of(RootsOf(*opened.store, roots, event).elsewhere);
+  };
+  auto call = [&](const std::string& session, const std::string& cwd) {
+    HookEvent event{.kind = EventKind::kToolBegin, .session = session, .cwd = cwd};
+    event.tool = ToolCall{.name = "Bash"};
+    const EventRoots found = RootsOf(*opened.store, roots, event);
+    if (found.news) RememberCallsIn(*opened.store, session, found.here);
+    return found.news;
+  };
+  RememberSessionRoot(*opened.store, "s", roots[0].root.id);
+  EXPECT_FALSE(call("s", "/a"));
+  EXPECT_TRUE(call("s", "/b"));
+  EXPECT_FALSE(call("s", "/b")) << "written down once";
+  EXPECT_FALSE(call("s", "/off"));
+  EXPECT_TRUE(call("t", "/c")) << "it was started where nothing is protected";
+  EXPECT_THAT(elsewhere("s", "/c"), ElementsAre("/b"));
+  EXPECT_THAT(elsewhere("s", "/c", EventKind::kSessionEnd), ElementsAre("/b"));
+  EXPECT_THAT(elsewhere("s", "/c", EventKind::kCompact), ElementsAre());
+  EXPECT_THAT(elsewhere("t", "/nowhere"), ElementsAre("/c"));
+  EXPECT_THAT(elsewhere("other", "/a"), ElementsAre());
+  // It is gone on with in another directory.
+  RememberSessionRoot(*opened.store, "s", roots[2].root.id);
+  EXPECT_THAT(elsewhere("s", "/nowhere"), ElementsAre("/a", "/b"));
+  const std::vector<Root> here{roots[1].root};
+  EXPECT_THAT(paths_of(OtherRootsOf(*opened.store, roots, "s", here)),
+              ElementsAre("/a", "/c"));
 }
 
 }  // namespace

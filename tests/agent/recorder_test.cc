@@ -364,6 +364,46 @@ TEST_F(RecorderTest, BetweenTurnsAPersonMayWorkBesideTheBackground) {
   EXPECT_EQ(Authors(), "within=s/bg between=s/bg+outside made=s/bg+s/shell");
 }
 
+// Mutants: what-ended-does-not-go-on, shortened-is-over.
+TEST_F(RecorderTest, WhoGoesOnIsInItsTurn) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "bg");
+  HookEvent end = Call(EventKind::kToolEnd, "s", "bg");
+  end.tool->background = true;
+  end.tool->task = "task-1";
+  Tell(end);
+  // A hook of the user's has it go on.
+  End(EventKind::kTurnEnd, "s");
+  Pre("s", "t1", {"named"});
+  Put("a", "1");
+  Post("s", "t1", {"named"});
+  // Shortened in the middle of the turn.
+  Start("s", "compact");
+  Put("b", "22");
+  Pre("s", "t2", {"named"});
+  Post("s", "t2", {"named"});
+  End(EventKind::kTurnEnd, "s");
+  // Told of what another one in the background did.
+  HookEvent note = Event(EventKind::kPrompt, "s");
+  note.human = false;
+  note.ended_tasks = {"task-2"};
+  Tell(note);
+  Put("c", "333");
+  Pre("s", "t3", {"named"});
+  Post("s", "t3", {"named"});
+  EXPECT_EQ(Authors(), "a=s/bg b=s/bg c=s/bg");
+  // A call that is told late, when all is over, is none.
+  End(EventKind::kTurnEnd, "s");
+  released_ns_ = 1;
+  Pre("s", "t4", {"named"});
+  released_ns_ = 0;
+  Put("d", "4444");
+  Pre("s", "t5", {"named"});
+  EXPECT_EQ(Authors(), "a=s/bg b=s/bg c=s/bg d=s/bg+outside");
+}
+
 TEST_F(RecorderTest, AnEndThatComesBeforeItsBeginningCounts) {
   Start("s");
   Prompt("s", "p");
