@@ -283,21 +283,25 @@ struct InStep {
     live.Judge(s.clock().WallMillis(), /*by_agent=*/step != nullptr);
   }
   ~InStep() {
-    if (step == nullptr) {
-      if (looked && live.Looked(store.clock().WallMillis()))
-        (void)live.Save(store, root);
-      return;
+    bool news = step != nullptr;
+    if (step != nullptr) {
+      if (!looked) live.KeepUnwatched();
+      const std::vector<LiveCall> before = live.calls();
+      step->Done(live, published);
+      if (!looked && !BELAY_MUTANT("unseen-calls-did-nothing"))
+        live.KeepUnseen(before);
     }
-    if (!looked) live.KeepUnwatched();
-    const std::vector<LiveCall> before = live.calls();
-    step->Done(live, published);
-    if (looked)
-      live.Looked(store.clock().WallMillis());
-    else if (!BELAY_MUTANT("unseen-calls-did-nothing"))
-      live.KeepUnseen(before);
-    (void)live.Save(store, root);
-    const Status named = NameOutside(store, root, live.TakeNeverEnded());
-    if (!named.ok()) CountFailure(store, root, "hook", named.error());
+    if (looked) news = live.Looked(store.clock().WallMillis()) || news;
+    if (BELAY_MUTANT("doubts-are-forgotten-first")) (void)live.Save(store, root);
+    // Before the calls are forgotten: killed in between, it is said again.
+    std::vector<LiveCall> never_ended = live.TakeNeverEnded();
+    const Status named = NameOutside(store, root, never_ended);
+    if (!named.ok()) {
+      CountFailure(store, root, "hook", named.error());
+      if (!BELAY_MUTANT("doubts-are-said-once"))
+        live.KeepNeverEnded(std::move(never_ended));
+    }
+    if (news) (void)live.Save(store, root);
   }
   InStep(const InStep&) = delete;
   InStep& operator=(const InStep&) = delete;

@@ -432,6 +432,22 @@ void Live::KeepUnseen(const std::vector<LiveCall>& before) {
   }
 }
 
+void Live::KeepNeverEnded(std::vector<LiveCall> calls) {
+  for (LiveCall& call : calls) {
+    auto at = std::ranges::find_if(calls_, [&](const LiveCall& c) {
+      return c.unseen && KeyOf(c) == KeyOf(call) && c.author == call.author;
+    });
+    if (at != calls_.end()) {
+      at->vouched = std::move(call.vouched);
+      continue;
+    }
+    call.unseen = call.background = true;
+    call.task.clear();
+    if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
+    calls_.push_back(std::move(call));
+  }
+}
+
 bool Live::IsQuiet(const LiveCall& call, int64_t now_ms) const {
   const LiveSession* session = Find(call.author.session.value_or(""));
   const int64_t seen_ms = session == nullptr ? call.begun_ms : session->seen_ms;
@@ -509,6 +525,8 @@ bool Live::WasAtWork(const LiveCall& call) const {
 }
 
 bool Live::Looked(int64_t now_ms) {
+  for (const LiveCall& call : calls_)
+    if (call.unseen && !call.vouched.empty()) never_ended_.push_back(call);
   bool news =
       std::erase_if(calls_, [](const LiveCall& call) { return call.unseen; }) > 0;
   for (LiveCall& call : calls_) {
@@ -521,15 +539,28 @@ bool Live::Looked(int64_t now_ms) {
 }
 
 void Live::Vouch(const Checkpoint& checkpoint) {
+  constexpr auto kAtWork = LiveCall::Part::kAtWork;
+  // The end of a turn is told, and so is, of one in the background, what becomes of it.
+  auto is_told = [](const LiveCall& call) {
+    return call.background || !call.author.tool_name;
+  };
+  // It was at work, whatever is told of others: nobody else has to stand for what both
+  // may have done.
+  auto is_sure = [&](const Author& author) {
+    auto is_its = [&](const LiveCall& c) {
+      return c.part == kAtWork && c.author == author;
+    };
+    return std::ranges::any_of(unheard_, is_its) ||
+           std::ranges::any_of(
+               calls_, [&](const LiveCall& c) { return is_its(c) && is_told(c); });
+  };
   for (LiveCall& call : calls_) {
-    // The end of a turn is told, and so is, of one in the background, what becomes of
-    // it.
-    if (call.part != LiveCall::Part::kAtWork || call.background ||
-        !call.author.tool_name)
-      continue;
+    if (call.part != kAtWork || is_told(call)) continue;
     const bool stands = std::ranges::any_of(checkpoint.by, [&](const Authorship& by) {
       return std::ranges::find(by.authors, call.author) != by.authors.end() &&
-             std::ranges::find(by.authors, Author()) == by.authors.end();
+             std::ranges::find(by.authors, Author()) == by.authors.end() &&
+             (std::ranges::none_of(by.authors, is_sure) ||
+              BELAY_MUTANT("all-stand-for-all"));
     });
     if (!stands) continue;
     if (call.vouched.size() >= kMaxVouched) call.vouched.erase(call.vouched.begin());
@@ -546,9 +577,22 @@ void Live::EndTask(std::string_view session, std::string_view task) {
 void Live::KeepTasks(std::string_view session,
                      const std::vector<std::string>& running) {
   std::erase_if(calls_, [&](const LiveCall& call) {
-    return call.background && call.author.session == session &&
+    return call.background && !call.unseen && call.author.session == session &&
            std::find(running.begin(), running.end(), call.task) == running.end();
   });
+}
+
+bool AddOutside(std::vector<Authorship>& by, const std::vector<Author>& authors) {
+  bool news = false;
+  for (Authorship& one : by) {
+    const bool named =
+        std::ranges::find_first_of(one.authors, authors) != one.authors.end();
+    if (!named || std::ranges::find(one.authors, Author()) != one.authors.end())
+      continue;
+    one.authors.emplace_back();
+    news = true;
+  }
+  return news;
 }
 
 Status NameOutside(Store& store, const RootId& root,
@@ -561,17 +605,14 @@ Status NameOutside(Store& store, const RootId& root,
   std::vector<LogRecord> records;
   for (const auto& [id, authors] : doubted) {
     auto entry = catalog->FindById(root, id.text());
-    if (!entry.ok()) continue;  // let go meanwhile
-    Checkpoint& checkpoint = entry->checkpoint;
-    bool news = false;
-    for (Authorship& by : checkpoint.by) {
-      const bool one =
-          std::ranges::find_first_of(by.authors, authors) != by.authors.end();
-      if (!one || std::ranges::find(by.authors, Author()) != by.authors.end()) continue;
-      by.authors.emplace_back();
-      news = true;
+    if (!entry.ok()) {
+      // Let go meanwhile, or damaged: nothing is left to be said of it.
+      if (entry.error().code == Errc::kNotFound || entry.error().code == Errc::kCorrupt)
+        continue;
+      return std::move(entry).error();
     }
-    if (!news) continue;
+    Checkpoint& checkpoint = entry->checkpoint;
+    if (!AddOutside(checkpoint.by, authors)) continue;
     LogRecord& record = records.emplace_back();
     record.kind = RecordKind::kAnnotation;
     record.root = root;

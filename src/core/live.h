@@ -46,9 +46,9 @@ struct LiveCall {
   // It is over, and nobody has looked at the directory since: what the next one finds
   // may be its doing. In the background, too.
   bool unseen = false;
-  // Nobody has looked at the directory since it began, or since the agent waited for its
-  // user while it went on in the background: what the next one finds may have been there
-  // before, or be that user's.
+  // Nobody has looked at the directory since it began, or since the agent waited for
+  // its user while it went on in the background: what the next one finds may have been
+  // there before, or be that user's.
   bool fresh = false;
   // Its end was not told, and that of one was which the same agent began later.
   bool doubtful = false;
@@ -145,6 +145,8 @@ class Live {
   void KeepUnwatched();
   // Those of `before` that are over by now, and that nobody looked after.
   void KeepUnseen(const std::vector<LiveCall>& before);
+  // What they stand for could not be corrected: that is for the next look to do.
+  void KeepNeverEnded(std::vector<LiveCall> calls);
 
   // Before a look at the directory, and before anything is said of the event that it is
   // for. `by_agent`: it is for one; whoever looks otherwise (a checkpoint by hand, a
@@ -201,6 +203,10 @@ class Live {
 
 // In every root nothing is left of the session: what it said is in no such file.
 Status ForgetSession(Store& store, std::string_view session, int64_t lock_wait_ms);
+
+// Names outside in each of these that one of the authors is named in; whether that is
+// news.
+bool AddOutside(std::vector<Authorship>& by, const std::vector<Author>& authors);
 
 // Of calls whose end was never told: checkpoints that took them for at work, as they
 // may have been at the time, name outside beside them from now on.

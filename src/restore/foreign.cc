@@ -57,6 +57,13 @@ void LeaveOutImported(std::vector<CatalogEntry>& newest_first, const RecordId& t
   });
 }
 
+// Who is at work as far as what changed since the last look is concerned.
+Live AtWorkNow(Store& store, const RootId& root) {
+  Live live = Live::Load(store, root);
+  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
+  return live;
+}
+
 // What happened from the checkpoint on: checkpoints, the newest first and that one
 // last, even when it was let go meanwhile, and operations, the oldest first.
 struct Recorded {
@@ -64,7 +71,7 @@ struct Recorded {
   std::vector<Operation> operations;
 };
 Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
-                               const Checkpoint& target) {
+                               const Checkpoint& target, const Live& live) {
   Recorded out;
   BELAY_TRY(out.checkpoints, catalog.ListCheckpoints({.root = root}));
   std::erase_if(out.checkpoints, [&](const CatalogEntry& entry) {
@@ -75,16 +82,19 @@ Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
     out.checkpoints.back().checkpoint = target;
   }
   LeaveOutImported(out.checkpoints, target.id);
+  // Calls that may be over without a word: what will be said of them when that is
+  // known.
+  for (const LiveCall& call : live.calls()) {
+    if (call.part == LiveCall::Part::kAtWork ||
+        BELAY_MUTANT("interrupted-calls-are-believed"))
+      continue;
+    for (CatalogEntry& entry : out.checkpoints)
+      if (std::ranges::find(call.vouched, entry.checkpoint.id) != call.vouched.end())
+        (void)AddOutside(entry.checkpoint.by, {call.author});
+  }
   BELAY_TRY(out.operations, ListOperations(catalog, root));
   std::erase_if(out.operations, [&](const Operation& o) { return o.seq < target.seq; });
   return out;
-}
-
-// Who is at work as far as what changed since the last look is concerned.
-Live AtWorkNow(Store& store, const RootId& root) {
-  Live live = Live::Load(store, root);
-  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
-  return live;
 }
 
 bool Has(const std::set<std::string>& family, const Author& author) {
@@ -171,7 +181,8 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
       if (std::find(known.begin(), known.end(), author) == known.end())
         known.push_back(author);
   };
-  BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target));
+  const Live live = AtWorkNow(store, root);
+  BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target, live));
   const Scan::TreeReader trees = [&](const ObjectId& id) { return store.GetTree(id); };
   BELAY_TRY(PathHistory history,
             HistoryOf(store, trees, since.checkpoints, since.operations, {""}, {},
@@ -200,7 +211,6 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
     else if (!is_dir(was) && !is_dir(is))  // a directory, by what is in it
       changed.insert(path);
   }
-  const Live live = AtWorkNow(store, root);
   WhoWrote who(live);
   for (const std::string& path : changed) who.Add(path);
   Checkpoint now;
@@ -214,7 +224,8 @@ Result<CommitsBy> CommitsSince(Store& store, const RootId& root,
   BELAY_TRY(auto catalog, Catalog::Open(store));
   const std::string& session = *target.session;
   BELAY_TRY(const auto family, FamilyOf(*catalog, session));
-  BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target));
+  const Live live = AtWorkNow(store, root);
+  BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target, live));
   BELAY_TRY(const HeadHistory heads,
             HeadsSince(store, since.checkpoints, since.operations));
   const bool told = !family.empty() && !BELAY_MUTANT("neighbours-commit");
@@ -233,7 +244,7 @@ Result<CommitsBy> CommitsSince(Store& store, const RootId& root,
   const GitRepoRecord* last = heads.last.Find(is.path);
   if ((last == nullptr ? std::string() : last->head) == is.head) return out;
   if (told)
-    add(ByAuthors(family, WhoWrote(AtWorkNow(store, root)).rest()));
+    add(ByAuthors(family, WhoWrote(live).rest()));
   else
     add(CommitsBy::kOthers);
   return out;

@@ -26,7 +26,8 @@ namespace belay {
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session);
 
 // Path to who changed it, by the checkpoints since `target` and what changed after the
-// last of them.
+// last of them. What a call that nobody knows the end of was taken to have done is
+// shared with outside.
 using ForeignChanges = std::map<std::string, std::vector<Author>>;
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,

@@ -7,6 +7,7 @@
 
 #include "agent/recorder_world.h"
 #include "base/fault_fs.h"
+#include "support/agent_world.h"
 
 namespace belay::test {
 namespace {
@@ -269,7 +270,8 @@ TEST_F(AuthorsGapTest, WhatIsKnownAtTheEndOfTheTurnIsSaidOfWhatWasFoundBefore) {
     Put("its-" + s, "1");
     Post(s, "one");
     Post(s, "two");
-    EXPECT_EQ(Asked(turn), "") << "it may be at work";
+    EXPECT_EQ(Asked(turn), "old.txt") << "it may be over";
+    EXPECT_EQ(SaidAtOnce(), ids);
     const size_t before = Count();
     End(EventKind::kTurnEnd, s);
     EXPECT_EQ(Count(), before);
@@ -315,6 +317,89 @@ TEST_F(AuthorsGapTest, WhatGoesOnBehindTheTurnIsNotDoubted) {
   Tell(call);
   End(EventKind::kTurnEnd, "s");
   EXPECT_EQ(Authors(), "a=s/sub b=s/sub c=s/sub");
+}
+
+// A call in the background was at work, whatever became of the one beside it.
+// Mutant: all-stand-for-all.
+TEST_F(AuthorsGapTest, BesideACallThatIsSureNobodyStandsForWhatIsFound) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Pre("s", "server");
+  HookEvent end = Call(EventKind::kToolEnd, "s", "server");
+  end.tool->background = true;
+  Tell(end);
+  Pre("s", "refused");
+  Put("a", "1");
+  Pre("s", "one");
+  Post("s", "one");
+  EXPECT_EQ(Asked(turn), "");
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Authors(), "a=s/server+s/refused");
+  EXPECT_TRUE(SaidAtOnce());
+  EXPECT_EQ(Asked(turn), "");
+}
+
+// The user pressed Escape, of which no agent tells, and another session goes on.
+// Mutant: interrupted-calls-are-believed.
+TEST_F(AuthorsGapTest, APersonAfterAnInterruptedCallIsAskedAboutThoughAnotherLooked) {
+  agent_ = AgentKind::kClaude;
+  Start("s");
+  Start("other");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Pre("s", "interrupted");
+  Put("old.txt", "by hand");
+  Prompt("other", "q");
+  Pre("other", "t", {"named"});
+  EXPECT_EQ(Authors(), "old.txt=s/interrupted");
+  EXPECT_EQ(Asked(turn), "old.txt");
+  // It was long: what was found is its own.
+  Post("s", "interrupted");
+  EXPECT_EQ(Asked(turn), "");
+}
+
+// Killed, or out of room, anywhere: the doubt is not lost.
+// Mutants: doubts-are-forgotten-first, doubts-are-said-once.
+TEST(AuthorsGap, WhatIsDoubtedStaysSoWhereverItsTellingEnds) {
+  for (const bool killed : {true, false}) {
+    for (uint64_t at = 1;; ++at) {
+      MemFs disk;
+      AgentWorld world{disk};
+      world.Start("s");
+      world.Start("other");
+      world.Prompt("s");
+      const Checkpoint turn = world.last;
+      world.Pre("s", "interrupted");
+      world.Put("old.txt", "by hand");
+      world.Pre("other", "t");  // looks
+      Fault fault = Fault::PowerCut(at);
+      if (!killed) {
+        fault = Fault::Errno(at, ENOSPC);
+        fault.mutating_only = true;
+      }
+      FaultFs broken(disk, fault);
+      {
+        RestoreWorld other(broken, AbsPath::Literal("/top"), /*seed=*/2);
+        auto opened = other.Open();
+        if (opened.ok()) {
+          RecordRequest request{
+              .root = opened->root, .settings = &other.settings, .lock_wait_ms = 200};
+          request.git.user.no_system = true;
+          (void)RecordEvent(*opened->store, request,
+                            world.Event(EventKind::kTurnEnd, "s"));
+        }
+      }
+      // Another look, which keeps no call that is over.
+      world.Post("other", "t");
+      world.Prompt("s");
+      EXPECT_EQ(Must(world.Preview(turn)).plan.outside,
+                std::vector<std::string>{"old.txt"})
+          << (killed ? "killed at " : "failed at ") << at << ": " << broken.Where();
+      if (!broken.fired()) break;
+    }
+  }
 }
 
 // The next call is the end of the one before.
