@@ -289,7 +289,7 @@ struct InStep {
       const std::vector<LiveCall> before = live.calls();
       step->Done(live, published);
       if (!looked && !BELAY_MUTANT("unseen-calls-did-nothing"))
-        live.KeepUnseen(before);
+        live.KeepUnseen(before, root_is_gone);
     }
     if (looked) news = live.Looked(store.clock().WallMillis()) || news;
     if (BELAY_MUTANT("doubts-are-forgotten-first")) (void)live.Save(store, root);
@@ -311,6 +311,7 @@ struct InStep {
   Live live;
   bool published = false;
   bool looked = false;  // at the directory: whose doing all until now is, is recorded
+  bool root_is_gone = false;
 };
 
 // Alone on the root, in the step that was begun. `needed`: what it takes at least,
@@ -644,6 +645,11 @@ Result<Captured> CaptureOnce(Store& store, const CaptureRequest& given,
     if (!wanted) return NotPublished();
   }
   Result<Captured> made = CaptureAlone(store, request, in_step, began, needed);
+  if (!made.ok() && made.error().code == Errc::kNotFound) {
+    auto path = AbsPath::Parse(request.root.path);
+    const auto there = path.ok() ? store.fs().OpenDir(*path) : Result<Fd>(Fd());
+    in_step.root_is_gone = !there.ok() && there.error().code == Errc::kNotFound;
+  }
   // It is told again once there is room; EndStep() tells it when there will be none.
   if (!made.ok() && made.error().code == Errc::kNoSpace &&
       !BELAY_MUTANT("no-second-step"))

@@ -15,7 +15,7 @@ namespace belay {
 
 namespace {
 
-constexpr std::string_view kLiveMagic = "BELAYLV2";
+constexpr std::string_view kLiveMagic = "BELAYLV3";
 constexpr size_t kMaxLiveFile = size_t{4} << 20;
 constexpr size_t kMaxSessions = 64, kMaxCalls = 256, kMaxEnded = 256;
 constexpr size_t kMaxPathsOfCall = 256, kMaxKept = 2000, kMaxVouched = 256;
@@ -53,6 +53,7 @@ void Put(ByteWriter& out, const LiveCall& call) {
                               (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0) |
                               (call.fresh ? 64 : 0) |
                               (call.vouched.empty() ? 0 : 128)));
+  out.U8(call.took_root ? 1 : 0);
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
@@ -78,6 +79,7 @@ LiveCall TakeCall(ByteReader& in) {
   call.doubtful = (flags & 16) != 0;
   call.quiet = (flags & 32) != 0;
   call.fresh = (flags & 64) != 0;
+  call.took_root = (in.U8() & 1) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
@@ -417,7 +419,7 @@ void Live::BeginTurn(std::string_view session, int64_t now_ms) {
   for (LiveCall& call : going_on) Add(std::move(call));
 }
 
-void Live::KeepUnseen(const std::vector<LiveCall>& before) {
+void Live::KeepUnseen(const std::vector<LiveCall>& before, bool root_is_gone) {
   for (LiveCall call : before) {
     // Turns have one key; whose they are tells them apart.
     if (std::ranges::any_of(calls_, [&](const LiveCall& c) {
@@ -427,6 +429,7 @@ void Live::KeepUnseen(const std::vector<LiveCall>& before) {
     call.unseen = call.background = true;
     call.task.clear();
     call.vouched.clear();
+    call.took_root = root_is_gone && !call.fresh;
     if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
     calls_.push_back(std::move(call));
   }
@@ -467,7 +470,7 @@ void Live::KeepUnwatched() {
       call.fresh = true;
 }
 
-void Live::Judge(int64_t now_ms, bool by_agent) {
+void Live::Judge(int64_t now_ms, bool by_agent, bool root_is_gone) {
   using Part = LiveCall::Part;
   // As long as one of those that are made together is at work, the others may be.
   auto alone = [&](const LiveCall& call) {
@@ -479,6 +482,10 @@ void Live::Judge(int64_t now_ms, bool by_agent) {
     call.part = Part::kAtWork;
     if ((call.unseen || call.fresh) && !BELAY_MUTANT("part-of-the-time-is-all-of-it"))
       call.part = Part::kPerhaps;
+    // What is missing since is its doing, and nothing else is there to be anybody's.
+    if (call.unseen && call.took_root && root_is_gone &&
+        !BELAY_MUTANT("others-delete-the-directory"))
+      call.part = Part::kAtWork;
     if (call.unseen) continue;
     // A whole turn (no tool is named) is one call where nobody looks at single ones.
     const bool beside = !by_agent && call.author.tool_name &&

@@ -46,6 +46,8 @@ struct LiveCall {
   // It is over, and nobody has looked at the directory since: what the next one finds
   // may be its doing. In the background, too.
   bool unseen = false;
+  // The directory itself was there at its beginning, and gone at its end.
+  bool took_root = false;
   // Nobody has looked at the directory since it began, or since the agent waited for
   // its user while it went on in the background: what the next one finds may have been
   // there before, or be that user's.
@@ -143,15 +145,17 @@ class Live {
   // Nobody looks, and time passed in which nobody watched them: the next look doubts
   // them.
   void KeepUnwatched();
-  // Those of `before` that are over by now, and that nobody looked after.
-  void KeepUnseen(const std::vector<LiveCall>& before);
+  // Those of `before` that are over by now, and that nobody looked after, perhaps
+  // because the directory is gone.
+  void KeepUnseen(const std::vector<LiveCall>& before, bool root_is_gone);
   // What they stand for could not be corrected: that is for the next look to do.
   void KeepNeverEnded(std::vector<LiveCall> calls);
 
   // Before a look at the directory, and before anything is said of the event that it is
   // for. `by_agent`: it is for one; whoever looks otherwise (a checkpoint by hand, a
-  // rollback) may have written beside the calls that are at work.
-  void Judge(int64_t now_ms, bool by_agent);
+  // rollback) may have written beside the calls that are at work. `root_is_gone`:
+  // still, where it was at the end of a call.
+  void Judge(int64_t now_ms, bool by_agent, bool root_is_gone = false);
   // Of this look: what is told stands in the place of the ends of these calls, which
   // were not told: they were refused, interrupted, failed, and nobody knows when. All
   // of a session, or of one subagent of it, or with "" of the agent itself; or those

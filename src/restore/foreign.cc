@@ -58,9 +58,9 @@ void LeaveOutImported(std::vector<CatalogEntry>& newest_first, const RecordId& t
 }
 
 // Who is at work as far as what changed since the last look is concerned.
-Live AtWorkNow(Store& store, const RootId& root) {
+Live AtWorkNow(Store& store, const RootId& root, bool root_is_gone = false) {
   Live live = Live::Load(store, root);
-  live.Judge(store.clock().WallMillis(), /*by_agent=*/false);
+  live.Judge(store.clock().WallMillis(), /*by_agent=*/false, root_is_gone);
   return live;
 }
 
@@ -167,7 +167,8 @@ Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& sess
 
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
-                                    const Scan::TreeReader& now_trees) {
+                                    const Scan::TreeReader& now_trees,
+                                    bool root_is_gone) {
   ForeignChanges out;
   if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return out;
   BELAY_TRY(auto catalog, Catalog::Open(store));
@@ -181,7 +182,7 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
       if (std::find(known.begin(), known.end(), author) == known.end())
         known.push_back(author);
   };
-  const Live live = AtWorkNow(store, root);
+  const Live live = AtWorkNow(store, root, root_is_gone);
   BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target, live));
   const Scan::TreeReader trees = [&](const ObjectId& id) { return store.GetTree(id); };
   BELAY_TRY(PathHistory history,

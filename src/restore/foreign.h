@@ -27,11 +27,12 @@ Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& sess
 
 // Path to who changed it, by the checkpoints since `target` and what changed after the
 // last of them. What a call that nobody knows the end of was taken to have done is
-// shared with outside.
+// shared with outside. `root_is_gone`: it is looked at as an empty one.
 using ForeignChanges = std::map<std::string, std::vector<Author>>;
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
-                                    const Scan::TreeReader& now_trees);
+                                    const Scan::TreeReader& now_trees,
+                                    bool root_is_gone = false);
 
 // Whose commits HEAD of the repository stands on since `target`, which belongs to a
 // session: by what checkpoints say of it (core/git_authors.h), and by the calls at work

@@ -76,12 +76,13 @@ std::vector<std::string> TakeOutOfHook(Store& store, const RollbackRequest& requ
 
 // The plan, with what others did since taken into account as the request says.
 Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target,
-                        const PlanInput& input, PlanOptions options, bool dry) {
+                        const PlanInput& input, PlanOptions options, bool dry,
+                        bool root_is_gone) {
   BELAY_TRY(Plan plan, PlanFor(input, options));
   if (!target.session || plan.changes.empty()) return plan;
   BELAY_TRY(const ForeignChanges foreign,
             ForeignSince(input.store, request.root.id, target, input.now_tree,
-                         input.now_trees));
+                         input.now_trees, root_is_gone));
   plan.outside = OutsideAmong(plan.changes, foreign);
   if (request.outside != OnOutside::kExact)
     options.keep = TakeOutOfHook(input.store, request, plan);
@@ -354,7 +355,8 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                         .root_path = scan.root,
                         .other_roots = scan.other_roots,
                         .purged = std::move(purged)};
-  BELAY_TRY(out.plan, PlanAround(request, target, input, options, /*dry=*/true));
+  BELAY_TRY(out.plan, PlanAround(request, target, input, options, /*dry=*/true,
+                                 /*root_is_gone=*/!root.is_open()));
   if (!root.is_open())
     out.plan.changes.insert(out.plan.changes.begin(), {"", std::nullopt, RootOf(view)});
   if (root.is_open()) WarnOfUncommitted(store.fs(), root, now.summary, out);
@@ -486,7 +488,8 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                           .root_path = root_path,
                           .other_roots = others,
                           .purged = purged};
-    BELAY_TRY(Plan plan, PlanAround(request, target, input, options, /*dry=*/false));
+    BELAY_TRY(Plan plan, PlanAround(request, target, input, options, /*dry=*/false,
+                                    /*root_is_gone=*/was_gone));
     if (was_gone) BELAY_OK(AddMadeRoot(store, root, plan));
     if (wanted && GitGoesAlong(request, target)) {
       const GitPlanInput of_git{.store = store,

@@ -402,6 +402,59 @@ TEST(AuthorsGap, WhatIsDoubtedStaysSoWhereverItsTellingEnds) {
   }
 }
 
+// --- the directory itself is gone ----------------------------------------------------
+
+class RootGoneTest : public AuthorsGapTest {
+ protected:
+  void DeleteAll() {
+    for (const DirEntry& entry : Must(disk_.List(Must(world_.Dir()))))
+      Delete(entry.name);
+    Must(disk_.RemoveDir(Must(disk_.OpenDir(world_.project.parent())),
+                         Name::Literal(world_.project.name())));
+  }
+};
+
+// Mutant: others-delete-the-directory.
+TEST_F(RootGoneTest, ACallThatDeletedItDidThat) {
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Pre("s", "t");
+  DeleteAll();
+  EXPECT_NE(Post("s", "t").find("failed: "), std::string::npos);
+  EXPECT_EQ(Asked(turn), "");
+  EXPECT_NE(Pre("s", "t2").find("failed: "), std::string::npos);
+  EXPECT_NE(Post("s", "t2").find("failed: "), std::string::npos);
+  EXPECT_NE(End(EventKind::kTurnEnd, "s").find("failed: "), std::string::npos);
+  EXPECT_EQ(Asked(turn), "");
+  {
+    auto opened = Must(world_.Open());
+    const Outcome done =
+        Must(Rollback(*opened.store, world_.RequestFor(opened.root), turn));
+    EXPECT_TRUE(done.verified);
+  }
+  EXPECT_NE(world_.Tree().find("old.txt"), std::string::npos);
+  // Once it is there again others may have been at it.
+  Pre("s", "t3");
+  DeleteAll();
+  Post("s", "t3");
+  Put("new", "by hand");
+  EXPECT_EQ(Asked(turn), "new old.txt");
+}
+
+TEST_F(RootGoneTest, APersonWhoDeletedItIsAskedAbout) {
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Pre("s", "t");
+  Put("a", "1");
+  Post("s", "t");
+  DeleteAll();
+  Pre("s", "t2");
+  Post("s", "t2");
+  EXPECT_EQ(Asked(turn), "old.txt");
+}
+
 // The next call is the end of the one before.
 TEST_F(AuthorsGapTest, OfAnAgentThatTellsNoEndsNothingIsDoubted) {
   agent_ = AgentKind::kCrush;

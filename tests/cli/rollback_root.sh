@@ -22,4 +22,15 @@ run --root p redo; expect_rc 0; [ "$(stat -c %a p)/$(cat p/a)" = 750/1 ] || fail
 echo mine >p/mine
 run --root p undo; expect_rc 0; expect_in_out ". stayed (not empty: something in it stays)"
 [ "$(ls p)" = mine ] || fail "$(ls p)"
+
+# --- an agent whose own command deleted it is not asked who did
+root=$PWD/q; mkdir q; echo 1 >q/a; run --root q on; expect_rc 0
+event() { printf '%s' "{\"session_id\":\"s\",\"cwd\":\"$root\",\"transcript_path\":\"/none\",\"hook_event_name\":\"$1\",\"prompt_id\":\"p1\"${2:+,$2}}" | "$BELAY_BIN" hook claude >/dev/null 2>&1 || fail "hook: exit $?"; }
+event SessionStart '"source":"startup"'; behind_is_done
+event UserPromptSubmit '"prompt":"wish"'
+event PreToolUse '"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"rm"}'
+rm -r q
+event PostToolUse '"tool_name":"Bash","tool_use_id":"t","tool_input":{"command":"rm"},"tool_response":{}'
+event Stop; behind_is_done
+run --root q rollback turn:1 --yes; expect_rc 0; [ "$(cat q/a)" = 1 ] || fail "not back"
 finish
