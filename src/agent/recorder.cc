@@ -26,14 +26,20 @@ std::string CutAt(std::string_view text, size_t limit) {
   return std::string(text.substr(0, limit));
 }
 
-// What is written there is not in the root, whatever its name says.
-bool LeadsOutOf(Fs& fs, const AbsPath& root, const AbsPath& path) {
-  auto real = fs.RealPath(path);
-  for (AbsPath at = path; !real.ok() && !at.is_root();) {
-    at = at.parent();
-    real = fs.RealPath(at);
+// What changes when that is written: symlinks on the way are followed, and so is the
+// last name. Of what is not there, as much as is.
+AbsPath WhereItLeads(Fs& fs, const AbsPath& path) {
+  std::string rest;
+  for (AbsPath at = path;; at = at.parent()) {
+    if (auto real = fs.RealPath(at); real.ok()) {
+      auto below = RelPath::Parse(rest);
+      return below.ok() ? real->Join(*below) : *real;
+    }
+    if (at.is_root()) return path;
+    const std::string& bytes = at.bytes();
+    const std::string name = bytes.substr(bytes.rfind('/') + 1);
+    rest = rest.empty() ? name : name + '/' + rest;
   }
-  return real.ok() && !real->IsWithin(root);
 }
 
 class EventStep final : public LiveStep {
@@ -435,6 +441,8 @@ class EventStep final : public LiveStep {
       }
       case Live::Ending::kEnded:
         live.Trust(call_);
+        // Where there was nothing when it began a symlink may lead to something now.
+        if (!BELAY_MUTANT("links-are-followed-once")) live.NameToo(call_);
         break;
     }
     begun_ = true;
@@ -474,19 +482,36 @@ class EventStep final : public LiveStep {
     call_.author.tool_name = tool.name;
     call_.author.tool_use_id = tool.id;
     outside_.clear();
+    shown_.clear();
     auto root = AbsPath::Parse(root_.path);
     auto cwd = AbsPath::Parse(event_.cwd.empty() ? root_.path : event_.cwd);
     if (!root.ok() || !cwd.ok()) return;
     for (const std::string& path : tool.paths) {
       auto absolute = AbsPath::Resolve(*cwd, path);
       if (!absolute.ok()) continue;
+      const AbsPath real = WhereItLeads(store_.fs(), *absolute);
       auto below = absolute->Below(*root);
-      // It may be another name of the same place.
-      if (!below) below = RealPathBelow(store_.fs(), *root, *absolute);
-      if (below && !below->empty()) call_.paths.push_back(std::move(*below));
-      if (LeadsOutOf(store_.fs(), *root, *absolute)) outside_.push_back(*absolute);
+      // Another name of the same place; a symlink, which is written through or
+      // replaced.
+      const bool plain = below && real == *absolute;
+      if (!plain) {
+        const auto itself = RealPathBelow(store_.fs(), *root, *absolute);
+        if (!below) below = itself;
+        if (!BELAY_MUTANT("a-link-leads-nowhere")) {
+          NameToo(itself);
+          NameToo(real.Below(*root));
+        }
+      }
+      if (below && !below->empty()) shown_.push_back(*below);
+      NameToo(below);
+      if (!real.IsWithin(*root)) outside_.push_back(*absolute);
     }
     std::ranges::sort(call_.paths);
+    call_.paths.erase(std::unique(call_.paths.begin(), call_.paths.end()),
+                      call_.paths.end());
+  }
+  void NameToo(const std::optional<std::string>& path) {
+    if (path && !path->empty()) call_.paths.push_back(*path);
   }
 
   // "before Bash: rm -rf build", "before Write src/app.ts"
@@ -497,13 +522,13 @@ class EventStep final : public LiveStep {
     request.description =
         std::string(when) + (tool.name.empty() ? "a call" : tool.name);
     if (settings_.transcripts == Transcripts::kOff || tool.what.empty()) return;
-    const bool one = !call_.anything && call_.paths.size() == 1;
+    const bool one = !call_.anything && shown_.size() == 1;
     // A path is the checkpoint's, a command the conversation's.
     if (!one && settings_.transcripts != Transcripts::kKeep &&
         !BELAY_MUTANT("anchors-keep-commands"))
       return;
     request.description += call_.anything ? ": " : " ";
-    request.description += FirstLine(one ? call_.paths[0] : tool.what);
+    request.description += FirstLine(one ? shown_[0] : tool.what);
   }
 
   Author AuthorNow(uint64_t turn) const {
@@ -550,7 +575,8 @@ class EventStep final : public LiveStep {
   uint64_t its_turn_ = 0;  // that the event belongs to; 0: none
   std::string prompt_;
   LiveCall call_;
-  std::vector<AbsPath> outside_;  // what it names that is not in the root
+  std::vector<AbsPath> outside_;    // what it names that is not in the root
+  std::vector<std::string> shown_;  // what it names that is, as it names it
   const std::atomic<int64_t>* released_ns_;
   std::string* const notice_;
   Notice told_;

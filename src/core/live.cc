@@ -524,6 +524,15 @@ void Live::Trust(const LiveCall& call) {
       at_work.part = LiveCall::Part::kAtWork;
 }
 
+void Live::NameToo(const LiveCall& call) {
+  const std::string key = KeyOf(call);
+  for (LiveCall& at_work : calls_)
+    if (!at_work.background && !at_work.anything && KeyOf(at_work) == key)
+      for (const std::string& path : call.paths)
+        if (std::ranges::find(at_work.paths, path) == at_work.paths.end())
+          at_work.paths.push_back(path);
+}
+
 bool Live::WasAtWork(const LiveCall& call) const {
   const std::string key = KeyOf(call);
   return std::ranges::find(ended_, PresumedKey(call)) != ended_.end() &&

@@ -167,6 +167,8 @@ class Live {
   // The end of one is told, so that it was at work until now, and those that were made
   // together with it may have been.
   void Trust(const LiveCall& call);
+  // At its end a call names more than when it began.
+  void NameToo(const LiveCall& call);
   // It was taken to be over, and its end is told: it was at work from the look at its
   // beginning on.
   bool WasAtWork(const LiveCall& call) const;
