@@ -167,6 +167,7 @@ HookEvent ReadCommon(AgentKind agent, std::span<const KnownEvent> events,
       break;
     case EventKind::kPrompt:
       event.prompt = payload.Text({"prompt"}, kMaxPrompt);
+      event.dated = payload.Get("timestamp").has_value();
       break;
     case EventKind::kTurnEnd:
     case EventKind::kSubagentEnd:

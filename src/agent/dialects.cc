@@ -4,6 +4,7 @@
 
 #include "agent/dialect_internal.h"
 #include "base/mutant.h"
+#include "base/sha256.h"
 
 namespace belay {
 
@@ -55,6 +56,8 @@ Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
       out.prompt.find(kSlashAnswerEnd) != std::string::npos &&
       !BELAY_MUTANT("our-own-answer-is-a-turn"))
     out.kind = EventKind::kOther;
+  if (out.kind == EventKind::kPrompt && !out.anchor)
+    out.print = Sha256::Of(AsBytes(payload)).hex().substr(0, 16);
   return out;
 }
 

@@ -106,6 +106,10 @@ struct HookEvent {
   // follows a tool's) is not `human`, and begins no turn.
   std::string prompt = {};
   bool human = true;
+  // Without an anchor: a fingerprint of all that was told, and whether that says when
+  // the prompt was written, so that no other prompt has the same.
+  std::string print = {};
+  bool dated = false;
   // Background tasks that the event says have ended (`ended_tasks`), or that alone are
   // still running (`running_tasks`, when the event lists them).
   std::vector<std::string> ended_tasks = {};

@@ -127,6 +127,8 @@ class EventStep final : public LiveStep {
     if (event_.transcript) session.transcript = *event_.transcript;
     if (!event_.cwd.empty() && session.cwd.empty()) session.cwd = event_.cwd;
     for (const std::string& task : event_.ended_tasks) live.EndTask(session_, task);
+    if (!(event_.kind == EventKind::kPrompt && event_.human) && !overtaken_)
+      session.silent = false;
     switch (event_.kind) {
       case EventKind::kPrompt:
         // One that nobody wrote belongs to the turn it comes in, and so do the calls
@@ -144,6 +146,8 @@ class EventStep final : public LiveStep {
         session.message = event_.message_id;
         session.message_index = event_.message_index;
         session.prompt = prompt_;
+        session.print = event_.print;
+        session.silent = true;
         session.in_turn = true;
         TellNotice(session);
         // Nobody looks at single calls: all of the turn is one.
@@ -336,12 +340,7 @@ class EventStep final : public LiveStep {
       request.description = "a task in the background ended";
       return true;
     }
-    // Told twice: by the hooks of the user and of the project.
-    if (session.in_turn && session.turn > 0 &&
-        (event_.anchor ? session.anchor == event_.anchor
-                       : session.prompt == KeptPrompt())) {
-      if (!BELAY_MUTANT("turn-counted-twice")) return false;
-    }
+    if (IsToldTwice(session) && !BELAY_MUTANT("turn-counted-twice")) return false;
     begun_ = always_ = true;
     LookForNotice(session);
     // Counted on: what was inherited keeps its numbers.
@@ -363,6 +362,21 @@ class EventStep final : public LiveStep {
     records_.push_back(
         ToRecord(record, RecordId(store_.random().NewId()), root_.id, now_ms_));
     return true;
+  }
+
+  // By the hooks of the user and of the project. The same words may be said again:
+  // where nothing calls a prompt by a name it is the same one only when all that was
+  // told is the same, and that says when, or nothing came in between. (Between the two
+  // hooks of one prompt more may be heard when the agent does not wait for the second.)
+  bool IsToldTwice(const LiveSession& session) const {
+    if (session.turn == 0) return false;
+    if (event_.anchor) return session.in_turn && session.anchor == event_.anchor;
+    if (BELAY_MUTANT("the-same-words-are-the-same-prompt"))
+      return session.in_turn && session.prompt == KeptPrompt();
+    if (session.anchor || session.print != event_.print) return false;
+    const bool late = released_ns_ != nullptr && released_ns_->load() != 0;
+    return (event_.dated && !event_.print.empty()) || session.silent ||
+           (late && session.in_turn);
   }
 
   // A prompt waits for it: what cannot be found out is not told.

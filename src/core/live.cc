@@ -99,17 +99,19 @@ void Put(ByteWriter& out, const LiveSession& session) {
   Put(out, session.message_index);
   out.Varint(session.turn);
   out.Varint(session.inherited);
-  out.U8(static_cast<uint8_t>(
+  out.Varint(static_cast<uint64_t>(
       (session.in_turn ? 1 : 0) | (session.recorded ? 2 : 0) |
       (session.searched ? 4 : 0) | (session.ended ? 8 : 0) |
       (session.knows_operation > 0 ? 16 : 0) | (session.message ? 32 : 0) |
-      (session.shown.empty() ? 0 : 64) | (session.heard.empty() ? 0 : 128)));
+      (session.shown.empty() ? 0 : 64) | (session.heard.empty() ? 0 : 128) |
+      (session.print.empty() ? 0 : 256) | (session.silent ? 512 : 0)));
   out.Varint(session.subagents.size());
   for (const std::string& subagent : session.subagents) out.Sized(subagent);
   out.U64(static_cast<uint64_t>(session.seen_ms));
   if (session.knows_operation > 0) out.Varint(session.knows_operation);
   if (session.message) out.Sized(*session.message);
   if (!session.shown.empty()) out.Sized(session.shown);
+  if (!session.print.empty()) out.Sized(session.print);
   if (session.heard.empty()) return;
   out.Varint(session.heard.size());
   for (const auto& [anchor, turn] : session.heard) {
@@ -127,17 +129,19 @@ LiveSession TakeSession(ByteReader& in) {
   session.message_index = TakeNumber(in);
   session.turn = in.Varint();
   session.inherited = in.Varint();
-  const uint8_t flags = in.U8();
+  const uint64_t flags = in.Varint();
   session.in_turn = (flags & 1) != 0;
   session.recorded = (flags & 2) != 0;
   session.searched = (flags & 4) != 0;
   session.ended = (flags & 8) != 0;
+  session.silent = (flags & 512) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     session.subagents.push_back(TakeString(in));
   session.seen_ms = static_cast<int64_t>(in.U64());
   if ((flags & 16) != 0) session.knows_operation = in.Varint();
   if ((flags & 32) != 0) session.message = TakeString(in);
   if ((flags & 64) != 0) session.shown = TakeString(in);
+  if ((flags & 256) != 0) session.print = TakeString(in);
   if ((flags & 128) != 0)
     for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left) {
       std::string anchor = TakeString(in);

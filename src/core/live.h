@@ -78,7 +78,9 @@ struct LiveSession {
   uint64_t inherited = 0;                   // turns of its parent; it counts on
   std::optional<std::string> anchor = {};   // of that turn
   std::optional<std::string> message = {};  // that began it, where it has another id
-  std::string prompt = {};                  // of that turn
+  std::string print = {};   // of its prompt, where the agent has no id for it
+  bool silent = false;      // nothing else was heard since that prompt
+  std::string prompt = {};  // of that turn
   std::optional<uint64_t> message_index = {};
   bool recorded = false;  // there is a record of it
   bool in_turn = false;   // it was not told to have ended
