@@ -12,12 +12,14 @@
 #include "agent/json_end.h"
 #include "agent/notice.h"
 #include "agent/recorder.h"
+#include "agent/rollback_command.h"
 #include "agent/user_hooks.h"
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/forked_work.h"
 #include "base/json.h"
 #include "base/mutant.h"
+#include "cli/agents_view.h"
 #include "cli/anchoring.h"
 #include "cli/auto_protect.h"
 #include "cli/commands.h"
@@ -324,6 +326,31 @@ ExitCode Reply(CommandContext& ctx, const std::string& answer) {
   return ExitCode::kOk;
 }
 
+// Where `/rollback` is ours to answer. Nothing where no directory is protected, or
+// somebody has a command of that name: then the agent gets what was typed. Of a store
+// that cannot be read the answer tells.
+std::optional<std::string> PlaceToRollBack(CommandContext& ctx,
+                                           const HookEvent& event) {
+  const auto place = PlaceOf(ctx.fs, event);
+  const std::string here = place ? place->bytes() : std::string();
+  auto opened = OpenStore(ctx, Store::Mode::kRead);
+  if (!opened.ok() && opened.error().code == Errc::kNotFound) return std::nullopt;
+  if (!opened.ok()) return here;
+  auto heads = Heads::Read(*(*opened)->store);
+  if (!heads.ok()) return here;
+  const std::vector<Root> roots = RootsOf(*(*opened)->store, heads->roots(), event);
+  if (roots.empty()) return std::nullopt;
+  const auto around = place ? FindRootFor(heads->roots(), *place) : std::nullopt;
+  const bool inside = around && !around->root.off;
+  auto root = AbsPath::Parse(inside ? around->root.path : roots[0].path);
+  auto places = FindInstallPlaces(ctx, false);
+  if (!root.ok()) return std::nullopt;
+  const AbsPath from = inside ? *place : *root;
+  if (places.ok() && HasRollbackOfOthers(ctx.fs, event.agent, *places, from, *root))
+    return std::nullopt;
+  return from.bytes();
+}
+
 // `/rollback` typed at the agent: answered here, and kept from the model where the
 // agent lets a hook do that. Nothing: the prompt is another, or the agent's own command
 // file answers it.
@@ -336,9 +363,10 @@ std::optional<ExitCode> Answer(CommandContext& ctx, const HookEvent& event) {
   if (!by_exit && event.agent != AgentKind::kClaude &&
       event.agent != AgentKind::kCodex && event.agent != AgentKind::kCopilot)
     return std::nullopt;
-  auto place = PlaceOf(ctx.fs, event);
-  const std::string answer = AnswerSlash(ctx, place ? place->bytes() : std::string(),
-                                         StrCat("session:", SessionOf(event)), *words);
+  const auto place = PlaceToRollBack(ctx, event);
+  if (!place) return std::nullopt;
+  const std::string answer =
+      AnswerSlash(ctx, *place, StrCat("session:", SessionOf(event)), *words);
   if (by_exit) {
     std::fprintf(stderr, "%s\n", answer.c_str());
     return static_cast<ExitCode>(2);

@@ -32,7 +32,8 @@ std::vector<std::string> SplitWords(std::string_view text) {
 
 constexpr std::string_view kUsage =
     "/rollback lists, /rollback N shows what going back to N would do, "
-    "/rollback N yes does it, /rollback undo takes it back";
+    "/rollback N yes does it, /rollback undo takes it back, /rollback redo does it "
+    "again";
 
 // What the words mean.
 struct Asked {
@@ -44,8 +45,11 @@ struct Asked {
 // Nothing when they make no sense.
 std::optional<Asked> Understand(std::vector<std::string> words) {
   if (words.empty()) return Asked{.line = {"list", "-n", "15"}};
-  if (words.size() == 1 && (words[0] == "undo" || words[0] == "redo"))
-    return Asked{.line = {words[0]}};
+  if (words[0] == "undo" || words[0] == "redo") {
+    if (words.size() == 1) return Asked{.line = {words[0]}};
+    if (words.size() == 2 && words[1] == "exact")
+      return Asked{.line = {words[0], "--exact"}};
+  }
   // A word that looks like a flag is nobody's checkpoint.
   if (words[0].starts_with('-')) return std::nullopt;
   Asked out;
@@ -134,6 +138,9 @@ std::string InItsWords(std::string text) {
       {"    Go back to it: belay rollback", "    Go back: /rollback N yes, N ="},
       {"undo with `belay undo`", "undo with /rollback undo"},
       {"with `belay redo`", "with /rollback redo"},
+      {"with `belay undo`", "with /rollback undo"},
+      {"belay undo --exact", "/rollback undo exact"},
+      {"belay redo --exact", "/rollback redo exact"},
       {"take them back too with --exact, or leave them with --keep-outside",
        "say `yes exact` to take them back too, `yes keep` to leave them"},
   };

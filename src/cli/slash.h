@@ -6,7 +6,9 @@
 //   /rollback REF           what going back there would do
 //   /rollback REF yes       do it; "exact" or "keep" behind it: what becomes of what
 //                           others did since
-//   /rollback undo          take the last one back
+//   /rollback undo          take the last one back; "exact" behind it: and what changed
+//                           since
+//   /rollback redo          do again what was taken back; the same
 //
 // The answer is for a person: the agent's model sees none of it where the agent allows.
 

@@ -72,4 +72,46 @@ text=$(python3 -c 'import json,sys; print(json.dumps(sys.stdin.read() + "\nShow 
 tell opencode "{\"sessionID\":\"o1\",\"directory\":\"$root\",\"message\":{\"id\":\"m1\"},\"parts\":[{\"type\":\"text\",\"text\":$text}]}" chat.message
 tell gemini "{\"session_id\":\"g1\",\"cwd\":\"$root\",\"hook_event_name\":\"BeforeAgent\",\"prompt\":$text}"
 run sessions --json; expect_py "{s['id']: s['turns'] for s in d['sessions']} == {'s1': 2, 's9': 1}"
+
+# What was taken back is done again as it was taken back; both say what comes next.
+field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$scratch/out" "$1"; }
+echo three >file; run checkpoint -m here --json; id=$(field "d['id'][:7]")
+echo four >file
+ask s1 "/rollback $id yes exact"; expect_py "'undo with /rollback undo' in d['reason']"; is three
+ask s1 '/rollback undo'; expect_py "'took back' in d['reason'] and 'with /rollback redo' in d['reason']"; is four
+ask s1 '/rollback redo'; expect_py "'did again' in d['reason'] and 'with /rollback undo' in d['reason'] and 'with \`belay' not in d['reason']"; is three
+ask s1 '/rollback undo'; is four
+echo five >file
+ask s1 '/rollback redo'; expect_py "'nothing was changed' in d['reason'] and '/rollback redo exact' in d['reason']"; is five
+ask s1 '/rollback redo exact'; expect_py "'did again' in d['reason']"; is three
+echo six >file
+ask s1 '/rollback undo'; expect_py "'/rollback undo exact' in d['reason']"; is six
+ask s1 '/rollback undo exact'; is four
+
+# Where nothing is protected it is not ours: the agent gets what was typed.
+mkdir -p "$scratch/elsewhere"
+tell claude "{\"session_id\":\"e1\",\"cwd\":\"$scratch/elsewhere\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"e1\",\"prompt\":\"/rollback 1 yes\"}"
+[ -z "$out$err" ] || fail "answered elsewhere: $out $err"
+(cd "$scratch/elsewhere" && tell reasonix "{\"event\":\"UserPromptSubmit\",\"sessionId\":\"e2\",\"cwd\":\"$scratch/elsewhere\",\"prompt\":\"/rollback\",\"turn\":1}")
+BELAY_HOME=$scratch/none tell claude "{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"e3\",\"prompt\":\"/rollback\"}"
+[ -z "$out$err" ] || fail "answered without a store: $out $err"
+# A session of the directory stays one, wherever its shell stands.
+tell claude "{\"session_id\":\"s1\",\"cwd\":\"$scratch/elsewhere\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"e4\",\"prompt\":\"/rollback\"}"
+expect_json; expect_py "'second wish' in d['reason']"
+
+# Somebody's own command of that name stays theirs; ours is ours, wherever it is.
+theirs() {  # FILE AGENT JSON [EVENT]
+  mkdir -p "${1%/*}"; echo "Roll the deployment back" >"$1"
+  tell "$2" "$3" ${4+"$4"}; [ -z "$out$err" ] || fail "$1: answered for another: $out $err"
+  rm "$1"
+}
+claude_asks="{\"session_id\":\"s1\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt_id\":\"e5\",\"prompt\":\"/rollback\"}"
+theirs "$HOME/.claude/commands/rollback.md" claude "$claude_asks"; claude s1 Stop
+theirs "$root/.claude/skills/rollback/SKILL.md" claude "${claude_asks/e5/e6}"; claude s1 Stop
+theirs "$HOME/.codex/prompts/rollback.md" codex "{\"session_id\":\"c1\",\"cwd\":\"$root\",\"hook_event_name\":\"UserPromptSubmit\",\"turn_id\":\"c\",\"prompt\":\"/rollback\"}"
+theirs "$root/.github/skills/rollback/SKILL.md" copilot "{\"sessionId\":\"c2\",\"cwd\":\"$root\",\"timestamp\":1,\"prompt\":\"/rollback\"}" userPromptSubmitted
+theirs "$HOME/.reasonix/commands/rollback.md" reasonix "{\"event\":\"UserPromptSubmit\",\"sessionId\":\"c3\",\"cwd\":\"$root\",\"prompt\":\"/rollback\",\"turn\":1}"
+"$BELAY_BIN" install claude -q 2>/dev/null || fail "install"
+grep -q "__slash claude" "$HOME/.claude/commands/rollback.md" || fail "no command of ours"
+ask s1 /rollback; expect_py "'second wish' in d['reason']"
 finish
