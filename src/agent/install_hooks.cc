@@ -122,7 +122,7 @@ class HookSettings {
   // Whether an entry is as it should be for that event; else the first thing to do.
   Result<bool> IsRight(const Entry& entry, const HookEventSpec& event) const {
     BELAY_TRY(bool matches, MatcherIsRight(entry, event));
-    if (!matches || entry.command != HookCommand(profile_, programs_.now, event.name))
+    if (!matches || entry.command != HookLine(profile_, programs_.now, event.name))
       return false;
     BELAY_TRY(Id timeout, doc_.Member(entry.id, profile_.timeout_key));
     if (timeout == kNone || doc_.Text(timeout) != std::to_string(event.timeout))
@@ -189,7 +189,7 @@ class HookSettings {
     if (named && profile_.label_key == "name") add("name", JsonDraft::String("belay"));
     if (profile_.typed) add("type", JsonDraft::String("command"));
     add(profile_.command_key,
-        JsonDraft::String(HookCommand(profile_, programs_.now, event.name)));
+        JsonDraft::String(HookLine(profile_, programs_.now, event.name)));
     add(profile_.timeout_key, JsonDraft::Int(event.timeout));
     if (named && profile_.label_key != "name")
       add(profile_.label_key, JsonDraft::String("belay"));
@@ -250,7 +250,7 @@ class HookSettings {
                           : doc_.Replace(matcher, JsonDraft::String(profile_.matcher)));
       return Ok();
     }
-    const std::string command = HookCommand(profile_, programs_.now, event.name);
+    const std::string command = HookLine(profile_, programs_.now, event.name);
     if (entry.command != command)
       return Set(entry.id, profile_.command_key, JsonDraft::String(command));
     BELAY_TRY(Id timeout, doc_.Member(entry.id, profile_.timeout_key));

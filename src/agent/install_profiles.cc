@@ -3,6 +3,7 @@
 
 #include "agent/install_profiles_internal.h"
 #include "base/escape.h"
+#include "base/mutant.h"
 
 namespace belay {
 
@@ -78,7 +79,8 @@ constexpr AgentProfile kProfiles[] = {
      .label_key = "name",
      .matcher = "*",
      .typed = true,
-     .has_commands = true},
+     .has_commands = true,
+     .guarded = true},
     {.agent = AgentKind::kQwen,
      .program = "qwen",
      .title = "Qwen Code",
@@ -97,7 +99,8 @@ constexpr AgentProfile kProfiles[] = {
      .timeout_key = "timeoutSec",
      .typed = true,
      .event_argument = true,
-     .file_version = 1},
+     .file_version = 1,
+     .guarded = true},
     {.agent = AgentKind::kReasonix,
      .program = "reasonix",
      .title = "Reasonix",
@@ -220,6 +223,18 @@ std::string HookCommand(const AgentProfile& profile, const AbsPath& program,
   return out;
 }
 
+// [ ! -x /usr/bin/belay ] || /usr/bin/belay hook gemini
+constexpr std::string_view kGuard = "[ ! -x ", kGuarded = " ] || ";
+
+std::string HookLine(const AgentProfile& profile, const AbsPath& program,
+                     std::string_view event) {
+  const std::string command = HookCommand(profile, program, event);
+  if (!profile.guarded || BELAY_MUTANT("hooks-without-their-program-fail"))
+    return command;
+  return std::string(kGuard) + Quoted(program.bytes()) + std::string(kGuarded) +
+         command;
+}
+
 std::vector<std::string> PlainWords(std::string_view command) {
   std::vector<std::string> words;
   bool in_word = false;
@@ -251,6 +266,23 @@ std::vector<std::string> PlainWords(std::string_view command) {
   return words;
 }
 
+namespace {
+
+// What is behind a guard for the same program; else all of it.
+std::string_view Unguarded(std::string_view command) {
+  if (!command.starts_with(kGuard)) return command;
+  // A path may hold anything.
+  for (size_t at = 0; (at = command.find(kGuarded, at)) != command.npos; ++at) {
+    const auto guard = PlainWords(command.substr(kGuard.size(), at - kGuard.size()));
+    const auto words = PlainWords(command.substr(at + kGuarded.size()));
+    if (guard.size() == 1 && !words.empty() && words[0] == guard[0])
+      return command.substr(at + kGuarded.size());
+  }
+  return command;
+}
+
+}  // namespace
+
 bool HookPrograms::Has(std::string_view program) const {
   return BaseName(program) == "belay" || program == now.bytes() ||
          std::find(earlier.begin(), earlier.end(), program) != earlier.end();
@@ -258,6 +290,7 @@ bool HookPrograms::Has(std::string_view program) const {
 
 std::optional<std::string> ProgramOfHook(std::string_view command, AgentKind agent,
                                          const HookPrograms& programs) {
+  if (ProfileOf(agent).guarded) command = Unguarded(command);
   const std::vector<std::string> words = PlainWords(command);
   if (words.size() < 2 || words.size() > 4 || words[1] != "hook") return std::nullopt;
   if (!programs.Has(words[0])) return std::nullopt;

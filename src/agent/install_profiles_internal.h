@@ -43,14 +43,19 @@ struct AgentProfile {
   bool event_argument = false;      // the payload does not name the event
   int64_t file_version = 0;         // "version" of the settings file
   bool has_commands = false;        // takes /rollback as a file
+  bool guarded = false;  // a hook whose program is gone keeps it from going on
 };
 
 // Of every agent but the generic one.
 const AgentProfile& ProfileOf(AgentKind agent);
 
-// "/usr/bin/belay hook copilot preToolUse", for a shell.
+// "/usr/bin/belay hook crush", for a shell.
 std::string HookCommand(const AgentProfile& profile, const AbsPath& program,
                         std::string_view event);
+// The same as settings have it: where the agent needs a guard, a shell's line that does
+// nothing when the program was removed.
+std::string HookLine(const AgentProfile& profile, const AbsPath& program,
+                     std::string_view event);
 // Programs whose hooks are ours: any that is called belay, the one that runs now, and
 // whatever hooks were written for before.
 struct HookPrograms {
@@ -62,8 +67,8 @@ struct HookPrograms {
 // empty for any other.
 std::vector<std::string> PlainWords(std::string_view command);
 // Whether a command is one of ours, of this version or another, from wherever it is
-// run: `[/path/]belay hook AGENT [EVENT]` and nothing more. `belay hook` alone is of
-// the first days. The program's path.
+// run: `[/path/]belay hook AGENT [EVENT]`, guarded or not, and nothing more. `belay
+// hook` alone is of the first days. The program's path.
 std::optional<std::string> ProgramOfHook(std::string_view command, AgentKind agent,
                                          const HookPrograms& programs);
 // The same of a command that runs ours and does more: with its output elsewhere, with

@@ -165,7 +165,7 @@ TEST(Install, APathThatAShellWouldTakeApartIsQuoted) {
   desk.Install(AgentKind::kCopilot);
   desk.Install(AgentKind::kCline);
   EXPECT_NE(desk.Get(SettingsOf(AgentKind::kCopilot))
-                ->find("\"bash\": \"'/home/u/my tools/it'\\\\''s/belay' hook copilot "
+                ->find(" || '/home/u/my tools/it'\\\\''s/belay' hook copilot "
                        "preToolUse\""),
             std::string::npos);
   EXPECT_NE(desk.Get("/home/u/.cline/hooks/PreToolUse")
@@ -391,7 +391,7 @@ TEST(Install, AProgramThatMovedIsFollowedAndTheFirstBytesAreRemembered) {
   desk.places().program = A("/opt/belay");
   EXPECT_TRUE(desk.Install(AgentKind::kGemini).changes());
   EXPECT_NE(
-      desk.Get("/home/u/.gemini/settings.json")->find("\"/opt/belay hook gemini\""),
+      desk.Get("/home/u/.gemini/settings.json")->find(" || /opt/belay hook gemini\""),
       std::string::npos);
   EXPECT_NE(desk.Get("/home/u/.gemini/commands/rollback.toml")->find("/opt/belay"),
             std::string::npos);

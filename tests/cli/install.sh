@@ -100,6 +100,20 @@ run uninstall reasonix; rm "$scratch/bin/belay"
 # Whatever it is called: its hooks are ours, also when it is gone.
 cp "$BELAY_BIN" "$scratch/belay-9.9"; "$scratch/belay-9.9" install $agents -q 2>/dev/null || fail "install of another name"
 rm "$scratch/belay-9.9"
+# Agents that would not go on without it are not kept from it.
+python3 - "$(settings_of copilot)" "$(settings_of gemini)" <<'PY' >"$scratch/lines" || fail "commands"
+import json, sys
+for name in sys.argv[1:]:
+    for entries in json.load(open(name))["hooks"].values():
+        for entry in entries:
+            for one in entry.get("hooks", [entry]):
+                print(one.get("bash") or one["command"])
+PY
+[ "$(wc -l <"$scratch/lines")" = 15 ] || fail "$(cat "$scratch/lines")"
+while IFS= read -r line; do
+  bash -c "$line" </dev/null >"$scratch/out" 2>&1 || fail "exit $?: $line"
+  [ ! -s "$scratch/out" ] || fail "$line says $(cat "$scratch/out")"
+done <"$scratch/lines"
 run install --list --json; expect_py "all(a['hooks'] == 'all' and a['outdated'] for a in d['agents'])"
 run doctor; expect_rc 1; expect_in_out "its hooks run $scratch/belay-9.9, which is not there"
 run install $agents; expect_rc 0
@@ -107,6 +121,18 @@ grep -rq "belay-9.9" "$HOME" && fail "the old name is still there: $(grep -r bel
 [ "$(grep -c 'hook claude"' "$HOME/.claude/settings.json")" = 9 ] || fail "doubled: $(cat "$HOME/.claude/settings.json")"
 run uninstall $agents; expect_rc 0
 same "$before" "$(picture "$HOME")" "uninstall after another name"
+
+# As earlier versions wrote it, without that guard: listed as old, put right, taken out.
+run install copilot gemini; installed=$(picture "$HOME")
+for round in reinstall uninstall; do
+  sed -i 's/\[ ! -x [^]]* \] || //' "$(settings_of copilot)" "$(settings_of gemini)"
+  grep -q -- "-x" "$(settings_of copilot)" "$(settings_of gemini)" && fail "still guarded"
+  run install --list --json; expect_py "all(a['hooks'] == 'all' and a['outdated'] for a in d['agents'] if a['agent'] in ('copilot', 'gemini'))"
+  [ $round = reinstall ] || break
+  run install copilot gemini; expect_rc 0; same "$installed" "$(picture "$HOME")" "put right"
+done
+run uninstall copilot gemini; expect_rc 0
+same "$before" "$(picture "$HOME")" "uninstall of the old form"
 
 # --- what somebody changed of ours stays when it is installed again ---
 run install claude; expect_rc 0
