@@ -95,7 +95,6 @@ class HookWork {
       auto heads = Heads::Read(*(*opened)->store);
       if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
       all = heads->roots();
-      several_ = all.size() > 1;
       concerned = RootsOf(*(*opened)->store, all, event_);
       AddLeftOut(*(*opened)->store, all, concerned);
     }
@@ -191,7 +190,6 @@ class HookWork {
       auto now = Heads::Read(store);
       if (!now.ok()) return;
       all = now->roots();
-      several_ = true;
       concerned = RootsOf(store, all, event_);
     }
   }
@@ -220,9 +218,10 @@ class HookWork {
   // reply are waited for by a rewind.
   void WaitForTheStart(Store& store) {
     if (heard_.held() || event_.kind == EventKind::kSessionStart) return;
-    // Two processes of one session may be in two roots: neither counts a turn while the
-    // other does.
-    counts_ = several_ && event_.kind == EventKind::kPrompt;
+    // Where the directory is busy the calls that a prompt leads to are not recorded
+    // before it. Two processes of one session may be in two roots, too: neither counts
+    // a turn while the other does.
+    counts_ = event_.kind == EventKind::kPrompt;
     Hold(store, counts_ ? LockMode::kExclusive : LockMode::kShared, kLockMs);
     if (event_.messages.empty() && !counts_) heard_.Release();
   }
@@ -302,7 +301,6 @@ class HookWork {
   const HookEvent& event_;
   ForkedWork::Shared& shared_;
   bool strict_ = false, settings_read_ = false;
-  bool several_ = false;              // roots that the store has
   bool counts_ = false;               // a turn, alone on its session
   std::string notice_;                // for the model
   HeldLock heard_;                    // while others have to wait for what was told

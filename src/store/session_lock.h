@@ -4,7 +4,8 @@
 // the reply of a hook, for whoever needs all of it to wait for.
 //
 // Exclusive while the start of a session is recorded, so that its first turn comes
-// after it and knows what it grew out of; shared while messages of it are kept.
+// after it and knows what it grew out of, and while a prompt is, so that its calls come
+// after that; shared while messages of it are kept.
 // Released by the kernel when the holder dies: nothing is left behind. It comes before
 // the root's byte and all locks of the store; whoever waits for it holds none of them.
 // Two sessions that share a byte wait for each other, and nothing worse. Whoever

@@ -1,0 +1,38 @@
+# A prompt that waits for a busy directory is recorded before the calls that it led to.
+. "$(dirname "$0")/lib.bash"
+
+export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
+root=$scratch/src/project
+mkdir -p "$root"; cd "$root" || exit 1
+printf 'deadline_ms = 50\n' >"$BELAY_CONFIG"
+echo 0 >file
+run on; expect_rc 0
+run roots --json; expect_rc 0
+id=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["roots"][0]["id"])' "$scratch/out")
+
+cat >"$scratch/hold.py" <<'EOF'
+import fcntl, struct, subprocess, sys
+store, root, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+number = 0
+for letter in root:
+    number = number * 32 + "abcdefghijkmnpqrstuvwxyz23456789".index(letter)
+byte = (1 << 32) + (int.from_bytes(number.to_bytes(16, "big")[:8], "little") >> 16)
+F_OFD_SETLK = 37
+with open(store + "/lock", "r+b") as lock:
+    fcntl.fcntl(lock, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, byte, 1, 0))
+    sys.exit(subprocess.run(command, close_fds=True).returncode)
+EOF
+cat >"$scratch/told" <<'EOF'
+tell() { printf '%s' "{\"session_id\":\"s\",\"cwd\":\"$PWD\",\"hook_event_name\":\"$1\",\"prompt_id\":\"p$number\",$2}" | "$BELAY_BIN" hook claude; }
+tell UserPromptSubmit "\"prompt\":\"wish $number\""
+tell PreToolUse "\"tool_name\":\"Bash\",\"tool_use_id\":\"t$number\",\"tool_input\":{\"command\":\"make\"}" &
+sleep 0.02  # it asks for the lock more often than who waits for long
+EOF
+for number in 1 2 3 4 5 6 7 8; do
+  export number
+  python3 "$scratch/hold.py" "$BELAY_HOME" "$id" bash "$scratch/told" >"$scratch/out" 2>"$scratch/err" || fail "$(cat "$scratch/err")"
+  behind_is_done
+  run list --tools --json; expect_rc 0
+  expect_py "[c['description'] for c in sorted(d['checkpoints'], key=lambda c: c['number'])][:2] == ['before Bash: make', 'wish $number']"
+done
+finish
