@@ -7,6 +7,7 @@
 #include "agent/told.h"
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/chat.h"
 #include "core/live.h"
 #include "store/batch_writer.h"
 
@@ -49,8 +50,15 @@ Result<bool> EndSession(Store& store, const Root& root, const HookEvent& event) 
     auto one = ToSession(record);
     if (!one.ok() || one->session != session) continue;
     if (one->ended) ended = std::max(ended, record.seq);
-    // Who started it is not in every record of it.
-    if (!known || (!known->parent && one->parent)) known = std::move(*one);
+    if (!known) {
+      known = std::move(*one);
+    } else if (!known->parent && one->parent) {
+      // Who started it is not in every record of it.
+      known->parent = std::move(one->parent);
+      known->inherited_turns = one->inherited_turns;
+      known->subagent = one->subagent;
+      known->subagent_type = std::move(one->subagent_type);
+    }
   }
   BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
   for (const LogRecord& record : turns)
@@ -58,6 +66,7 @@ Result<bool> EndSession(Store& store, const Root& root, const HookEvent& event) 
       last = std::max(last, record.seq);
   if (!known || (ended > last && !BELAY_MUTANT("sessions-end-twice"))) return false;
   known->ended = true;
+  known->transcript_path.reset();  // who told it said so
   // What an operation told with it was told.
   if (!BELAY_MUTANT("an-end-tells-the-rewind-again"))
     known->by = SessionRecord::By::kNone;
@@ -134,24 +143,22 @@ Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
 
 Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
                                            const std::string& session) {
-  std::string path;
   std::optional<std::string> agent;
   BELAY_TRY(auto copies, ListTranscripts(catalog, session));
   std::erase_if(copies, [](const TranscriptCopy& copy) {
     return copy.record.subagent || !copy.latest || copy.record.path.empty();
   });
-  uint64_t told = 0;
+  ToldPath told;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
   for (const LogRecord& record : records) {
     auto one = ToSession(record);
     if (!one.ok() || one->session != session) continue;
     if (!agent) agent = one->agent;
-    if (!path.empty() || !one->transcript_path) continue;
-    path = *one->transcript_path;
-    told = record.seq;
+    told.Learn(*one, record.seq);
   }
+  std::string path = told.path.value_or("");
   // Of several files the one that was heard of last.
-  if (!copies.empty() && (path.empty() || copies[0].seq > told))
+  if (!copies.empty() && (path.empty() || copies[0].seq > told.seq))
     path = copies[0].record.path;
   if (!copies.empty() && !agent) agent = copies[0].record.agent;
   auto at = AbsPath::Parse(path);

@@ -7,6 +7,7 @@
 
 #include "agent/recorder.h"
 #include "base/mutant.h"
+#include "core/chat.h"
 #include "core/live.h"
 #include "core/transcripts.h"
 
@@ -81,6 +82,7 @@ Result<KnownSession> LookUpSession(Store& store, const std::string& session) {
   KnownSession out;
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto sessions, catalog->ListRecords({.kind = RecordKind::kSession}));
+  ToldPath path;
   for (const LogRecord& record : sessions) {
     auto one = ToSession(record);
     if (!one.ok()) continue;
@@ -89,7 +91,9 @@ Result<KnownSession> LookUpSession(Store& store, const std::string& session) {
     out.known = true;
     out.has_parent = out.has_parent || one->parent;
     out.inherited = std::max(out.inherited, one->inherited_turns);
+    path.Learn(*one, record.seq);
   }
+  out.transcript = path.path.value_or("");
   BELAY_TRY(auto turns, catalog->ListRecords({.kind = RecordKind::kTurn}));
   for (const LogRecord& record : turns) {
     auto turn = ToTurn(record);
@@ -217,12 +221,10 @@ void AddReferred(Fs& fs, AgentKind agent, const Log& log, uint64_t most_bytes,
   std::optional<uint64_t> until = transcript.refers_until;
   constexpr int kGenerations = 16;
   for (int left = kGenerations; parent && until && left > 0; --left) {
-    const auto known =
-        std::ranges::find_if(log.sessions, [&](const SessionRecord& one) {
-          return one.session == *parent && one.transcript_path;
-        });
-    if (known == log.sessions.end()) return;
-    auto at = AbsPath::Parse(*known->transcript_path);
+    ToldPath told;
+    for (const SessionRecord& one : log.sessions)
+      if (one.session == *parent) told.Learn(one, 0);
+    auto at = AbsPath::Parse(told.path.value_or(""));
     if (!at.ok()) return;
     auto theirs = ReadUpTo(fs, agent, *at, most_bytes);
     if (!theirs) return;

@@ -42,6 +42,7 @@ struct KnownSession {
   uint64_t inherited = 0;  // turns of its parent
   std::optional<TurnRecord> newest = {};
   std::vector<std::string> subagents = {};
+  std::string transcript = {};  // where its agent said last that it is
 };
 Result<KnownSession> LookUpSession(Store& store, const std::string& session);
 

@@ -124,7 +124,7 @@ class EventStep final : public LiveStep {
     if (search_.done && (published || !search_.found)) session.searched = true;
     session.agent = AgentOf(event_);
     session.ended = event_.kind == EventKind::kSessionEnd;
-    if (event_.transcript) session.transcript = *event_.transcript;
+    if (TellsItsPlace()) session.transcript = *event_.transcript;
     if (!event_.cwd.empty() && session.cwd.empty()) session.cwd = event_.cwd;
     for (const std::string& task : event_.ended_tasks) live.EndTask(session_, task);
     if (!(event_.kind == EventKind::kPrompt && event_.human) && !overtaken_)
@@ -178,6 +178,7 @@ class EventStep final : public LiveStep {
     bool recorded = known != nullptr && known->recorded;
     // What becomes known later, when there is a record already.
     bool has_parent = known != nullptr && known->searched;
+    std::string kept_in = known == nullptr ? "" : known->transcript;
     if (known == nullptr) {
       BELAY_TRY(const KnownSession log, LookUpSession(store_, session_));
       LiveSession& session = live.Meet(session_, now_ms_);
@@ -190,6 +191,7 @@ class EventStep final : public LiveStep {
       recorded = session.recorded = log.known;
       session.subagents = log.subagents;
       has_parent = log.has_parent;
+      kept_in = log.transcript;
       // Who it is of was said when it was made; its file need not say it again.
       if (!BELAY_MUTANT("a-known-parent-is-searched"))
         session.searched = session.searched || has_parent;
@@ -200,7 +202,7 @@ class EventStep final : public LiveStep {
     new_session_ = !recorded;
     std::optional<Ancestor> ancestor = has_parent ? std::nullopt : search_.found;
     BELAY_TRY(const bool elsewhere, BeginsElsewhere());
-    if (!recorded || ancestor || elsewhere) {
+    if (!recorded || ancestor || elsewhere || IsKeptElsewhere(kept_in)) {
       SessionRecord record{.session = session_,
                            .agent = AgentOf(event_),
                            .transcript_path = Kept(event_.transcript),
@@ -215,6 +217,18 @@ class EventStep final : public LiveStep {
     }
     MeetSubagent(session);
     return Ok();
+  }
+
+  // Its agent goes on in another file: Gemini CLI when it resumes a session, Codex when
+  // it takes a turn back itself. Where nothing was said before it is found by what is
+  // going on (FindConversation).
+  bool IsKeptElsewhere(const std::string& before) const {
+    return !before.empty() && TellsItsPlace() && *event_.transcript != before &&
+           settings_.transcripts != Transcripts::kOff &&
+           !BELAY_MUTANT("a-file-stays-where-it-began");
+  }
+  bool TellsItsPlace() const {
+    return event_.transcript && !event_.subagent && !overtaken_;
   }
 
   // It is gone on with in another directory than it was last, and so it is from then

@@ -222,11 +222,21 @@ ChatStanding Chats::After(const Operation& operation) const {
   return out;
 }
 
+void ToldPath::Learn(const SessionRecord& record, uint64_t record_seq) {
+  const bool tells = (record.by == SessionRecord::By::kNone && !record.ended) ||
+                     BELAY_MUTANT("what-is-repeated-is-told");
+  if (!record.transcript_path || by_agent || (path && !tells)) return;
+  path = record.transcript_path;
+  seq = record_seq;
+  by_agent = tells;
+}
+
 Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
                                                    const std::string& session) {
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
   std::optional<SessionRecord> out;
   std::optional<RootPaths> paths;
+  ToldPath told;
   for (const LogRecord& record : records) {  // newest first
     auto one = ToSession(record);
     if (!one.ok() || one->session != session) continue;
@@ -236,6 +246,7 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
       }
       one->cwd = paths->Now(one->cwd, record.root, record.seq);
     }
+    told.Learn(*one, record.seq);
     if (!out) {
       out = std::move(*one);
       continue;
@@ -243,7 +254,6 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
     // Not every record has all of it.
     if (!out->agent) out->agent = one->agent;
     if (out->cwd.empty()) out->cwd = one->cwd;
-    if (!out->transcript_path) out->transcript_path = one->transcript_path;
     if (!out->parent && one->parent) {
       out->parent = one->parent;
       out->inherited_turns = one->inherited_turns;
@@ -251,6 +261,7 @@ Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,
       out->subagent_type = one->subagent_type;
     }
   }
+  if (out) out->transcript_path = std::move(told.path);
   return out;
 }
 

@@ -102,6 +102,15 @@ class Chats {
   std::map<std::string, std::map<uint64_t, uint64_t>, std::less<>> turns_;
 };
 
+// Where the agent keeps a conversation: what it told last. The records beside an
+// operation and of an end repeat what was known before, and count where nobody told.
+struct ToldPath {
+  void Learn(const SessionRecord& record, uint64_t record_seq);  // newest first
+  std::optional<std::string> path = {};
+  uint64_t seq = 0;  // of the record that has it
+  bool by_agent = false;
+};
+
 // What the log says last of a session; nothing when it does not know it. Where it
 // worked is where that is now, when the root was moved since.
 Result<std::optional<SessionRecord>> LatestSession(Catalog& catalog,

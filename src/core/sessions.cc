@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/annotate.h"
+#include "core/chat.h"
 #include "core/lineage.h"
 #include "core/live.h"
 #include "core/transcripts.h"
@@ -33,6 +34,7 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
   std::vector<std::pair<std::string, SessionSummary::Subagent>> subagents;  // by parent
   std::set<std::pair<std::string, uint64_t>> counted;                       // turns
   std::map<std::string, std::pair<uint64_t, int64_t>> ends;  // number and time
+  std::map<std::string, ToldPath> told_paths;
   auto meet = [&](const std::string& id, int64_t at, uint64_t seq) -> SessionSummary& {
     SessionSummary& session = known[id];
     if (session.id.empty()) {
@@ -76,8 +78,11 @@ Result<std::vector<SessionSummary>> ListSessions(Catalog& catalog,
       auto told = ToSession(record);
       if (told.ok() && told->ended)
         ends.try_emplace(*id, std::pair(record.seq, record.made_ms));
-      if (told.ok() && !session.transcript_path)
-        session.transcript_path = told->transcript_path;
+      if (told.ok()) {
+        ToldPath& path = told_paths[*id];
+        path.Learn(*told, record.seq);
+        session.transcript_path = path.path;
+      }
       if (session.parent || !told.ok() || !told->parent) continue;
       session.parent = told->parent;
       session.inherited = told->inherited_turns;

@@ -188,10 +188,14 @@ std::optional<int64_t> TimesOf(Catalog& catalog, const Operation& about) {
   return target->checkpoint.made_ms * 1'000'000;
 }
 
-// What the conversation would go on with again is still there.
-Status CheckFork(Fs& fs, const Operation& about) {
+// What the conversation would go on with again is still there, where its agent said
+// last that it is.
+Status CheckFork(Fs& fs, Catalog& catalog, const Operation& about) {
   if (!about.chat || about.chat->path.empty()) return Ok();
-  BELAY_TRY(const AbsPath path, AbsPath::Parse(about.chat->path));
+  BELAY_TRY(const auto fork, LatestSession(catalog, about.chat->forked));
+  BELAY_TRY(const AbsPath path,
+            AbsPath::Parse(fork && fork->transcript_path ? *fork->transcript_path
+                                                         : about.chat->path));
   if (OpenTranscript(fs, path).ok()) return Ok();
   return Error(Errc::kRefused, "the conversation it went on with is gone: " +
                                    EscapeForDisplay(path.bytes()))
@@ -230,7 +234,8 @@ Result<Outcome> Go(Store& store, Catalog& catalog, const RollbackRequest& reques
     if (on && !on->cwd.empty()) chat->cwd = on->cwd;
   }
   // A redo of an undo that was not of the newest takes one away.
-  if (!back && stands && !stands->undone) BELAY_OK(CheckFork(store.fs(), turn.about));
+  if (!back && stands && !stands->undone)
+    BELAY_OK(CheckFork(store.fs(), catalog, turn.about));
   if (turn.about.chat && turn.about.chat->alone) {
     Outcome out;
     BELAY_OK(RecordAlone(store, request, std::move(turn.operation), out));

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "agent/aftermath.h"
 #include "agent/fork_chat.h"
 #include "agent/payloads.h"
 #include "agent/summarize.h"
@@ -272,6 +273,80 @@ TEST_F(RewindTest, AFileThatIsElsewhereByNowIsFound) {
   const std::string second = Rewind(session, 2);
   EXPECT_EQ(PathOf(second), "/h/.claude/projects/-p-sub/" + second + ".jsonl");
   EXPECT_THAT(PromptsOf(second), ElementsAre(kOne));
+}
+
+// Gemini CLI goes on in a new file when a session is resumed, Codex when it takes a
+// turn back itself; the old one stays, and knows nothing of what is said then. Mutants:
+// a-file-stays-where-it-began, what-is-repeated-is-told.
+TEST_P(RecordedRewind, TheFileThatWasToldOfLastCountsWhateverIsWrittenBeside) {
+  Tell(GetParam().agent, GetParam().name, GetParam().path);
+  const std::string old_place = transcript.bytes();
+  const Fd dir = Must(disk.OpenDir(transcript.parent()));
+  const uint64_t before = read.prompts[1].turn_offset;
+  Must(PutFile(disk, dir, RelPath::Literal(transcript.name()),
+               original.substr(0, before)));
+  const AbsPath moved = AbsPath::Literal("/moved/old");
+  const std::string name(transcript.name());
+  Must(PutFile(disk, Must(MakeDirs(disk, moved, 0700)), RelPath::Literal(name),
+               original));
+  transcript = moved.Join(RelPath::Literal(name));
+  Said(EventKind::kTurnEnd, session);
+  const HookEvent end = EventOf(EventKind::kSessionEnd, session);
+  world.Tell(end);
+  {
+    auto at = Must(world.world.Open());
+    EXPECT_TRUE(
+        AfterEvent(*at.store, at.root, world.world.settings, end).session_ended);
+  }
+  EXPECT_EQ(PathOf(session), transcript.bytes());
+  const std::string second = Rewind(session, 3);
+  EXPECT_THAT(PromptsOf(second), ElementsAre(kOne, kTwo));
+  EXPECT_EQ(PathOf(session), transcript.bytes());
+  {
+    auto at = Must(world.world.Open());
+    Must(Undo(*at.store, *at.catalog, world.world.RequestFor(at.root), {}, false));
+    EXPECT_EQ(Must(FindConversation(*at.store, *at.catalog, session)).path, transcript);
+  }
+  // What its records say of the original is what was known then.
+  {
+    auto at = Must(world.world.Open());
+    auto writer = Must(at.store->Begin());
+    for (const auto by : {SessionRecord::By::kGoesOn, SessionRecord::By::kNone})
+      writer->Add(ToRecord(SessionRecord{.session = session,
+                                         .transcript_path = old_place,
+                                         .ended = by == SessionRecord::By::kNone,
+                                         .by = by},
+                           RecordId(at.store->random().NewId()), at.root.id, 1));
+    Must(writer->Commit());
+  }
+  EXPECT_EQ(PathOf(session), transcript.bytes());
+  EXPECT_THAT(PromptsOf(Rewind(session, 3)), ElementsAre(kOne, kTwo));
+  auto at = Must(world.world.Open());
+  for (const SessionSummary& one : Must(ListSessions(*at.catalog, at.root.id)))
+    if (one.id == session) {
+      EXPECT_EQ(one.transcript_path, transcript.bytes());
+    }
+}
+
+// The fork that goes on moved, too, before the rewind was undone and done again.
+TEST_P(RecordedRewind, AForkThatMovedIsFoundAfterARedo) {
+  Tell(GetParam().agent, GetParam().name, GetParam().path);
+  const std::string second = Rewind(session, 3);
+  const AbsPath from = AbsPath::Literal(PathOf(second));
+  transcript = AbsPath::Literal("/moved/old/file");
+  Must(disk.Rename(Must(disk.OpenDir(from.parent())), Name::Literal(from.name()),
+                   Must(MakeDirs(disk, transcript.parent(), 0700)),
+                   Name::Literal(transcript.name()), RenameHow::kNoReplace));
+  HookEvent event = EventOf(EventKind::kSessionStart, second);
+  event.source = "resume";
+  world.Tell(event);
+  EXPECT_EQ(PathOf(second), "/moved/old/file");
+  auto at = Must(world.world.Open());
+  Must(Undo(*at.store, *at.catalog, world.world.RequestFor(at.root), {}, false));
+  EXPECT_EQ(PathOf(second), "/moved/old/file");
+  at = Must(world.world.Open());
+  Must(Redo(*at.store, *at.catalog, world.world.RequestFor(at.root), {}));
+  EXPECT_EQ(PathOf(second), "/moved/old/file");
 }
 
 // Mutant: a-summary-is-a-prompt.

@@ -291,6 +291,26 @@ TEST_F(SessionViewTest, ASubagentThatEndsIsASubagentStill) {
             (std::vector<std::string>{"s", "sub"}));
 }
 
+TEST_F(SessionViewTest, AnEndNamesTheDirectoryThatWasToldLast) {
+  Prompt("s", "p1", "first");
+  HookEvent begun = world.Event(EventKind::kSessionStart, "fork");
+  begun.parent_session = "s";
+  begun.parent_turns = 1;
+  world.Tell(begun);
+  begun.parent_session.reset();
+  begun.source = "resume";
+  begun.cwd += "/below";
+  world.Tell(begun);
+  HookEvent end = world.Event(EventKind::kSessionEnd, "fork");
+  world.Tell(end);
+  After(end);
+  auto opened = Must(world.world.Open());
+  const SessionRecord last = Must(LatestSession(*opened.catalog, "fork")).value();
+  EXPECT_TRUE(last.ended);
+  EXPECT_EQ(last.cwd, begun.cwd);
+  EXPECT_EQ(last.parent, "s");
+}
+
 TEST_F(SessionViewTest, NobodysSessionIsNotFound) {
   Prompt("s", "p1", "first");
   auto opened = Must(world.world.Open());
