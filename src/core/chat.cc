@@ -92,7 +92,11 @@ Chats::Chats(const ChatLog& log, uint64_t until) {
   }
   std::ranges::stable_sort(in_effect_, {}, &Operation::seq);
   for (Operation& operation : in_effect_) {
-    if (!BELAY_MUTANT("redone-counts-from-the-first-time"))
+    // A host forgets the same part again, and none of what was said since; who goes on
+    // of two sessions is asked anew.
+    const bool same_part = operation.chat->hosted &&
+                           !BELAY_MUTANT("a-redo-takes-back-what-was-said-since");
+    if (!same_part && !BELAY_MUTANT("redone-counts-from-the-first-time"))
       std::tie(operation.seq, operation.made_ms) = since[operation.id];
     const std::string& session = operation.chat->session;
     if (!turns_.contains(session))
@@ -166,7 +170,8 @@ const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn,
   return nullptr;
 }
 
-std::optional<ChatStanding::Kept> Chats::KeptByHost(std::string_view session) const {
+std::optional<ChatStanding::Kept> Chats::KeptByHost(std::string_view session,
+                                                    const Operation* now) const {
   // What is said after a rewind counts, and comes behind what that left.
   std::optional<std::pair<uint64_t, uint64_t>> last;
   if (const auto turns = turns_.find(session); turns != turns_.end())
@@ -189,6 +194,8 @@ std::optional<ChatStanding::Kept> Chats::KeptByHost(std::string_view session) co
   ChatStanding::Kept out{.turn = last ? last->first : 0};
   if (cut == nullptr) return out;
   if (!last) out.turn = cut->chat->inherited;
+  // Of one that was just taken back (again): what it has to forget now.
+  if (now != nullptr) cut = now;
   out.message = cut->chat->message;
   out.message_index = cut->chat->message_index;
   return out;
@@ -213,12 +220,7 @@ ChatStanding Chats::After(const Operation& operation) const {
                   .message_index = last->chat->message_index};
     return out;
   }
-  out.kept = KeptByHost(chat.session);
-  // Of one that was just taken back (again): what it has to forget now.
-  if (out.kept && last->id == about) {
-    out.kept->message = last->chat->message;
-    out.kept->message_index = last->chat->message_index;
-  }
+  out.kept = KeptByHost(chat.session, last->id == about ? last : nullptr);
   return out;
 }
 

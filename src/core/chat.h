@@ -66,7 +66,8 @@ class Chats {
   static Result<Chats> Read(Catalog& catalog, const Operation* next = nullptr);
 
   // Operations that took a conversation back and were not undone, oldest first. Their
-  // number and time are those of the redo that made them count again, if any did.
+  // number and time are those of the redo that made them count again, if any did; of a
+  // host's their own: what was said since the first time is not taken back by a redo.
   const std::vector<Operation>& in_effect() const { return in_effect_; }
   // The newest of them that is about this session; null: all of it goes on.
   const Operation* LastOf(std::string_view session) const;
@@ -93,7 +94,9 @@ class Chats {
   // The rewind that an operation is about.
   RecordId AboutOf(const Operation& operation) const;
   bool WentOn(const Operation& rewind) const;
-  std::optional<ChatStanding::Kept> KeptByHost(std::string_view session) const;
+  // `now`: what it was just told of, if that is the last.
+  std::optional<ChatStanding::Kept> KeptByHost(std::string_view session,
+                                               const Operation* now) const;
 
   std::vector<Operation> in_effect_;
   // Which operation an undo out of order was of: to undo that is to redo the other.

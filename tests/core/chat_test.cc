@@ -232,6 +232,41 @@ TEST_F(ChatsTest, AHostKeepsWhatWasSaidAfterTheOlderRewind) {
   EXPECT_FALSE(After(Undo(first)).kept);
 }
 
+// Mutant: a-redo-takes-back-what-was-said-since.
+TEST_F(ChatsTest, ARedoMakesAHostForgetWhatTheUndoBroughtBackAndNoMore) {
+  for (const uint64_t turn : {1, 2}) Say("chat", turn);
+  const Operation rewind = TellHost(2);
+  Say("chat", 3);
+  const auto standing = [&] {
+    const Chats chats = Must(Chats::Read(*catalog));
+    std::string out;
+    for (const TurnOf& one : Must(TurnsOf(*catalog, "chat")))
+      if (chats.TakenBackBy("chat", one.turn.turn, one.seq) == nullptr)
+        out += std::to_string(one.turn.turn);
+    return out;
+  };
+  EXPECT_EQ(standing(), "13");
+  Undo(rewind);
+  EXPECT_EQ(standing(), "123");
+  const Operation redo = Redo(rewind);
+  EXPECT_EQ(standing(), "13");
+  EXPECT_FALSE(After(redo).undone);
+  EXPECT_EQ(After(redo).kept, (ChatStanding::Kept{.turn = 3}));
+  // So does what was said between the two.
+  Undo(rewind);
+  Say("chat", 4);
+  EXPECT_EQ(After(Redo(rewind)).kept, (ChatStanding::Kept{.turn = 4}));
+  EXPECT_EQ(standing(), "134");
+}
+
+TEST_F(ChatsTest, ARedoWithNothingSaidSinceNamesTheMessageAgain) {
+  for (const uint64_t turn : {1, 2}) Say("chat", turn);
+  const Operation rewind = TellHost(2);
+  Undo(rewind);
+  EXPECT_EQ(After(Redo(rewind)).kept,
+            (ChatStanding::Kept{.turn = 1, .message = "m2", .message_index = 2}));
+}
+
 TEST_F(ChatsTest, TheLastTurnThatAHostKeepsIsOneThatCounts) {
   for (const uint64_t turn : {1, 2, 3}) Say("chat", turn);
   TellHost(2);
