@@ -107,11 +107,13 @@ Notice NoticeOf(const std::vector<Operation>& oldest_first, uint64_t knows,
 
 Result<Notice> FindNotice(Store& store, const RootId& root,
                           const LiveSession& session) {
-  Notice none{.operation = session.knows_operation};
+  // One that no operation can have was written for sessions that began with a prompt.
+  const uint64_t told =
+      session.knows_operation == UINT64_MAX ? 0 : session.knows_operation;
+  Notice none{.operation = told};
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto operations, ListOperations(*catalog, root));
-  if (operations.empty() || operations.back().seq <= session.knows_operation)
-    return none;
+  if (operations.empty() || operations.back().seq <= told) return none;
   // Since it began: before that it knows nothing that could be wrong.
   uint64_t first = UINT64_MAX;
   for (const RecordKind kind : {RecordKind::kSession, RecordKind::kTurn}) {
@@ -124,7 +126,10 @@ Result<Notice> FindNotice(Store& store, const RootId& root,
       if (own) first = std::min(first, record.seq);
     }
   }
-  const uint64_t knows = std::max(session.knows_operation, first);
+  // This prompt is its first word: it knows of all.
+  if (first == UINT64_MAX && !BELAY_MUTANT("a-new-session-is-never-told"))
+    first = operations.back().seq;
+  const uint64_t knows = std::max(told, first);
   return NoticeOf(operations, knows, [&](const RecordId& target) -> uint64_t {
     auto found = catalog->FindById(root, target.text());
     if (!found.ok() || found->checkpoint.session != session.id) return 0;

@@ -110,6 +110,19 @@ TEST_F(NoticeTest, EachSessionThatWasThereIsToldAndNoOther) {
   EXPECT_EQ(Ask("new", "n3"), "");
 }
 
+// Mutant: a-new-session-is-never-told.
+TEST_F(NoticeTest, ASessionThatBeganWithAPromptIsToldOfWhatComesThen) {
+  TurnTakenBack("s");
+  EXPECT_EQ(Ask("new", "n1"), "");
+  const Checkpoint target = world.List().front().checkpoint;
+  world.Write("new", "t3", "c.txt", "3");
+  world.End(EventKind::kTurnEnd, "new");
+  EXPECT_TRUE(Must(world.Back(target)).operation);
+  EXPECT_NE(Ask("new", "n2").find("1 file"), std::string::npos);
+  world.End(EventKind::kTurnEnd, "new");
+  EXPECT_EQ(Ask("new", "n3"), "");
+}
+
 TEST_F(NoticeTest, WhatWasUndoneBeforeAnybodyWasToldIsNotTold) {
   TurnTakenBack("s");
   UndoIt();
