@@ -257,7 +257,7 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
                                               const ForkRequest& request) {
   BELAY_OK(CheckConversation(request.agent));
   BELAY_TRY(const Transcript transcript,
-            ReadTranscript(fs, request.agent, request.transcript));
+            ReadTranscript(fs, request.agent, request.transcript, request.point.turns));
   ConversationFork fork{.agent = request.agent, .parent = request.session};
   fork.session = NewUuid(random);
   const bool whole = !request.point.message && !request.point.turn;

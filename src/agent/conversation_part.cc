@@ -22,7 +22,8 @@ Result<ConversationPart> ConversationPart::Find(
   BELAY_OK(CheckConversation(request.agent));
   ConversationPart out;
   out.request_ = request;
-  BELAY_TRY(out.transcript_, ReadTranscript(fs, request.agent, request.transcript));
+  BELAY_TRY(out.transcript_,
+            ReadTranscript(fs, request.agent, request.transcript, request.point.turns));
   const TurnMatch match(out.transcript_, request.point);
   const std::vector<TranscriptPrompt>& prompts = out.transcript_.prompts;
   auto prompt_of = [&](const TurnRecord& turn) -> Result<const TranscriptPrompt*> {

@@ -250,7 +250,11 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
   BELAY_TRY(auto turns, TurnsOf(catalog, lineage));
   Transcript transcript;
   if (auto place = FindConversation(store, catalog, session); place.ok()) {
-    auto read = ReadTranscript(store.fs(), place->agent, place->file());
+    std::vector<TurnRecord> told;
+    for (const SessionTurn& turn : turns)
+      told.push_back(
+          {.session = session, .prompt = turn.prompt, .anchor = turn.anchor});
+    auto read = ReadTranscript(store.fs(), place->agent, place->file(), told);
     if (read.ok()) {
       view.transcript = SessionView::File{.path = place->path.bytes(),
                                           .bytes = read->size,

@@ -179,8 +179,12 @@ std::unique_ptr<TranscriptFormat> FormatOf(AgentKind agent,
 
 }  // namespace
 
-Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path) {
+Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path,
+                                  std::span<const TurnRecord> prompts) {
   TranscriptBuilder builder;
+  for (const TurnRecord& turn : prompts)
+    if (turn.anchor && !turn.prompt.empty())
+      builder.told.try_emplace(*turn.anchor, turn.prompt);
   const std::unique_ptr<TranscriptFormat> format = FormatOf(agent, builder);
   if (format == nullptr)
     return Error(Errc::kUnsupported, std::string(AgentName(agent)) +

@@ -20,11 +20,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "agent/event.h"
 #include "base/fs.h"
+#include "store/log_record.h"
 
 namespace belay {
 
@@ -74,6 +76,10 @@ inline constexpr size_t kMostPrompts = 100'000, kMostMessages = 100'000;
 
 // kUnsupported for an agent that keeps no such file (opencode, Reasonix, Crush) and for
 // generic events; kInvalid for what is no regular file.
-Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path);
+//
+// What looks like the agent's own words (Claude Code: "[Request interrupted", ...) is a
+// prompt all the same where a hook told it: `prompts`, those of the session.
+Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path,
+                                  std::span<const TurnRecord> prompts = {});
 
 }  // namespace belay

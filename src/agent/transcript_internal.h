@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 
 #include "agent/json.h"
 #include "agent/transcript.h"
@@ -36,6 +37,8 @@ class TranscriptBuilder {
   void BeginAnew();
 
   Transcript out;
+  // What hooks told as prompts, by their anchors.
+  std::unordered_map<std::string, std::string> told;
   void ForEachMessage(const std::function<void(TranscriptMessage&, uint64_t)>& visit);
   // Moves the messages to `out` and says which are dead with their prompt.
   void Finish();

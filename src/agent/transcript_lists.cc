@@ -18,6 +18,7 @@
 #include "agent/dialect_internal.h"
 #include "agent/transcript_internal.h"
 #include "base/fast_hash.h"
+#include "base/mutant.h"
 
 namespace belay {
 namespace {
@@ -31,7 +32,8 @@ class CodexFormat final : public TranscriptFormat {
   void TakeEvent(const Record& record, const Json& payload);
   void TakeItem(const Record& record, const Json& payload);
   void BeginTurn(const Record& record, const std::optional<std::string>& turn);
-  void Prompt(const Record& record, std::string text);
+  enum class By : uint8_t { kPerson, kAnybody };
+  void Prompt(const Record& record, std::string text, By by);
   void RollBack(uint64_t turns);
 
   std::string turn_;
@@ -52,9 +54,13 @@ void CodexFormat::BeginTurn(const Record& record,
   prompt_.reset();
 }
 
-void CodexFormat::Prompt(const Record& record, std::string text) {
-  // Context that Codex adds itself; and more of the same turn, or its second telling.
-  if (!waiting_ || text.empty() || text.starts_with('<')) return;
+void CodexFormat::Prompt(const Record& record, std::string text, By by) {
+  // More of the same turn, or its second telling.
+  if (!waiting_ || text.empty()) return;
+  // Perhaps context that Codex adds itself: what was typed is told once more.
+  if (text.starts_with('<') &&
+      (by == By::kAnybody || BELAY_MUTANT("what-begins-with-a-tag-is-no-prompt")))
+    return;
   waiting_ = false;
   const std::string own = RecordFingerprint(record.json);
   const std::string excerpt = Excerpt(text);
@@ -91,14 +97,14 @@ void CodexFormat::TakeEvent(const Record& record, const Json& payload) {
     BeginTurn(record, IdOf(payload.Get("turn_id")));
   before_.reset();
   if (Is(type, "user_message"))
-    Prompt(record, ContentText(payload.Get("message"), kMaxPrompt));
+    Prompt(record, ContentText(payload.Get("message"), kMaxPrompt), By::kPerson);
   if (Is(type, "thread_rolled_back"))
     if (const auto turns = payload.Get("num_turns"))
       RollBack(turns->Uint().value_or(0));
   if (Is(type, "item_completed"))
     if (const auto item = payload.Get("item");
         item && Is(item->Get("type"), "UserMessage"))
-      Prompt(record, ContentText(item->Get("content"), kMaxPrompt));
+      Prompt(record, ContentText(item->Get("content"), kMaxPrompt), By::kPerson);
 }
 
 void CodexFormat::TakeItem(const Record& record, const Json& payload) {
@@ -107,7 +113,7 @@ void CodexFormat::TakeItem(const Record& record, const Json& payload) {
   const bool message = Is(type, "message");
   const bool assistant = message && Is(payload.Get("role"), "assistant");
   const std::string text = ContentText(payload.Get("content"), kMaxPrompt);
-  if (message && Is(payload.Get("role"), "user")) Prompt(record, text);
+  if (message && Is(payload.Get("role"), "user")) Prompt(record, text, By::kAnybody);
   const std::optional<std::string> tool = IdOf(payload.Get("name"));
   if (!assistant && !tool) return;
   builder_.AddMessage({.role = "assistant",

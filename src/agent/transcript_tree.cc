@@ -35,6 +35,7 @@ class ClaudeFormat final : public TranscriptFormat {
  private:
   bool IsPrompt(const JsonFields& fields, const std::optional<Json>& content,
                 std::string_view text) const;
+  bool WasTold(const JsonFields& fields, std::string_view text) const;
   bool IsOfIt(bool sidechain);
   void TakeUser(const Record& record, const JsonFields& fields);
   void TakeAssistant(const Record& record, const JsonFields& fields);
@@ -78,8 +79,19 @@ bool ClaudeFormat::IsPrompt(const JsonFields& fields,
     return false;
   for (std::string_view other :
        {"<task-notification>", "<local-command-", "<bash-", "[Request interrupted"})
-    if (text.starts_with(other)) return false;
+    if (text.starts_with(other)) return WasTold(fields, text);
   return true;
+}
+
+// Words of the agent's own have the id of the turn that they are in; the prompt comes
+// before them, and reads as it was told.
+bool ClaudeFormat::WasTold(const JsonFields& fields, std::string_view text) const {
+  const std::optional<std::string> anchor = IdOf(fields.Get("promptId"));
+  if (!anchor || begun_.contains(FastHash(AsBytes(*anchor), 0)) ||
+      BELAY_MUTANT("the-agents-own-words-are-no-prompt"))
+    return false;
+  const auto told = builder_.told.find(*anchor);
+  return told != builder_.told.end() && text.starts_with(told->second);
 }
 
 void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {

@@ -284,6 +284,56 @@ TEST_F(TranscriptFile, WhatNoPersonTypedIsNoPrompt) {
   EXPECT_EQ(transcript.prompts[1].anchor, "p-g");
 }
 
+// Mutant: the-agents-own-words-are-no-prompt.
+TEST_F(TranscriptFile, WhatAHookToldIsAPromptWhateverItsWords) {
+  const std::string text =
+      SaidByUser("a", "", "<bash-input> what is that?") + Answered("b", "a") +
+      SaidByUser("c", "b", "[Request interrupted") + Answered("d", "c") +
+      SaidByUser("e", "d", "<local-command-stdout>x") + Answered("f", "e");
+  Write(text);
+  const std::vector<TurnRecord> told = {
+      {.session = "s", .turn = 1, .prompt = "<bash-input> what", .anchor = "p-a"},
+      {.session = "s", .turn = 2, .prompt = "[Request interrupted", .anchor = "p-c"},
+      {.session = "s", .turn = 3, .prompt = "words of another", .anchor = "p-e"}};
+  EXPECT_THAT(
+      Prompts(*ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/t"), told)),
+      ElementsAre("<bash-input> what is that?", "[Request interrupted"));
+  EXPECT_THAT(Prompts(*ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/t"))),
+              IsEmpty());
+}
+
+// Of the real file: an interruption has the id of the turn that it is in.
+TEST_F(TranscriptFile, AnInterruptionWithinATurnIsNoPrompt) {
+  std::string more = SaidByUser("x", "b", "[Request interrupted by user]");
+  more.replace(more.find("p-x"), 3, "p-a");
+  Write(SaidByUser("a", "", "one") + Answered("b", "a") + more);
+  const std::vector<TurnRecord> told = {
+      {.session = "s", .turn = 1, .prompt = "[Request", .anchor = "p-a"}};
+  EXPECT_THAT(
+      Prompts(*ReadTranscript(fs, AgentKind::kClaude, AbsPath::Literal("/t"), told)),
+      ElementsAre("one"));
+}
+
+// Mutant: what-begins-with-a-tag-is-no-prompt.
+TEST(RecordedTranscript, APromptOfCodexMayBeginWithATag) {
+  for (const char* name : {"codex.jsonl", "codex-codemode.jsonl"}) {
+    std::ifstream file(DataDir() + "transcripts/" + name);
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    ASSERT_FALSE(text.empty()) << name;
+    for (size_t at = 0; (at = text.find("\"turn 1", at)) != std::string::npos; at += 8)
+      text.insert(at + 1, "<p>");
+    MemFs fs;
+    ASSERT_TRUE(ReplaceFile(fs, *fs.OpenDir(AbsPath::Literal("/")), Name::Literal("t"),
+                            AsBytes(text))
+                    .ok());
+    const Transcript tagged =
+        *ReadTranscript(fs, AgentKind::kCodex, AbsPath::Literal("/t"));
+    ASSERT_GE(tagged.prompts.size(), 1u) << name;
+    EXPECT_TRUE(tagged.prompts[0].text.starts_with("<p>turn 1")) << name;
+    EXPECT_LT(tagged.prompts[0].turn_offset, tagged.prompts[0].offset);
+  }
+}
+
 // Mutant: the-first-record-says-whose-it-is.
 TEST_F(TranscriptFile, MayBeginWithASubagent) {
   const std::string side = R"(,"isSidechain":true)";
