@@ -250,12 +250,34 @@ class RewindPlanner {
     out_.prompt = turn.turn.prompt;
   }
 
+  // A message of a host's.
+  struct HostMessage {
+    uint64_t turn = 0, seq = 0;
+    std::optional<uint64_t> index = {};
+    const TurnOf* began = nullptr;       // the turn that it began
+    std::vector<std::string> from = {};  // ids of its turn up to its own, as told
+  };
+
+  // A rewind to within its turn took it back.
+  const Operation* CutOff(const Chats& chats, const HostMessage& message) const {
+    return CutOffBy(chats, request_.session, message.turn, message.seq, message.index,
+                    [&](const std::string& id) {
+                      return id == request_.message ||
+                             std::ranges::find(message.from, id) != message.from.end();
+                    });
+  }
+
   // A host was told to forget it, and would keep it again by a rewind to behind that.
-  Status IsThere(const Chats& chats, uint64_t turn, uint64_t seq) const {
+  Status IsThere(const Chats& chats, uint64_t turn, uint64_t seq,
+                 const HostMessage* within = nullptr) const {
     const Operation* by = chats.TakenBackBy(request_.session, turn, seq);
+    std::string what = "turn " + std::to_string(turn);
+    if (by == nullptr && within != nullptr) {
+      by = CutOff(chats, *within);
+      what = "message " + EscapeText(request_.message.value_or("")) + " in " + what;
+    }
     if (by == nullptr || BELAY_MUTANT("a-host-is-rewound-forward")) return Ok();
-    return Error(Errc::kRefused, "turn " + std::to_string(turn) + " of session " +
-                                     EscapeText(request_.session) +
+    return Error(Errc::kRefused, what + " of session " + EscapeText(request_.session) +
                                      " was taken back already")
         .WithHint("make it count again first: belay undo " +
                   by->id.text().substr(0, 7));
@@ -300,13 +322,6 @@ class RewindPlanner {
     return out;
   }
 
-  // A message of a host's.
-  struct HostMessage {
-    uint64_t turn = 0, seq = 0;
-    std::optional<uint64_t> index = {};
-    const TurnOf* began = nullptr;  // the turn that it began
-  };
-
   // Those within a turn that the request may mean: one that a checkpoint was made of,
   // one that the host told of.
   Status FindWithin(const std::vector<CatalogEntry>& checkpoints,
@@ -324,6 +339,8 @@ class RewindPlanner {
       out.push_back({.turn = one.turn,
                      .seq = in == nullptr ? UINT64_MAX : in->seq,
                      .index = one.index});
+      for (const ToldMessage* before = told.messages.data(); before != &one; ++before)
+        if (before->turn == one.turn) out.back().from.push_back(before->id);
     }
     return Ok();
   }
@@ -355,8 +372,9 @@ class RewindPlanner {
       for (const HostMessage& one : all_of_it) {
         auto rank = [&](const HostMessage& of) {
           return std::tuple(
-              chats.TakenBackBy(request_.session, of.turn, of.seq) == nullptr, of.turn,
-              of.began != nullptr);
+              chats.TakenBackBy(request_.session, of.turn, of.seq) == nullptr &&
+                  CutOff(chats, of) == nullptr,
+              of.turn, of.began != nullptr);
         };
         if (!within || rank(one) > rank(*within) ||
             BELAY_MUTANT("an-id-is-the-first-messages"))
@@ -375,7 +393,7 @@ class RewindPlanner {
       return Count(chats);
     }
     if (within) {
-      BELAY_OK(IsThere(chats, within->turn, within->seq));
+      BELAY_OK(IsThere(chats, within->turn, within->seq, &*within));
       record.message_index = within->index;
       record.inherited = within->turn;
       if (within->turn > 0) {

@@ -87,16 +87,12 @@ class TakenBefore {
     const auto seq = seqs_.find(message.turn);
     const uint64_t said = seq == seqs_.end() ? 0 : seq->second;
     if (chats.TakenBackBy(session_, message.turn, said) != nullptr) return true;
-    return std::ranges::any_of(chats.in_effect(), [&](const Operation& operation) {
-      const ChatRecord& chat = *operation.chat;
-      if (chat.session != session_ || !chat.inside || message.turn != chat.inherited ||
-          said >= operation.seq)
-        return false;
-      if (message.index && chat.message_index)
-        return *message.index >= *chat.message_index;
-      const auto first = known.find(chat.message.value_or(""));
-      return first != known.end() && message.place >= first->second.place;
-    });
+    return CutOffBy(chats, session_, message.turn, said, message.index,
+                    [&](const std::string& id) {
+                      const auto first = known.find(id);
+                      return first != known.end() &&
+                             message.place >= first->second.place;
+                    }) != nullptr;
   }
 
  private:
@@ -212,6 +208,21 @@ Result<Told> ReadToldOf(Store& store, Catalog& catalog, const Lineage& lineage) 
   return out;
 }
 
+const Operation* CutOffBy(const Chats& chats, std::string_view session, uint64_t turn,
+                          uint64_t said, const std::optional<uint64_t>& index,
+                          const std::function<bool(const std::string&)>& behind) {
+  for (const Operation& operation : chats.in_effect()) {
+    const ChatRecord& chat = *operation.chat;
+    if (chat.session != session || !chat.inside || turn != chat.inherited ||
+        said >= operation.seq)
+      continue;
+    if (index && chat.message_index ? *index >= *chat.message_index
+                                    : behind(chat.message.value_or("")))
+      return &operation;
+  }
+  return nullptr;
+}
+
 std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
                                     const std::vector<TurnOf>& turns,
                                     const ChatRecord& chat) {
@@ -219,11 +230,20 @@ std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
   ToldCounts out;
   std::vector<const ToldMessage*> there;
   std::unordered_map<std::string_view, const ToldMessage*> last;
+  std::unordered_map<std::string_view, uint64_t> met;  // ids, by the turn
   for (const ToldMessage& message : told.messages) {
+    if (!message.id.empty()) met[message.id] = message.turn;
     const auto turn = std::ranges::find(
         turns, message.turn, [](const TurnOf& one) { return one.turn.turn; });
     if (turn != turns.end() &&
         chats.TakenBackBy(chat.session, message.turn, turn->seq) != nullptr)
+      continue;
+    if (turn != turns.end() && !BELAY_MUTANT("what-was-cut-off-is-counted") &&
+        CutOffBy(chats, chat.session, message.turn, turn->seq, message.index,
+                 [&](const std::string& id) {
+                   const auto first = met.find(id);
+                   return first != met.end() && first->second == message.turn;
+                 }) != nullptr)
       continue;
     there.push_back(&message);
     if (!message.id.empty()) last[message.id] = &message;

@@ -11,6 +11,7 @@
 // an id counts once; one that had been taken back when the turn began in which it is
 // told again is a new one.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +46,13 @@ struct Told {
 Result<Told> ReadTold(Store& store, Catalog& catalog, const std::string& session);
 // The same with what it has of the sessions that it grew out of.
 Result<Told> ReadToldOf(Store& store, Catalog& catalog, const Lineage& lineage);
+
+// The rewind to within that turn, `said` as that number of the log, which took the
+// message back; null: none did. `behind`: whether it comes at or behind the message
+// with this id, of one that has no index.
+const Operation* CutOffBy(const Chats& chats, std::string_view session, uint64_t turn,
+                          uint64_t said, const std::optional<uint64_t>& index,
+                          const std::function<bool(const std::string&)>& behind);
 
 // How many a host takes back that goes on from before `chat.message`, and how many it
 // then has; what it was told to forget before is neither, and of two with one id that

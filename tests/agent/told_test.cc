@@ -147,6 +147,41 @@ TEST_F(ToldTest, WhatARewindTakesBackIsCounted) {
   EXPECT_THAT(Shown()[2], ::testing::StartsWith("wish 3 -"));
 }
 
+// Mutants: a-host-is-rewound-forward, what-was-cut-off-is-counted.
+TEST_F(ToldTest, WhatWasCutOffWithinATurnIsNeitherGoneForwardToNorCounted) {
+  for (uint64_t number : {1u, 2u}) Turn(number);
+  auto plan = [&](const std::string& message) {
+    auto opened = Must(world.world.Open());
+    return PlanRewind(*opened.store, *opened.catalog,
+                      {.session = "h",
+                       .message = message,
+                       .settings = &world.world.settings,
+                       .root = world.world.project});
+  };
+  {
+    RewindPlan cut = Must(plan("m-11"));
+    EXPECT_TRUE(cut.chat.record.inside);
+    cut.chat.record.alone = true;
+    auto opened = Must(world.world.Open());
+    RollbackRequest request = world.world.RequestFor(opened.root);
+    request.chat = &cut.chat;
+    Must(belay::Rewind(*opened.store, request, {}));
+  }
+  const auto forward = plan("m-12");
+  ASSERT_FALSE(forward.ok());
+  EXPECT_EQ(forward.error().code, Errc::kRefused);
+  EXPECT_THAT(
+      forward.error().what,
+      ::testing::HasSubstr("message m-12 in turn 1 of session h was taken back"));
+  EXPECT_THAT(forward.error().hint, ::testing::HasSubstr("belay undo"));
+  EXPECT_EQ(plan("m-20").error().code, Errc::kRefused);
+  EXPECT_EQ(Plan({}, "m-10").taken, 1u) << "of the rest it was told already";
+  EXPECT_EQ(Plan({}, "m-10").kept, 0u);
+  Turn(3);
+  EXPECT_EQ(Plan(3, {}).taken, 4u);
+  EXPECT_EQ(Plan(3, {}).kept, 1u);
+}
+
 // Mutants: an-id-is-never-free-again, an-id-is-the-first-messages.
 TEST_F(ToldTest, AnIdThatWasTakenBackIsFreeAgain) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);
