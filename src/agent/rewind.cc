@@ -332,7 +332,10 @@ class RewindPlanner {
         out.push_back(
             {.turn = c.turn.value_or(0), .seq = c.seq, .index = c.message_index});
     }
-    BELAY_TRY(const Told told, ReadTold(store_, catalog_, request_.session));
+    BELAY_TRY(const Lineage lineage, Lineage::Of(catalog_, request_.session));
+    BELAY_TRY(const Told told, BELAY_MUTANT("what-was-inherited-began-a-turn")
+                                   ? ReadTold(store_, catalog_, request_.session)
+                                   : ReadToldOf(store_, catalog_, lineage));
     for (const ToldMessage& one : told.messages) {
       if (one.id.empty() || one.id != request_.message) continue;
       const TurnOf* in = FindTurn(turns_, one.turn);

@@ -263,6 +263,21 @@ TEST_F(ToldTest, WhatWasInheritedHasItsPlaceAndIsCounted) {
   EXPECT_EQ(of_turn.kept, 4u);
   EXPECT_EQ(plan({}, "m-20").turn, 2u);
   EXPECT_EQ(plan(3, {}).message, "m-70");
+  // One within an inherited turn; what was said behind the fork is not its own.
+  const ChatRecord within = plan({}, "m-21");
+  EXPECT_TRUE(within.inside);
+  EXPECT_EQ(within.inherited, 2u);
+  EXPECT_EQ(within.message_index, 21u);
+  EXPECT_EQ(within.taken, 4u);
+  EXPECT_EQ(within.kept, 5u);
+  EXPECT_EQ(PlanRewind(*opened.store, *opened.catalog,
+                       {.session = "c",
+                        .message = "m-31",
+                        .settings = &world.world.settings,
+                        .root = world.world.project})
+                .error()
+                .code,
+            Errc::kNotFound);
   EXPECT_EQ(plan(3, {}).kept, 8u);
 }
 
