@@ -141,6 +141,18 @@ Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
   return out;
 }
 
+namespace {
+
+Result<bool> HoldsAnything(Fs& fs, const AbsPath& path, bool not_empty) {
+  auto file = OpenTranscript(fs, path);
+  if (!file.ok()) return false;
+  if (!not_empty || BELAY_MUTANT("an-empty-file-is-a-conversation")) return true;
+  BELAY_TRY(const FileStat stat, fs.Stat(*file));
+  return stat.size > 0;
+}
+
+}  // namespace
+
 Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
                                            const std::string& session) {
   std::optional<std::string> agent;
@@ -183,7 +195,9 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
   ConversationPlace out{
       .agent = AgentNamed(agent.value_or("")).value_or(AgentKind::kGeneric),
       .path = *at};
-  if (OpenTranscript(store.fs(), *at).ok()) return out;
+  // What an agent was killed in may be empty, and the copy is not.
+  BELAY_TRY(const bool there, HoldsAnything(store.fs(), *at, !copies.empty()));
+  if (there) return out;
   if (copies.empty())
     return Error(Errc::kNotFound, "there is no transcript of session " +
                                       EscapeText(session) + " any more, and no copy")

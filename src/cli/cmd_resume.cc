@@ -14,6 +14,8 @@
 namespace belay {
 
 ExitCode CmdResume(CommandContext& ctx) {
+  if (ctx.args.positional()[0].empty())
+    return ctx.term.FailUsage("no session is named", "see them with: belay sessions");
   auto opened = OpenStore(ctx, Store::Mode::kRead);
   if (!opened.ok()) {
     if (opened.error().code != Errc::kNotFound) return FailOnStore(ctx, opened.error());

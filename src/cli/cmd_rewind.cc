@@ -19,6 +19,13 @@ Result<RewindRequest> Wanted(const std::string& session, std::string_view to) {
   constexpr std::string_view kTurn = "turn:";
   if (!to.starts_with(kTurn)) {
     if (to.empty()) return Error(Errc::kInvalid, "--to names no message");
+    // Nor is one recorded that is longer (docs/hooks.md).
+    constexpr size_t kLongestId = 1024;
+    if (to.size() > kLongestId)
+      return Error(
+          Errc::kInvalid,
+          StrCat("--to names no message: no id is ", std::to_string(to.size()),
+                 " bytes long, as ", EscapeForDisplay(to.substr(0, 40)), "... is"));
     out.message = std::string(to);
     return out;
   }

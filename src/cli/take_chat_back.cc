@@ -167,6 +167,11 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
         StrCat("message ", EscapeText(*plan.among_calls),
                " is among calls and their answers, which stay or go together: taken ",
                "back from the message that made the calls"));
+  if (plan.place && plan.place->copy)
+    shown.warnings.push_back(
+        StrCat("the agent's own file is gone or empty, ",
+               EscapeForDisplay(plan.place->path.bytes()),
+               ": what was said is from the copy that was kept of it"));
   if (dry) {
     if (ctx.term.json()) {
       show(shown);

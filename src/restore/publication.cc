@@ -21,6 +21,9 @@ Name Gone() { return Name::Literal("gone"); }
 Error InDir(const PublicationPlace& place, Error error) {
   error.what =
       "the conversation, in " + EscapeForDisplay(place.dir) + ": " + error.what;
+  if (error.hint.empty() && (error.sys == EACCES || error.sys == EPERM))
+    error.hint = "what goes on is made there: chmod u+w " + ShellWord(place.dir) +
+                 ", then run it again";
   return error;
 }
 

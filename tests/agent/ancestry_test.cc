@@ -371,6 +371,12 @@ TEST_F(ForksTest, AConversationIsReadFromTheCopyWhenTheAgentDeletedItsFile) {
     return prompts;
   };
   EXPECT_EQ(read(false), "first wish;second wish;");
+  const std::string whole =
+      Line("one", "p1", "first wish") + Line("one", "p2", "second wish", "p1");
+  Write("one", "");  // the agent was killed, or its disk full
+  EXPECT_EQ(read(true), "first wish;second wish;");
+  Write("one", whole);
+  EXPECT_EQ(read(false), "first wish;second wish;");
   const uint64_t files = disk_.used_inodes();
   Must(disk_.Unlink(Must(disk_.OpenDir(AbsPath::Literal("/agent"))),
                     Name::Literal("one.jsonl")));
