@@ -10,7 +10,9 @@
 #include "cli/rollback_view.h"
 #include "cli/take_chat_back.h"
 #include "cli/text.h"
+#include "core/chat.h"
 #include "core/failures.h"
+#include "core/refs.h"
 #include "restore/foreign.h"
 
 namespace belay {
@@ -252,6 +254,28 @@ ExitCode RollBackChat(CommandContext& ctx, OpenedRoot& root, const Settings& set
   return TakeChatBack(ctx, root, settings, target, *talk, /*dry=*/false);
 }
 
+// The conversation of a turn does not need its checkpoint: by the turn itself it can be
+// taken back when that is gone.
+Error WithoutItsCheckpoint(CommandContext& ctx, OpenedRoot& root, Error error) {
+  const std::string_view ref = ctx.args.positional()[0];
+  if (error.code != Errc::kNotFound || !ref.starts_with("turn:")) return error;
+  std::optional<std::string> session;
+  if (auto named = ctx.args.value("--session"))
+    session = std::string(*named);
+  else if (auto at_work = SessionAtWork(ctx, root); at_work.ok())
+    session = std::move(*at_work);
+  const auto turn = TurnNumber(ref);
+  if (!session || !turn.ok()) return error;
+  const auto turns = TurnsOf(*root.catalog, *session);
+  if (!turns.ok() || std::ranges::none_of(*turns, [&](const TurnOf& one) {
+        return one.turn.turn == *turn;
+      }))
+    return error;
+  return Error(error.code, error.what)
+      .WithHint(StrCat("the conversation alone: belay rewind ", ShellWord(*session),
+                       " --to ", ref));
+}
+
 }  // namespace
 
 ExitCode CmdRollback(CommandContext& ctx) {
@@ -277,7 +301,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
       !there.ok())
     return ctx.term.Fail(there.error());
   auto target = FindCheckpoint(ctx, *root, ctx.args.positional()[0]);
-  if (!target.ok()) return ctx.term.Fail(target.error());
+  if (!target.ok())
+    return ctx.term.Fail(chat ? WithoutItsCheckpoint(ctx, *root, target.error())
+                              : target.error());
   const Checkpoint& checkpoint = target->entry.checkpoint;
   // A file of settings that makes no sense does not stand between a user and a rescue;
   // but then nothing is deleted, which such a line may have excluded.

@@ -40,6 +40,14 @@ run rewind "$second" --to turn:3 --json; expect_rc 0; third=$(field "d['chat']['
 run rewind "$third" --to turn:3; expect_rc 1; expect_in_err "belay rewind $second --to turn:3"
 run rollback turn:3 --session "$third"; expect_rc 1; expect_in_err "--session $second"
 run undo; expect_rc 0
+# The conversation of a turn whose checkpoint is gone is had by the turn itself
+session=99999999-9999-4999-8999-999999999999 parent=null
+event SessionStart '"source":"startup"'
+turn 1 kept; turn 2 gone
+run show turn:2 --json; expect_rc 0; run delete "$(field "d['id']")" --yes; expect_rc 0
+run rollback turn:2 --chat --dry-run; expect_rc 1; expect_in_err "belay rewind $session --to turn:2"
+run rollback turn:2 --dry-run; expect_rc 1; case $err in *"belay rewind"*) fail "files are not in a conversation: $err";; esac
+run rewind "$session" --to turn:2 --dry-run; expect_rc 0
 # One that grew out of none.
 session=44444444-4444-4444-8444-444444444444 parent=null
 event SessionStart '"source":"startup"'
@@ -49,6 +57,8 @@ run rollback turn:2x; expect_rc 1; expect_in_err "turn:2x names no turn"
 run rewind "$first" --to turn:2x; expect_rc 2; expect_in_err "turn:2x names no turn"
 run rewind "$first" --to turn:99999999999999999999; expect_rc 2; expect_in_err "no turn has such a number"
 run rewind "$first" --to turn:2 --to turn:1; expect_rc 2; expect_in_err "--to is given twice"
+run rewind "$first" --to "$(head -c 5000 /dev/zero | tr '\0' x)"; expect_rc 2; expect_in_err "no id is 5000 bytes long"; [ "${#err}" -lt 400 ] || fail "echoed: ${#err} bytes"
+run resume ''; expect_rc 2; expect_in_err "no session is named"
 run rewind "$first" --to turn:0; expect_rc 2; expect_in_err "turns are counted from 1"
 
 # --- said as it is: a prompt that is not written down, one message, nothing left, from anywhere
