@@ -60,6 +60,13 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
   return std::optional(std::move(*plan));
 }
 
+std::optional<std::string> FromACopy(const RewindPlan& plan) {
+  if (!plan.place || !plan.place->copy) return std::nullopt;
+  return StrCat("the agent's own file is gone or empty, ",
+                EscapeForDisplay(plan.place->path.bytes()),
+                ": what was said is from the copy that was kept of it");
+}
+
 Status CheckChatPlace(OpenedRoot& root, const RewindPlan& plan) {
   // Where the agent's own program makes the copy, it decides.
   if (plan.native || plan.chat.files.empty()) return Ok();
@@ -167,11 +174,7 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
         StrCat("message ", EscapeText(*plan.among_calls),
                " is among calls and their answers, which stay or go together: taken ",
                "back from the message that made the calls"));
-  if (plan.place && plan.place->copy)
-    shown.warnings.push_back(
-        StrCat("the agent's own file is gone or empty, ",
-               EscapeForDisplay(plan.place->path.bytes()),
-               ": what was said is from the copy that was kept of it"));
+  if (auto said = FromACopy(plan)) shown.warnings.push_back(std::move(*said));
   if (dry) {
     if (ctx.term.json()) {
       show(shown);

@@ -18,6 +18,9 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
                                              const Settings& settings,
                                              const Checkpoint& target);
 
+// What is to be said when the agent's own file is not what is read.
+std::optional<std::string> FromACopy(const RewindPlan& plan);
+
 // kRefused where what goes on cannot be where the agent looks: a preview promises
 // nothing that is refused then.
 Status CheckChatPlace(OpenedRoot& root, const RewindPlan& plan);

@@ -47,7 +47,12 @@ turn 1 kept; turn 2 gone
 run show turn:2 --json; expect_rc 0; run delete "$(field "d['id']")" --yes; expect_rc 0
 run rollback turn:2 --chat --dry-run; expect_rc 1; expect_in_err "belay rewind $session --to turn:2"
 run rollback turn:2 --dry-run; expect_rc 1; case $err in *"belay rewind"*) fail "files are not in a conversation: $err";; esac
-run rewind "$session" --to turn:2 --dry-run; expect_rc 0
+run rewind "$session" --to turn:2 --dry-run; expect_rc 0; expect_silent_err
+# A file that is empty by now: what was said is in the copy, and that is said.
+behind_is_done; cp "$talk/$session.jsonl" "$scratch/said"; : >"$talk/$session.jsonl"
+run rewind "$session" --to turn:2 --dry-run; expect_rc 0; expect_in_err "from the copy that was kept"
+run rollback turn:1 --session "$session" --both --dry-run; expect_rc 0; expect_in_err "from the copy that was kept"
+cp "$scratch/said" "$talk/$session.jsonl"
 # One that grew out of none.
 session=44444444-4444-4444-8444-444444444444 parent=null
 event SessionStart '"source":"startup"'
