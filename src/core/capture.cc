@@ -161,12 +161,13 @@ std::string GitChangeSince(Store& store, const Heads::Last& last, const ObjectId
   return record.ok() ? DescribeGitChange(*record, now) : std::string();
 }
 
-// HEADs that moved since the state before; none where what they were is not known.
-std::vector<std::string> HeadsMovedSince(Store& store, const State& before,
-                                         const ObjectId& id, const GitRecord& now) {
+// Repositories in which git moved since the state before; none where what they were is
+// not known.
+std::vector<std::string> GitMovedSince(Store& store, const State& before,
+                                       const ObjectId& id, const GitRecord& now) {
   if (before.git == id) return {};
   auto record = LoadGitRecord(store, before.git);
-  return record.ok() ? MovedHeads(*record, now) : std::vector<std::string>();
+  return record.ok() ? MovedRepositories(*record, now) : std::vector<std::string>();
 }
 
 // A directory that was made anew is known again after a move by what it is now. In a
@@ -408,12 +409,12 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   WhoWrote who(in_step.live);
   uint64_t left_out = 0;  // not in the tree any more, and not deleted
   std::string of_root;
-  std::vector<std::string> heads_moved;
+  std::vector<std::string> git_moved;
   const bool first = !last;
   if (!first) {
     auto before = store.GetState(last->state);
     if (before.ok()) {
-      heads_moved = HeadsMovedSince(store, *before, state.git, git.record());
+      git_moved = GitMovedSince(store, *before, state.git, git.record());
       auto changed = scan->ChangesSince(
           before->tree, [&](const ObjectId& id) { return store.GetTree(id); },
           [&](std::string_view path, Change change) {
@@ -483,7 +484,7 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
   // what that one did.
   if (request.step != nullptr || !in_step.live.sessions().empty()) {
     c.by = who.Take();
-    if (!heads_moved.empty()) c.by.push_back({who.rest(), std::move(heads_moved)});
+    if (!git_moved.empty()) c.by.push_back({who.rest(), std::move(git_moved)});
     if (last) c.since = last->id;
   }
   c.more_refs = std::move(more_refs);

@@ -131,6 +131,27 @@ class WantedObjects {
   GitIds ids_;
 };
 
+// Tells apart what is unmerged in two indexes.
+class Unmerged {
+ public:
+  void Add(std::string_view path, unsigned stage, uint32_t mode, ByteSpan object) {
+    if (stage == 0) return;
+    any_ = true;
+    Bytes bytes;
+    ByteWriter out(bytes);
+    out.Sized(path);
+    out.U32(mode);
+    out.U8(static_cast<uint8_t>(stage));
+    out.Raw(object);
+    sha_.Update(bytes);
+  }
+  Hash256 Take() { return any_ ? sha_.Finish() : Hash256(); }
+
+ private:
+  Sha256 sha_;
+  bool any_ = false;
+};
+
 // Of `ids` (each once, rising) those stay that the index of a record does not name. All
 // of them when it cannot be read.
 void LeaveNew(Store& store, const GitRepoRecord& record, GitIds& ids) {
@@ -250,12 +271,15 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     BELAY_TRY(const OpenIndex index,
               OpenIndex::Open(fs, repository.git_dir, look.index->name));
     wanted.ReserveFor(index.size());
+    Unmerged unmerged;
     auto entries = index.Visit(repository.hash, [&](const MetEntry& met) {
       wanted.Add(met.path, met.mode, met.object);
+      unmerged.Add(met.path, met.stage, met.mode, met.object);
     });
     // A split one, one that is damaged, or of a newer kind.
     if (!entries.ok() || entries->by_bytes) {
       wanted.Clear();
+      unmerged = Unmerged();
       BELAY_TRY(const Bytes bytes, index.ReadAll(kMaxIndex));
       auto read = [&](const std::string& name) {
         return ReadGitFile(fs, repository.git_dir, name, kMaxIndex);
@@ -264,8 +288,11 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
       entries = ReadWholeIndex(bytes, repository.hash, &named, read);
       if (entries.ok()) {
         Bytes object(GitHashSize(repository.hash));
-        for (const NamedEntry& entry : named)
-          if (FromHex(entry.object, object)) wanted.Add(entry.path, entry.mode, object);
+        for (const NamedEntry& entry : named) {
+          if (!FromHex(entry.object, object)) continue;
+          wanted.Add(entry.path, entry.mode, object);
+          unmerged.Add(entry.path, entry.stage, entry.mode, object);
+        }
       } else if (entries.error().code == Errc::kCorrupt) {
         // What is damaged is kept as it is, so that another can take its place and an
         // undo brings it again; the scan has said so. A newer kind is not ours to
@@ -277,6 +304,7 @@ Result<GitRepoRecord> GitCapture::Capture(const std::string& path,
     }
     if (entries.ok()) {
       out.index_digest = entries->digest;
+      out.unmerged = unmerged.Take();
       shared = entries->shared;
       tree = entries->tree;
     }

@@ -18,7 +18,8 @@ constexpr uint64_t kPath = 1, kFlags = 2, kHeadRef = 3, kHead = 4, kInProgress =
                    kOwn = 6, kIndex = 7, kIndexTime = 8, kIndexDigest = 9,
                    kStashLog = 10, kRefs = 11, kObjects = 12, kTrouble = 13,
                    kDetached = 14, kWhole = 15, kGitFile = 16, kWholeMode = 17,
-                   kWholeUid = 18, kWholeGid = 19, kWholeTrouble = 20, kElsewhere = 21;
+                   kWholeUid = 18, kWholeGid = 19, kWholeTrouble = 20, kElsewhere = 21,
+                   kUnmerged = 22;
 constexpr uint64_t kSha256Flag = 1, kLinkedFlag = 2, kAboveFlag = 4, kAbsentFlag = 8;
 // Of a file.
 constexpr uint64_t kName = 1, kId = 2, kSize = 3, kMode = 4;
@@ -95,6 +96,8 @@ Result<GitRepoRecord> DecodeRepository(ByteSpan bytes) {
     out.index_mtime_ns = static_cast<int64_t>(*time);
   BELAY_TRY(auto digest, OneId(f, kIndexDigest));
   if (digest) out.index_digest = Hash256::FromSpan(digest->span());
+  BELAY_TRY(auto unmerged, OneId(f, kUnmerged));
+  if (unmerged) out.unmerged = Hash256::FromSpan(unmerged->span());
   for (ByteSpan one : f.All(kStashLog)) {
     BELAY_TRY(out.stash_log, DecodeKept(one));
     if (out.stash_log->name != "logs/refs/stash") return Bad();
@@ -175,6 +178,7 @@ Node EncodeGitRecord(const GitRecord& record) {
       f.AddNumber(kWholeGid, whole.gid);
     }
     if (!whole.trouble.empty()) f.Add(kWholeTrouble, whole.trouble);
+    if (!repo.unmerged.is_zero()) f.Add(kUnmerged, repo.unmerged.span());
     node.fields.AddNested(kRepository, f);
   }
   std::ranges::sort(refs);

@@ -60,6 +60,7 @@ struct GitRepoRecord {
   std::optional<GitKept> index;
   int64_t index_mtime_ns = 0;
   Hash256 index_digest;  // IndexEntries::digest
+  Hash256 unmerged;      // of those entries that are; zero: none
   std::optional<GitKept> stash_log;
   ObjectId refs;     // content: RefsText(); zero: none
   ObjectId objects;  // a tree whose names are git's objects, in hex; zero: none

@@ -179,24 +179,32 @@ class Handing {
           AddAuthor(by_path[changed.path], author);
     }
     std::vector<Authorship> by = Condense(std::move(by_path));
-    BELAY_OK(AddHeads(steps, operations, by));
+    BELAY_OK(AddGit(steps, operations, by));
     LogRecord record = About(next);
     AddAuthors(record.fields, by, all_[before].checkpoint.id);
     out_.push_back(std::move(record));
     return Ok();
   }
 
-  // Always by name (core/git_authors.h): those there are too many of are not told.
-  Status AddHeads(const std::vector<CatalogEntry>& steps,
-                  const std::vector<Operation>& operations,
-                  std::vector<Authorship>& by) {
+  // Always by name (core/git_authors.h). Of those there are too many of nobody knows.
+  Status AddGit(const std::vector<CatalogEntry>& steps,
+                const std::vector<Operation>& operations, std::vector<Authorship>& by) {
     if (BELAY_MUTANT("commits-are-not-handed-on")) return Ok();
-    BELAY_TRY(const HeadHistory heads, HeadsSince(store_, steps, operations));
-    std::map<std::string, std::vector<Author>> by_head;
-    for (const HeadMove& move : heads.moves)
-      for (const Author& author : move.authors) AddAuthor(by_head[move.name], author);
-    for (Authorship& one : Condense(std::move(by_head)))
+    std::map<std::string, std::vector<Author>> by_name;
+    BELAY_TRY([[maybe_unused]] auto last,
+              EachMoveSince(store_, steps, operations, [&](const RepoMove& move) {
+                for (const Author& author : move.authors)
+                  AddAuthor(by_name[move.name], author);
+                return Ok();
+              }));
+    size_t left = by_name.size();
+    for (Authorship& one : Condense(std::move(by_name))) {
+      left -= one.paths.size();
       if (!one.paths.empty()) by.push_back(std::move(one));
+    }
+    if (left > 0)
+      by.push_back(
+          {{{.kind = Author::Kind::kUnknown}}, {std::string(kOtherRepositories)}});
     return Ok();
   }
 

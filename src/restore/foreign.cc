@@ -101,16 +101,65 @@ bool Has(const std::set<std::string>& family, const Author& author) {
   return author.session && family.contains(*author.session);
 }
 
-CommitsBy ByAuthors(const std::set<std::string>& family,
-                    const std::vector<Author>& authors) {
-  CommitsBy out = CommitsBy::kSession;
+MovedBy ByAuthors(const std::set<std::string>& family,
+                  const std::vector<Author>& authors) {
+  MovedBy out = MovedBy::kSession;
   for (const Author& author : authors) {
     if (Has(family, author)) continue;
-    if (author.kind != Author::Kind::kUnknown) return CommitsBy::kOthers;
-    out = CommitsBy::kUnknown;
+    if (author.kind != Author::Kind::kUnknown) return MovedBy::kOthers;
+    out = MovedBy::kUnknown;
   }
   return out;
 }
+
+// Gathers what was moved by anybody but the session.
+class MovesOfOthers {
+ public:
+  explicit MovesOfOthers(Store& store) : store_(store) {}
+
+  // `refs`: of `now`, unless they are stored.
+  Status Add(MovedBy by, const GitRepoRecord* before, const GitRepoRecord* now,
+             const GitRefs* refs = nullptr) {
+    if (by == MovedBy::kSession) return Ok();
+    static const GitRepoRecord kNone{};
+    const GitRepoRecord& a = before == nullptr ? kNone : *before;
+    const GitRepoRecord& b = now == nullptr ? kNone : *now;
+    // That are the same need not be read to say so.
+    GitRefs refs_a, refs_b;
+    if (a.refs != b.refs) {
+      auto read = Read(a, refs_a);
+      if (read.ok() && refs == nullptr) read = Read(b, refs_b);
+      if (!read.ok()) {
+        Note(moves_.all, by);
+        return Ok();
+      }
+    }
+    const bool given = refs != nullptr && a.refs != b.refs;
+    for (const std::string& name : WhatMoved(a, refs_a, b, given ? *refs : refs_b))
+      Note(moves_.what.try_emplace(name, by).first->second, by);
+    return Ok();
+  }
+  OthersMoves Take() { return std::move(moves_); }
+
+ private:
+  static void Note(MovedBy& known, MovedBy by) {
+    if (known != MovedBy::kOthers) known = by;
+  }
+  // Mostly of the record that was read last.
+  Status Read(const GitRepoRecord& record, GitRefs& out) {
+    if (record.refs != last_) {
+      BELAY_TRY(last_refs_, LoadGitRefs(store_, record));
+      last_ = record.refs;
+    }
+    out = last_refs_;
+    return Ok();
+  }
+
+  Store& store_;
+  OthersMoves moves_;
+  ObjectId last_;
+  GitRefs last_refs_;
+};
 
 // The checkpoint and the one before it belong to the session; a safety checkpoint says
 // nothing of who is at work.
@@ -220,35 +269,35 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   return out;
 }
 
-Result<CommitsBy> CommitsSince(Store& store, const RootId& root,
-                               const Checkpoint& target, const GitRepoRecord& is) {
+Result<OthersMoves> GitMovesOfOthers(Store& store, const RootId& root,
+                                     const Checkpoint& target, const GitRepoRecord& is,
+                                     const GitRefs& refs) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   const std::string& session = *target.session;
   BELAY_TRY(const auto family, FamilyOf(*catalog, session));
   const Live live = AtWorkNow(store, root);
   BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target, live));
-  BELAY_TRY(const HeadHistory heads,
-            HeadsSince(store, since.checkpoints, since.operations));
   const bool told = !family.empty() && !BELAY_MUTANT("neighbours-commit");
-  CommitsBy out = CommitsBy::kSession;
-  auto add = [&](CommitsBy by) {
-    if (out != CommitsBy::kOthers && by != CommitsBy::kSession) out = by;
+  MovesOfOthers moves(store);
+  const std::string name = GitName(is.path);
+  auto add = [&](const RepoMove& move) -> Status {
+    if (move.name != name) return Ok();
+    const MovedBy by = told ? ByAuthors(family, move.authors)
+                       : AreNeighbours(since.checkpoints, move.found, session)
+                           ? MovedBy::kSession
+                           : MovedBy::kOthers;
+    return moves.Add(by, move.before, move.now);
   };
-  const std::string name = HeadName(is.path);
-  for (const HeadMove& move : heads.moves) {
-    if (move.name != name) continue;
-    if (told)
-      add(ByAuthors(family, move.authors));
-    else if (!AreNeighbours(since.checkpoints, move.found, session))
-      add(CommitsBy::kOthers);
+  BELAY_TRY(const GitRecord left,
+            EachMoveSince(store, since.checkpoints, since.operations, add));
+  const GitRepoRecord* last = left.Find(is.path);
+  if (last != nullptr && last->absent) last = nullptr;
+  if (GitMoved(last, &is)) {
+    const MovedBy by =
+        told ? ByAuthors(family, WhoWrote(live).rest()) : MovedBy::kOthers;
+    BELAY_OK(moves.Add(by, last, &is, &refs));
   }
-  const GitRepoRecord* last = heads.last.Find(is.path);
-  if ((last == nullptr ? std::string() : last->head) == is.head) return out;
-  if (told)
-    add(ByAuthors(family, WhoWrote(live).rest()));
-  else
-    add(CommitsBy::kOthers);
-  return out;
+  return moves.Take();
 }
 
 std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,

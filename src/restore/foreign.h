@@ -34,12 +34,13 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Scan::TreeReader& now_trees,
                                     bool root_is_gone = false);
 
-// Whose commits HEAD of the repository stands on since `target`, which belongs to a
-// session: by what checkpoints say of it (core/git_authors.h), and by the calls at work
-// since the last of them. Where nobody told of the session, those between two of its
-// checkpoints are taken for its own.
-Result<CommitsBy> CommitsSince(Store& store, const RootId& root,
-                               const Checkpoint& target, const GitRepoRecord& is);
+// What others moved of a repository's git since `target`, which belongs to a session:
+// by what checkpoints say of it (core/git_authors.h), and by the calls at work since
+// the last of them. Where nobody told of the session, what moved between two of its
+// checkpoints is taken for its own. `refs`: of `is`, which need not be stored.
+Result<OthersMoves> GitMovesOfOthers(Store& store, const RootId& root,
+                                     const Checkpoint& target, const GitRepoRecord& is,
+                                     const GitRefs& refs);
 
 // Of these paths, which just changed, those that a session at work may have changed.
 std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,

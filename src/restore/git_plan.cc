@@ -68,6 +68,11 @@ bool ComesBackWithItsParent(const GitPlanInput& input, const GitRepoRecord& want
 
 }  // namespace
 
+MovedBy OthersMoves::Of(std::string_view name) const {
+  const auto found = what.find(name);
+  return found == what.end() ? all : found->second;
+}
+
 bool GitPlanInput::WasPurged(const ObjectId& content) const {
   return lacks && lacks(content) && !BELAY_MUTANT("git-brings-back-the-purged");
 }

@@ -14,12 +14,15 @@
 //     unless somebody asked for it.
 //   * A git directory that is gone comes back whole when the target covers it
 //     (git.protect); an undo takes it away again, unless git was used since.
+//   * What others moved since a checkpoint of a session goes back only when somebody
+//     asked for it: else all of that repository's git stays.
 //   * What cannot be put back exactly is left exactly as it is, and said.
 //
 // The changes are files beneath the common git directory, moved like any others
 // (restore/mover.h), under git's own locks (restore/git_locks.h).
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,9 +75,16 @@ struct GitChoice {
   bool nested = false;
 };
 
-// Commits since a checkpoint of a session: all of them its own, some of others, or
-// there is no telling.
-enum class CommitsBy : uint8_t { kSession, kOthers, kUnknown };
+// Who moved something of git's since a checkpoint of a session: nobody but the session,
+// others, too, or there is no telling.
+enum class MovedBy : uint8_t { kSession, kOthers, kUnknown };
+struct OthersMoves {
+  // By the names of WhatMoved() (core/git_authors.h): what the session alone moved is
+  // not in it.
+  std::map<std::string, MovedBy, std::less<>> what;
+  MovedBy all = MovedBy::kSession;  // of what is not known by name
+  MovedBy Of(std::string_view name) const;
+};
 
 struct GitPlanInput {
   Store& store;
@@ -100,8 +110,9 @@ struct GitPlanInput {
   // Whether content was purged since the target was made: it does not come back, though
   // its bytes may be in the store still.
   std::function<bool(const ObjectId& content)> lacks = {};
-  // Who made the commits since.
-  std::function<Result<CommitsBy>(const GitRepoRecord& is)> commits_by = {};
+  // Who moved it since. Nothing: there are no others.
+  std::function<Result<OthersMoves>(const GitRepoRecord& is, const GitRefs& refs)>
+      others = {};
   // Whether the safety refs of an operation must stay.
   std::function<bool(std::string_view operation)> keeps_safety = {};
 

@@ -262,9 +262,15 @@ Result<bool> GitPlanner::IsThere(const std::string& object) {
   return !said.ends_with(" missing\n");
 }
 
-// Which commits go, and whether they may.
+// Which commits go, and whether all this may.
 Result<bool> GitPlanner::ChooseAction() {
   plan.action = choice_.action == GitAction::kAuto ? GitAction::kReset : choice_.action;
+  BELAY_TRY(const bool goes, ListCommits());
+  return goes ? LeaveToOthers() : Result<bool>(false);
+}
+
+// False: they are published.
+Result<bool> GitPlanner::ListCommits() {
   const std::string branch_now =
       want_.head_ref.empty() ? is_.head
                              : GitRefCommit(is_refs_, want_.head_ref, repository_.hash);
@@ -309,14 +315,6 @@ Result<bool> GitPlanner::ChooseAction() {
                   (plan.commit_count - only_here == 1 ? "is" : "are") +
                   " on a remote already; take them back all the same with: --git "
                   "reset, or by commits on top with: --git revert");
-    if (input_.commits_by && !BELAY_MUTANT("git-takes-back-of-others")) {
-      BELAY_TRY(const CommitsBy by, input_.commits_by(is_));
-      if (by != CommitsBy::kSession)
-        return Keep(std::string(by == CommitsBy::kOthers
-                                    ? "commits since were made outside of the session"
-                                    : "who made the commits since was not recorded") +
-                    "; take them back all the same with: --git reset");
-    }
   }
   return true;
 }

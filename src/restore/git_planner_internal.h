@@ -1,9 +1,10 @@
 #pragma once
 
-// GitPlanner: what PlanGit() is made of, for one repository, in three files.
+// GitPlanner: what PlanGit() is made of, for one repository, in four files.
 // git_planner.cc compares what is with what is wanted and says whether it may be
 // touched; git_planner_ask.cc asks git which commits go and what is missing;
-// git_planner_build.cc says which files that takes.
+// git_planner_others.cc whether it is the session's to take back; git_planner_build.cc
+// says which files that takes.
 
 #include <optional>
 #include <set>
@@ -75,7 +76,15 @@ class GitPlanner {
   Result<bool> ShowLostObjects(const std::vector<std::string>& needed);
   Result<bool> IsThere(const std::string& object);
   Result<bool> ChooseAction();
+  Result<bool> ListCommits();
   Result<std::string> MakeReverts();
+
+  // --- git_planner_others.cc: whose it is ---
+
+  Result<bool> LeaveToOthers();
+  std::vector<std::string> WhatGoesBack() const;
+  Result<std::string> HeldByRefsOfOthers(const OthersMoves& others);
+  std::string OthersText(const std::string& name, MovedBy by) const;
 
   // --- git_planner_build.cc: the files ---
 

@@ -276,11 +276,11 @@ bool GitGoesAlong(const RollbackRequest& request, const Checkpoint& target) {
 }
 
 // Who has no session has nobody outside of it.
-std::function<Result<CommitsBy>(const GitRepoRecord&)> CommitsOf(
+std::function<Result<OthersMoves>(const GitRepoRecord&, const GitRefs&)> OthersOf(
     Store& store, const RollbackRequest& request, const Checkpoint& target) {
   if (!target.session) return {};
-  return [&store, &request, &target](const GitRepoRecord& is) {
-    return CommitsSince(store, request.root.id, target, is);
+  return [&store, &request, &target](const GitRepoRecord& is, const GitRefs& refs) {
+    return GitMovesOfOthers(store, request.root.id, target, is, refs);
   };
 }
 
@@ -378,7 +378,7 @@ Result<Outcome> PreviewRollback(Store& store, const RollbackRequest& request,
                               .dry = true,
                               .made_ms = target.made_ms,
                               .lacks = LackedBy(input.purged),
-                              .commits_by = CommitsOf(store, request, target)};
+                              .others = OthersOf(store, request, target)};
     BELAY_OK(
         AddGit(store, request, of_git, request.git_choice, nullptr, out.plan, nullptr));
   }
@@ -503,7 +503,7 @@ Result<Outcome> Rollback(Store& store, const RollbackRequest& request,
                                 .what = ReflogText(target),
                                 .made_ms = target.made_ms,
                                 .lacks = LackedBy(purged),
-                                .commits_by = CommitsOf(store, request, target)};
+                                .others = OthersOf(store, request, target)};
       BELAY_OK(AddGit(store, request, of_git, request.git_choice, &draft.writer, plan,
                       nullptr));
     }
