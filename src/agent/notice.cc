@@ -108,8 +108,9 @@ Notice NoticeOf(const std::vector<Operation>& oldest_first, uint64_t knows,
 Result<Notice> FindNotice(Store& store, const RootId& root,
                           const LiveSession& session) {
   // One that no operation can have was written for sessions that began with a prompt.
-  const uint64_t told =
-      session.knows_operation == UINT64_MAX ? 0 : session.knows_operation;
+  const bool nobody_told = session.knows_operation == UINT64_MAX &&
+                           !BELAY_MUTANT("a-new-session-is-never-told");
+  const uint64_t told = nobody_told ? 0 : session.knows_operation;
   Notice none{.operation = told};
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto operations, ListOperations(*catalog, root));
