@@ -336,7 +336,8 @@ std::optional<std::string> PlaceToRollBack(CommandContext& ctx,
   if (!opened.ok()) return here;
   auto heads = Heads::Read(*(*opened)->store);
   if (!heads.ok()) return here;
-  const std::vector<Root> roots = RootsOf(*(*opened)->store, heads->roots(), event);
+  const std::vector<Root> roots =
+      RootsOf(*(*opened)->store, heads->roots(), event).here;
   if (roots.empty()) return std::nullopt;
   const auto around = place ? FindRootFor(heads->roots(), *place) : std::nullopt;
   const bool inside = around && !around->root.off;

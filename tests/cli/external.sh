@@ -72,7 +72,7 @@ run rollback turn:1 --dry-run; [[ $err == *"is in a turn"* ]] && fail "it is ove
 
 # --- a list: what was asked for has the room, and the terminal's width counts
 run list; expect_rc 0
-expect_in_out "turn 1: please make the settings... (3 files, +5)"
+expect_in_out "turn 1: please make the settings ... (1 file, +5)"
 while IFS= read -r line; do [ "${#line}" -le 80 ] || fail "${#line} columns: $line"; done <<<"$out"
 python3 - "$BELAY_BIN" <<'P' >"$scratch/wide" || fail "no terminal"
 import os, pty, sys
@@ -89,7 +89,7 @@ except OSError:
 os.waitpid(pid, 0)
 sys.stdout.write(data.decode())
 P
-grep -q "turn 1: please make the settings right, all of them, and the file a as well (3 files, +5)" "$scratch/wide" ||
+grep -q "turn 1: please make the settings right, all of them, and the file a as well (1 file, +5)" "$scratch/wide" ||
   fail "120 columns: $(cat "$scratch/wide")"
 
 # --- erased

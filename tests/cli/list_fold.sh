@@ -16,9 +16,13 @@ write() {  # SESSION CALL FILE MORE
   echo "$2" >"$3"
   oc tool.execute.after "$1" "\"tool\":\"write\",\"callID\":\"$2\",\"args\":{\"filePath\":\"$root/$3\"}${4:+,$4}"
 }
+# A start is recorded behind its reply, and leaves out what is as new as that.
+is_older() { until (($(date +%s%N) - $(stat -c %.9Z "$1" | tr -d .) > 30000000)); do :; done; }
+is_older a
 oc session.created ses_1 '"source":"startup"'
 oc chat.message ses_1 "$(said 1 'first wish')"
 write ses_1 c1 b
+is_older b
 oc session.created ses_2 "\"source\":\"startup\",$child"
 oc chat.message ses_2 "$(said 2 'what the subagent is told'),$child"
 write ses_2 c2 c "$child"; write ses_2 c3 d "$child"
