@@ -20,6 +20,8 @@ namespace belay {
 namespace {
 
 constexpr int64_t kShortestPauseMs = 20, kLongestPauseMs = 500;
+// In a row, while following: a repair may be at work on the store.
+constexpr int kMostFailures = 20;
 
 // The log of the store, told to whoever has a use for it: what happened, to which root,
 // and the ids to ask for more by.
@@ -49,11 +51,15 @@ class EventWriter {
     term_.Out(json.Take() + "\n");
   }
 
+  // A collection writes the log anew, which is then read from its beginning.
+  void TellNothingAgain() { after_ = std::max(after_, highest_); }
+
  private:
   void Learn(const LogRecord& record) {
     // The log was written anew, and is read from its beginning.
     if (record.seq < newest_) chats_ = {};
     newest_ = record.seq;
+    highest_ = std::max(highest_, record.seq);
     chats_.Learn(record);
     if (record.kind == RecordKind::kOperation)
       if (auto operation = ToOperation(record); operation.ok()) {
@@ -216,7 +222,7 @@ class EventWriter {
   std::optional<Operation> operation_;  // the last one
   std::optional<ChatStanding> stands_;  // after it
   ChatLog chats_;
-  uint64_t newest_ = 0;
+  uint64_t newest_ = 0, highest_ = 0;
   std::optional<RootId> root_;
   uint64_t after_;
   std::map<RootId, std::string> paths_;
@@ -250,8 +256,11 @@ ExitCode CmdEvents(CommandContext& ctx) {
   }
   EventWriter writer(ctx.term, root, after);
   Store& store = *(*opened)->store;
+  const bool follow = ctx.args.has("--follow");
   std::optional<LogPosition> position;
   int64_t pause = kShortestPauseMs;
+  bool warned = false;
+  int failed = 0;
   for (;;) {
     bool any = false;
     auto read = store.ReadLog(position, [&](const LogRecord& record) -> Status {
@@ -259,15 +268,25 @@ ExitCode CmdEvents(CommandContext& ctx) {
       writer.Tell(record);
       return Ok();
     });
-    if (!read.ok()) return FailOnStore(ctx, read.error());
-    // A collection writes the log anew: what was told is not told again.
-    position = *read;
     ctx.term.FlushOut();
-    if (!ctx.args.has("--follow") || ctx.term.out_failed()) return ExitCode::kOk;
+    if (read.ok()) {
+      failed = 0;
+      position = *read;
+      if (!read->whole && !warned)
+        ctx.term.Warn(
+            "the store is damaged: a part of its log cannot be read, so that events "
+            "may "
+            "be missing; run: belay verify");
+      warned |= !read->whole;
+      writer.TellNothingAgain();
+    } else if (!follow || position == std::nullopt || ++failed > kMostFailures) {
+      return FailOnStore(ctx, read.error());
+    }
+    if (!follow || ctx.term.out_failed()) return ExitCode::kOk;
     pause = any ? kShortestPauseMs : std::min(pause * 2, kLongestPauseMs);
     usleep(static_cast<useconds_t>(pause * 1000));
-    if (Status fresh = store.Refresh(); !fresh.ok())
-      return FailOnStore(ctx, fresh.error());
+    Status fresh = store.Refresh();
+    if (!fresh.ok() && ++failed > kMostFailures) return FailOnStore(ctx, fresh.error());
   }
 }
 

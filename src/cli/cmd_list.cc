@@ -277,10 +277,12 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   if (graph) id(json, "here", tree.here);
   json.Key("checkpoints").BeginArray();
   StateFacts facts(root.store(), AnchoredIn(ctx.fs, root.path, GitPlacesOf(ctx.env)));
+  uint64_t unreadable = 0;
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const ListRow& row = listing.rows[i];
     BELAY_TRY(const CatalogEntry* entry, entries.At(i));
     const StateParts state = facts.Of(entry->checkpoint.state);
+    unreadable += state.tree.is_zero() ? 1 : 0;
     WriteCheckpoint(
         *entry, row.number, root.root.path, state, json,
         [&](JsonWriter& more) {
@@ -291,6 +293,10 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
   }
   json.EndArray().EndObject();
   ctx.term.OutJson(json);
+  if (unreadable > 0)
+    ctx.term.Warn(StrCat("the store is damaged: of ",
+                         CountText(unreadable, "checkpoint"),
+                         " nobody can read what it holds; run: belay verify"));
   return Ok();
 }
 

@@ -28,7 +28,9 @@ Status TakeInUnlisted(CommandContext& ctx, OpenedStore& at, Store& store,
   if (report.clean()) return Ok();
   BELAY_OK(RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
                        {.take_in = true, .said = &done}));
-  return store.Refresh();
+  BELAY_OK(store.Refresh());
+  // What could not be taken in as it is may still have what is damaged here.
+  return TakeBackObjects(store, report.lost_objects, done);
 }
 
 // What the catalogue knows, before anything is built anew. Sure only while a manifest
@@ -118,6 +120,7 @@ Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
   BELAY_OK(TakeBackRecords(*store, done));
   // Something damaged, and packs lie about that may hold it whole: take them in.
   BELAY_OK(TakeInUnlisted(ctx, at, *store, done));
+  BELAY_OK(ShowHidden(*store, done));
   for (const RememberedRecord& r : *remembered)
     if (auto root = ToRoot(r.record); root.ok()) roots.push_back(std::move(*root));
   BELAY_OK(BringBackRoots(*store, roots, done));

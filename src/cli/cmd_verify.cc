@@ -69,6 +69,7 @@ void WriteJson(const VerifyReport& report, JsonWriter& json) {
     json.EndArray();
     json.Key("more_paths").Uint(hit.more_paths);
     json.Key("record_lost").Bool(hit.record_lost);
+    json.Key("in_no_list").Bool(hit.in_no_list);
     json.EndObject();
   }
   json.EndArray();
@@ -92,6 +93,11 @@ void Show(const VerifyReport& report, bool read_data, Terminal& term) {
   for (const std::string& d : report.damage)
     term.Out(StrCat(term.Paint(Style::kRed, "damaged"), ": ", Scrub(d), "\n"));
   for (const HitCheckpoint& hit : report.hit) {
+    if (hit.in_no_list) {
+      term.Out(StrCat("checkpoint ", Title(hit.checkpoint),
+                      " is in no list; belay repair brings it back\n"));
+      continue;
+    }
     if (hit.record_lost && hit.paths.empty()) {
       term.Out(StrCat("checkpoint ", Title(hit.checkpoint),
                       " lost its record; all its files are there\n"));

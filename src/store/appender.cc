@@ -8,6 +8,11 @@
 
 namespace belay {
 
+namespace {
+// More than a pack of the usual size has room for.
+constexpr uint64_t kMostNumbers = uint64_t{1} << 22;
+}  // namespace
+
 void PreparedBatch::AddRecord(const RecordHeader& header, ByteSpan stored) {
   // A large batch gets its room at once: growing by doubling would hold it twice for a
   // moment, and what is not written to takes no memory.
@@ -103,7 +108,10 @@ Status Appender::Flush(End& at) {
   if (!flushed.ok() && BELAY_MUTANT("retry-flush"))
     flushed = fs.SyncData(at.file->fd());
   if (flushed.ok()) return Ok();
-  (void)fs.Truncate(at.file->fd(), at.flushed);  // the sealed length says it too
+  // The sealed length says it too, and that it was cut on purpose: what the disk has of
+  // it after a power cut is no loss.
+  (void)fs.Truncate(at.file->fd(), at.flushed);
+  at.manifest.packs.back().cut = !BELAY_MUTANT("a-failed-batch-is-missed");
   (void)Seal(at, at.flushed);
   return Context(std::move(flushed).error(), "flushing the store");
 }
@@ -155,7 +163,6 @@ Status Appender::CountBeyond(End& at, uint64_t size) {
           at.next_seq = std::max(at.next_seq, b.first_seq + b.log_count);
         return Ok();
       }));
-  ++at.next_seq;
   return Ok();
 }
 
@@ -190,6 +197,9 @@ Result<Appender::End> Appender::FindEnd() {
       return std::move(held).error();
     // The open pack is gone or its header is damaged. New checkpoints must not depend
     // on it: seal it at what it should have, which verify then reports, and go on.
+    // Without its tail nobody knows how many numbers it gave: it may come back.
+    if (!tail && !BELAY_MUTANT("numbers-of-a-lost-pack-again"))
+      at.next_seq += kMostNumbers;
     BELAY_OK(Seal(at, std::max<uint64_t>(due, kPackHeaderSize)));
     return at;
   }
@@ -198,7 +208,9 @@ Result<Appender::End> Appender::FindEnd() {
   at.flushed = at.end = tail ? tail->flushed : kPackHeaderSize;
 
   if (size < std::max(at.flushed, due)) {  // acknowledged bytes are gone: as above
-    if (unnumbered) BELAY_OK(CountBeyond(at, size));
+    // A tail may be of a copy of the store that went another way.
+    if (!BELAY_MUTANT("the-tail-knows-all-numbers")) BELAY_OK(CountBeyond(at, size));
+    if (unnumbered) ++at.next_seq;  // of what is gone
     BELAY_OK(Seal(at, std::max(at.flushed, due)));
     return at;
   }

@@ -93,8 +93,7 @@ class Appender {
     uint64_t end = 0;
     uint64_t next_seq = 1;
   };
-  // The open pack lost its end, and nobody knows the numbers that were in it: `at` gets
-  // one behind what is left and at least one record.
+  // The open pack lost its end: `at` gets a number behind all that are left.
   Status CountBeyond(End& at, uint64_t size);
   // Where the open pack ends, torn bytes cut off; no open pack: file is empty.
   Result<End> FindEnd();

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "store/batch_writer.h"
 #include "store/inventory.h"
@@ -256,7 +257,9 @@ Status TakeBackRecords(Store& store, std::vector<std::string>& done) {
   }
   if (others.lacking.empty()) return Ok();
   const auto copy = [&](BatchWriter& writer) -> Status {
-    Finder finder(store, others.kept);
+    std::vector<PackId> packs = others.kept;
+    packs.insert(packs.end(), others.longer.begin(), others.longer.end());
+    Finder finder(store, packs);
     BELAY_OK(finder.Look());
     BELAY_OK(finder.OpenPacks());
     writer.StoreAnew(true);  // it is asked for only where the store cannot read it
@@ -268,8 +271,36 @@ Status TakeBackRecords(Store& store, std::vector<std::string>& done) {
   };
   BELAY_OK(BringBack(store, others.lacking, copy));
   for (const LogRecord& r : others.lacking)
-    done.push_back("brought back from a pack that the manifest does not name: " +
-                   RecordTitle(r));
+    done.push_back(
+        (others.kept.empty()
+             ? "brought back from behind the end of a pack: "
+             : "brought back from a pack that the manifest does not name: ") +
+        RecordTitle(r));
+  return Ok();
+}
+
+Status TakeBackObjects(Store& store, const std::vector<ObjectKey>& lost,
+                       std::vector<std::string>& done) {
+  BELAY_TRY(auto unlisted, UnlistedPacks(store));
+  if (unlisted.empty() || lost.empty()) return Ok();
+  BELAY_TRY(auto writer, store.Begin());
+  Finder finder(store, unlisted);
+  BELAY_OK(finder.Look());
+  BELAY_OK(finder.OpenPacks());
+  writer->StoreAnew(true);  // what the store has of it cannot be read
+  Copier copier(store, finder, *writer);
+  uint64_t copied = 0;
+  for (const ObjectKey& key : lost) {
+    BELAY_OK(copier.Copy(key));
+    copied += copier.Has(key) ? 1 : 0;
+  }
+  if (copied == 0) return Ok();
+  BELAY_TRY(auto published, writer->Commit());
+  (void)published;
+  done.push_back(
+      "took " + Counted(copied, "object") +
+      " that could not be read any more out of a pack that the manifest does "
+      "not name");
   return Ok();
 }
 

@@ -21,6 +21,11 @@ Result<std::vector<PackId>> PacksWithGivenUp(Store& store);
 // when an error ends it.
 Status TakeBackGivenUp(Store& store, std::vector<std::string>& done);
 
+// Stores objects again that the store has and cannot read, and that such a pack has
+// whole, as one batch. `done` as above.
+Status TakeBackObjects(Store& store, const std::vector<ObjectKey>& lost,
+                       std::vector<std::string>& done);
+
 // Stores records that such packs have and the log lacks, with all that they need and
 // the numbers they had (unless another has such a number by now), as one batch. `done`
 // as above.

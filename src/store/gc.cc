@@ -59,7 +59,8 @@ Result<GcReport> Collector::Run() {
 
 Status Collector::CheckLeftovers() {
   BELAY_TRY(auto unlisted, UnlistedPacks(store_));
-  if (unlisted.empty() || BELAY_MUTANT("gc-trust-leftovers")) return Ok();
+  BELAY_TRY(const bool longer, AnyIsLonger(store_));
+  if ((unlisted.empty() && !longer) || BELAY_MUTANT("gc-trust-leftovers")) return Ok();
   VerifyOptions every_byte;
   every_byte.read_data = true;
   BELAY_TRY(VerifyReport report, VerifyStore(store_, every_byte));

@@ -88,6 +88,70 @@ Status BringBack(Store& store, const std::vector<LogRecord>& lost,
   return Ok();
 }
 
+namespace {
+// What a root or a session is comes from the latest record about it: an older one with
+// a new number would take that back. What takes others away stays what it is, too.
+bool IsSaidLater(const LogView& log, const LogRecord& record) {
+  const auto subject = [](const LogRecord& r) -> std::optional<std::string> {
+    if (auto root = ToRoot(r); root.ok()) return root->id.text();
+    auto session = ToSession(r);
+    return session.ok() ? std::optional(session->session) : std::nullopt;
+  };
+  switch (record.kind) {
+    case RecordKind::kDrop:
+    case RecordKind::kPurge:
+    case RecordKind::kRelease:
+      return true;
+    case RecordKind::kRoot:
+    case RecordKind::kSession:
+      return std::ranges::any_of(log.records, [&](const LogRecord& r) {
+        return r.kind == record.kind && r.seq >= record.seq && r != record &&
+               subject(r) == subject(record);
+      });
+    default:
+      return false;
+  }
+}
+}  // namespace
+
+std::vector<LogRecord> HiddenRecords(const LogView& log) {
+  std::vector<LogRecord> hidden;
+  std::vector<const LogRecord*> shown;
+  for (auto at = log.records.begin(); at != log.records.end();) {
+    // As CatalogDb::Apply() has it.
+    const LogRecord* first = &*at;
+    auto end = std::next(at);
+    for (; end != log.records.end() && end->seq == at->seq; ++end)
+      if (std::ranges::lexicographical_compare(EncodeLogRecord(*first),
+                                               EncodeLogRecord(*end)))
+        first = &*end;
+    for (; at != end; ++at)
+      if (&*at != first && log.IsWanted(*at)) hidden.push_back(log.Kept(*at));
+    shown.push_back(first);
+  }
+  if (hidden.empty() || BELAY_MUTANT("records-hide-each-other")) return {};
+  std::unordered_set<Hash256> said;
+  for (const LogRecord* record : shown) said.insert(ContentOf(log.Kept(*record)));
+  std::erase_if(hidden, [&](const LogRecord& record) {
+    return IsSaidLater(log, record) || !said.insert(ContentOf(record)).second;
+  });
+  return hidden;
+}
+
+Status ShowHidden(Store& store, std::vector<std::string>& done) {
+  LogView log;
+  {
+    BELAY_TRY(HeldLock use, store.HoldForReading());
+    BELAY_OK(ReadOn(store, log));
+  }
+  const std::vector<LogRecord> hidden = HiddenRecords(log);
+  BELAY_OK(BringBack(store, hidden));
+  for (const LogRecord& record : hidden)
+    done.push_back("gave a number of its own to " + RecordTitle(record) +
+                   ", which was in no list");
+  return Ok();
+}
+
 std::map<RootId, uint64_t> RootsWithoutRecord(const LogView& log) {
   std::map<RootId, uint64_t> without;
   std::set<RootId> with;

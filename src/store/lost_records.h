@@ -30,6 +30,13 @@ std::vector<LogRecord> LackingRecords(
 Status BringBack(Store& store, const std::vector<LogRecord>& lost,
                  const std::function<Status(BatchWriter&)>& before = {});
 
+// Of records with one number lists show one only (catalog_internal.h): the others, as
+// far as nothing shows what they say. Two histories of one store that were laid
+// together have such; each record is in the log, and no bytes are missing.
+std::vector<LogRecord> HiddenRecords(const LogView& log);
+// Publishes those again with numbers of their own. May be repeated, as BringBack().
+Status ShowHidden(Store& store, std::vector<std::string>& done);
+
 // Roots that have checkpoints and no record: nothing leads to those any more. With the
 // number of checkpoints of each.
 std::map<RootId, uint64_t> RootsWithoutRecord(const LogView& log);

@@ -194,6 +194,10 @@ const Manifest::Pack* Manifest::Find(const PackId& id) const {
   return nullptr;
 }
 
+namespace {
+constexpr std::string_view kCut = " cut";
+}
+
 Bytes EncodeManifest(const Manifest& m) {
   std::string text = "belay store " + std::to_string(kFormatVersion) + "\n";
   text += "store " + m.store.text() + "\n";
@@ -201,7 +205,8 @@ Bytes EncodeManifest(const Manifest& m) {
   text += "next_seq " + std::to_string(m.next_seq) + "\n";
   for (const Manifest::Pack& p : m.packs)
     text += "pack " + p.id.text() + " " +
-            (p.sealed ? std::to_string(*p.sealed) : std::string("open")) + "\n";
+            (p.sealed ? std::to_string(*p.sealed) : std::string("open")) +
+            (p.cut ? " cut\n" : "\n");
   text += "check " + Sha256::Of(AsBytes(text)).hex() + "\n";
   return ToBytes(text);
 }
@@ -267,9 +272,11 @@ Result<Manifest> DecodeManifest(ByteSpan bytes) {
     value.remove_prefix(space + 1);
     uint64_t length = 0;
     bool open = value == "open";
+    const bool cut = value.ends_with(kCut);
+    if (cut) value.remove_suffix(kCut.size());
     if (!id || (!open && !ParseNumber(value, length))) return bad("a bad pack line");
     if (m.Find(PackId(*id))) return bad("a pack named twice");
-    m.packs.push_back({PackId(*id), open ? std::nullopt : std::optional(length)});
+    m.packs.push_back({PackId(*id), open ? std::nullopt : std::optional(length), cut});
   }
   return m;
 }

@@ -103,7 +103,9 @@ std::optional<Tail> DecodeTail(ByteSpan bytes);
 struct Manifest {
   struct Pack {
     PackId id;
-    std::optional<uint64_t> sealed;  // final length; absent = open
+    std::optional<uint64_t> sealed = {};  // final length; absent = open
+    bool cut =
+        false;  // there because a flush failed: nobody was told of what is behind
   };
   StoreId store;
   uint64_t generation = 1;

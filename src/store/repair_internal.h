@@ -92,6 +92,9 @@ class Repairer {
   // not say what it is, all stays as it is.
   Status RenameMisnamed(bool listed);
   Status CheckListed();
+  // A pack that was sealed in the middle of a batch, by somebody who could not see all
+  // of it, and has that batch: it ends behind it.
+  Status EndBehindABatch(Manifest::Pack& pack);
   // Nobody may cut off what he could not read, so a writer that comes to such a place
   // stops. Sealed as long as it is, the pack keeps all it has, and the next checkpoint
   // starts another one.
@@ -118,8 +121,13 @@ class Repairer {
   // The manifest is an older one when the tail is of a pack that it does not name, and
   // that no collection took away; where that pack is gone, too, nothing else tells.
   Status ListWhatTheTailMisses();
-  // Packs of this store that the manifest does not name.
+  // Packs of this store that the manifest does not name, but of another history of it:
+  // one record would hide another, or be there twice. What such a pack has is copied
+  // (found_again.h).
   Status TakeIn();
+  Result<bool> Contradicts(const LogView& log, const PackFile& file, uint64_t end);
+  // What the packs hold that are listed so far.
+  Result<LogView> ListedLog();
   // Which store this is: what most packs say; where that is no majority, what the tail
   // or the newest record that anybody remembers is of.
   Result<StoreId> WhoseStore(const std::vector<PackId>& ids);

@@ -171,24 +171,16 @@ Status Repairer::ListWhatTheTailMisses() {
 }
 
 Status Repairer::BringBackRemembered() {
-  std::vector<LogRecord> records;
   std::unordered_set<ObjectKey> objects;
   for (const Manifest::Pack& p : manifest_.packs) {
     BELAY_TRY(PackFile file,
               PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read()));
     BELAY_TRY(uint64_t size, file.Size());
-    const uint64_t end = std::min(size, *p.sealed);
-    BELAY_TRY(bool whole, ReadRecords(file, kPackHeaderSize, end,
-                                      [&records](const LogRecord& r) -> Status {
-                                        records.push_back(r);
-                                        return Ok();
-                                      }));
-    (void)whole;  // what else is lost, verify says
-    BELAY_TRY(auto entries, ObjectsIn(file, kPackHeaderSize, end));
+    BELAY_TRY(auto entries,
+              ObjectsIn(file, kPackHeaderSize, std::min(size, *p.sealed)));
     for (const IndexEntry& e : entries) objects.insert(e.key);
   }
-  LogView log;
-  log.Take(std::move(records));
+  BELAY_TRY(LogView log, ListedLog());
   std::set<uint64_t> taken;
   for (const LogRecord& r : log.records) taken.insert(r.seq);
   if (remembered_.empty()) {
@@ -222,6 +214,50 @@ Status Repairer::BringBackRemembered() {
   return Ok();
 }
 
+Result<LogView> Repairer::ListedLog() {
+  std::vector<LogRecord> records;
+  for (const Manifest::Pack& p : manifest_.packs) {
+    auto file =
+        PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read());
+    if (!file.ok() && file.error().code != Errc::kCorrupt &&
+        file.error().code != Errc::kNotFound)
+      return std::move(file).error();
+    if (!file.ok()) continue;
+    BELAY_TRY(const uint64_t size, file->Size());
+    const uint64_t end = std::min(size, p.sealed.value_or(size));
+    BELAY_TRY(bool whole, ReadRecords(*file, kPackHeaderSize, end,
+                                      [&records](const LogRecord& r) -> Status {
+                                        records.push_back(r);
+                                        return Ok();
+                                      }));
+    (void)whole;  // what else is lost, verify says
+  }
+  LogView log;
+  log.Take(std::move(records));
+  return log;
+}
+
+Result<bool> Repairer::Contradicts(const LogView& log, const PackFile& file,
+                                   uint64_t end) {
+  std::map<uint64_t, RecordId> taken;
+  std::map<RecordId, uint64_t> numbers;
+  for (const LogRecord& r : log.records) {
+    taken.emplace(r.seq, r.id);
+    if (r.kind != RecordKind::kRoot) numbers.emplace(r.id, r.seq);
+  }
+  bool contradicts = false;
+  BELAY_TRY(bool whole,
+            ReadRecords(file, kPackHeaderSize, end, [&](const LogRecord& r) -> Status {
+              const auto other = taken.find(r.seq);
+              const auto number = numbers.find(r.id);
+              contradicts |= (other != taken.end() && other->second != r.id) ||
+                             (number != numbers.end() && number->second != r.seq);
+              return Ok();
+            }));
+  (void)whole;
+  return contradicts && !BELAY_MUTANT("repair-takes-in-another-history");
+}
+
 Status Repairer::TakeIn() {
   BELAY_TRY(auto entries, fs_.List(packs_dir_));
   for (const DirEntry& e : entries) {
@@ -237,6 +273,9 @@ Status Repairer::TakeIn() {
     BELAY_TRY(uint64_t end, SealedLength(file));
     BELAY_OK(fs_.SyncData(file.fd()));
     if (end <= kPackHeaderSize) continue;
+    BELAY_TRY(LogView log, ListedLog());
+    BELAY_TRY(const bool contradicts, Contradicts(log, file, end));
+    if (contradicts) continue;
     manifest_.packs.insert(manifest_.packs.begin(), {id, end});
     manifest_.next_seq = std::max(manifest_.next_seq, next_seq_);
     if (!changed_) ++manifest_.generation;

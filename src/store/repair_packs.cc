@@ -126,7 +126,7 @@ Status Repairer::RenameMisnamed(bool listed) {
 }
 
 Status Repairer::CheckListed() {
-  for (const Manifest::Pack& p : manifest_.packs) {
+  for (Manifest::Pack& p : manifest_.packs) {
     auto header = HeaderOf(p.id, manifest_.store);
     if (!header.ok() && header.error().code != Errc::kNotFound &&
         header.error().code != Errc::kCorrupt)
@@ -135,7 +135,34 @@ Status Repairer::CheckListed() {
       Done("pack " + p.id.text() + " cannot be put right here: " +
            (header.error().code == Errc::kNotFound ? "it is missing"
                                                    : header.error().what));
+    else
+      BELAY_OK(EndBehindABatch(p));
   }
+  return Ok();
+}
+
+Status Repairer::EndBehindABatch(Manifest::Pack& pack) {
+  auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(pack.id));
+  if (!pack.sealed || !stat.ok() || stat->size <= *pack.sealed) return Ok();
+  BELAY_TRY(PackFile file, PackFile::Open(fs_, packs_dir_, pack.id, manifest_.store,
+                                          OpenMode::Read()));
+  std::optional<BatchHeader> cut;
+  BELAY_OK(file.ForEachBatch(
+      kPackHeaderSize, stat->size, [&](const BatchHeader& b, bool damaged) -> Status {
+        if (damaged || b.offset >= *pack.sealed || b.end() <= *pack.sealed) return Ok();
+        BELAY_TRY(const bool whole, file.IsWhole(b));
+        if (whole) cut = b;
+        return Ok();
+      }));
+  if (!cut || BELAY_MUTANT("repair-leaves-a-batch-in-two")) return Ok();
+  BELAY_OK(fs_.SyncData(file.fd()));  // it is relied on from now on
+  pack.sealed = cut->end();
+  if (cut->first_seq != 0)
+    manifest_.next_seq = std::max(manifest_.next_seq, cut->first_seq + cut->log_count);
+  if (!changed_) ++manifest_.generation;
+  changed_ = true;
+  OnceListed("took in the last batch of pack " + pack.id.text() +
+             ", which is whole and was cut in two by its end");
   return Ok();
 }
 

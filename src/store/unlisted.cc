@@ -52,6 +52,36 @@ Result<bool> RecordsOf(Store& store, const PackId& id, bool copies,
   return whole || copies;
 }
 
+// What stands behind the end of packs that the manifest names.
+Status LookBehindTheEnds(Store& store, const Manifest& manifest, Unlisted& out,
+                         std::vector<RememberedRecord>& records) {
+  for (const Manifest::Pack& p : manifest.packs) {
+    if (!p.sealed || p.cut || BELAY_MUTANT("nothing-is-behind-the-end")) continue;
+    auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(p.id));
+    if (!stat.ok() || stat->type != FileType::kRegular || stat->size <= *p.sealed)
+      continue;
+    auto file = PackFile::Open(store.fs(), store.packs_dir(), p.id, manifest.store,
+                               OpenMode::Read());
+    if (!file.ok()) continue;  // verify says what is wrong with it
+    bool any = false;
+    BELAY_OK(file->ForEachBatch(
+        kPackHeaderSize, stat->size, [&](const BatchHeader& b, bool damaged) -> Status {
+          if (damaged || b.end() <= *p.sealed) return Ok();
+          BELAY_TRY(const bool whole, file->IsWhole(b));
+          if (!whole) return Ok();
+          any = true;
+          auto read =
+              ReadRecords(*file, b.offset, b.end(), [&](const LogRecord& r) -> Status {
+                records.push_back({r, true});
+                return Ok();
+              });
+          return read.ok() ? Ok() : Status(std::move(read).error());
+        }));
+    if (any) out.longer.push_back(p.id);
+  }
+  return Ok();
+}
+
 bool IsErased(const LogView& log, LogRecord record) {
   for (int i = 0; i < 2; ++i) {
     if (log.purged.contains({ObjectType::kLog, Sha256::Of(EncodeLogRecord(record))}))
@@ -111,11 +141,11 @@ Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
 Result<Unlisted> LookAtUnlisted(Store& store) {
   Unlisted out;
   BELAY_TRY(auto packs, UnlistedPacks(store));
-  if (packs.empty()) return out;
   const Manifest manifest = store.manifest();
   const auto replaced = ReplacedPacks(store.fs(), store.dir(), manifest.generation);
   std::vector<PackId> ours;
   std::vector<RememberedRecord> records;
+  BELAY_OK(LookBehindTheEnds(store, manifest, out, records));
   bool unsure = false;
   for (const PackId& id : packs) {
     if (replaced.contains(id)) continue;
@@ -131,7 +161,8 @@ Result<Unlisted> LookAtUnlisted(Store& store) {
     ours.push_back(id);
     for (LogRecord& r : found) records.push_back({std::move(r), true});
   }
-  if (ours.empty() || BELAY_MUTANT("unlisted-is-garbage")) return out;
+  if ((ours.empty() && out.longer.empty()) || BELAY_MUTANT("unlisted-is-garbage"))
+    return out;
   LogView log;
   BELAY_OK(ReadOn(store, log));
   std::erase_if(records, [&](const RememberedRecord& r) {
@@ -140,7 +171,18 @@ Result<Unlisted> LookAtUnlisted(Store& store) {
   out.lacking = LackingRecords(log, records, [](const ObjectKey&) { return true; });
   // What a record needs may lie in another one of them.
   if (!out.lacking.empty() || unsure) out.kept = std::move(ours);
+  if (out.lacking.empty()) out.longer.clear();
   return out;
+}
+
+Result<bool> AnyIsLonger(Store& store) {
+  BELAY_OK(store.Refresh());
+  for (const Manifest::Pack& p : store.manifest().packs) {
+    if (!p.sealed || p.cut) continue;
+    auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(p.id));
+    if (stat.ok() && stat->size > *p.sealed) return true;
+  }
+  return false;
 }
 
 Result<bool> MissesUnlisted(Store& store) {

@@ -9,6 +9,10 @@
 // the last to have them. It stays, is damage to verify, and TakeBackRecords()
 // (found_again.h) copies out of it what is lacking. A pack of another store is none of
 // ours.
+//
+// And packs that it names and that go on behind the end it gives them: whoever lost the
+// end of such a pack sealed it at what he knew of, or another history of this store was
+// laid over it. A whole batch behind the end counts as a pack that is not named.
 
 #include <set>
 
@@ -19,12 +23,17 @@ namespace belay {
 struct Unlisted {
   std::vector<PackId> foreign;  // of another store
   std::vector<PackId> kept;     // of this one, and something in it may be needed
-  // Records that those have and that the log would hold if it had them, with the
-  // numbers they were given; what was erased is not among them.
+  std::vector<PackId> longer;   // listed, with a whole batch behind their end
+  // Records that those (kept, longer) have and that the log would hold if it had them,
+  // with the numbers they were given; what was erased is not among them.
   std::vector<LogRecord> lacking;
 };
 // `use` is held.
 Result<Unlisted> LookAtUnlisted(Store& store);
+
+// Does a listed pack go on behind its end? Whether with anything that counts,
+// LookAtUnlisted() finds out.
+Result<bool> AnyIsLonger(Store& store);
 
 // Packs that a collection of `generation` or before replaced, by what the last one
 // wrote down; kAll: also those that a repair gave up, which may be missed but are no

@@ -45,24 +45,27 @@ class Verifier {
 
   Status CheckUnlisted() {
     BELAY_TRY(auto unlisted, UnlistedPacks(store_));
-    if (unlisted.empty()) return Ok();
-    BELAY_TRY(auto found, PacksWithGivenUp(store_));
     BELAY_TRY(Unlisted others, LookAtUnlisted(store_));
+    if (unlisted.empty() && others.longer.empty()) return Ok();
+    BELAY_TRY(auto found, PacksWithGivenUp(store_));
     if (!others.foreign.empty())
       report_.notes.push_back(Counted(others.foreign.size(), "pack") +
                               " in packs/ of another store, which nothing here reads "
                               "or removes, the first " +
                               PackFile::FileName(others.foreign.front()).bytes());
     if (!others.lacking.empty()) {
-      Damage(Counted(others.kept.size(), "pack") +
-             " that the manifest does not name (" +
-             PackFile::FileName(others.kept.front()).bytes() + ") holds " +
+      const bool listed = others.kept.empty();
+      const auto& packs = listed ? others.longer : others.kept;
+      Damage(Counted(packs.size(), "pack") +
+             (listed ? " that goes on behind its end ("
+                     : " that the manifest does not name (") +
+             PackFile::FileName(packs.front()).bytes() + ") holds " +
              Counted(others.lacking.size(), "record") +
              " that the log does not have: belay repair takes them back");
       std::unordered_set<RecordId> named;
       for (const HitCheckpoint& hit : report_.hit) named.insert(hit.checkpoint.id);
       for (const LogRecord& r : others.lacking)
-        if (!named.contains(r.id)) CheckHit(r, {}, true);
+        if (!named.contains(r.id)) HitUnlisted(r);
     } else if (!found.empty()) {
       report_.notes.push_back(
           Counted(found.size(), "pack") +
@@ -310,6 +313,12 @@ class Verifier {
     report_.lost_records = LostRecords(store_, log, options_.remembered);
     NoteForgotten(log);
     NoteRootless(log);
+    const std::vector<LogRecord> hidden = HiddenRecords(log);
+    if (!hidden.empty())
+      Damage(Counted(hidden.size(), "record") +
+             " in no list, whose number another one has, too: belay repair gives each "
+             "one of its own");
+    for (const LogRecord& r : hidden) HitUnlisted(r);
     for (const LogRecord& r : report_.lost_records)
       BELAY_OK(marker.MarkFrom(r, log.purged));
     CountUnknown(log);
@@ -378,6 +387,15 @@ class Verifier {
              " of it can be reached by nobody: belay repair brings that back");
     for (const LogRecord& r : log.records)
       if (log.IsWanted(r) && without.contains(r.root)) CheckHit(r, {}, true);
+  }
+
+  void HitUnlisted(const LogRecord& r) {
+    auto checkpoint = ToCheckpoint(r);
+    if (!checkpoint.ok()) return;
+    HitCheckpoint entry;
+    entry.checkpoint = std::move(*checkpoint);
+    entry.record_lost = entry.in_no_list = true;
+    report_.hit.push_back(std::move(entry));
   }
 
   void CheckHit(const LogRecord& r, const std::unordered_set<ObjectKey>& tainted,

@@ -26,6 +26,7 @@ struct HitCheckpoint {
   std::vector<std::string> paths;  // bytes; at most kMaxPaths, in order
   uint64_t more_paths = 0;
   bool record_lost = false;  // then perhaps without a path: all its files are there
+  bool in_no_list = false;   // what is stored of it is there, and nobody comes to it
   static constexpr size_t kMaxPaths = 20;
 };
 

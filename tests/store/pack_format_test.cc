@@ -229,7 +229,7 @@ Manifest SomeManifest() {
   m.generation = 3;
   m.next_seq = 99;
   m.packs = {{ShortId<PackId>(0x11), 500},
-             {ShortId<PackId>(0x12), 64},
+             {ShortId<PackId>(0x12), 64, true},
              {ShortId<PackId>(0x13), std::nullopt}};
   return m;
 }
@@ -239,7 +239,7 @@ TEST(Manifest, ReadsAsTheFormatSays) {
   std::string body = "belay store 2\nstore " + ShortId<StoreId>(0x22).text() +
                      "\ngeneration 3\nnext_seq 99\npack " +
                      ShortId<PackId>(0x11).text() + " 500\npack " +
-                     ShortId<PackId>(0x12).text() + " 64\npack " +
+                     ShortId<PackId>(0x12).text() + " 64 cut\npack " +
                      ShortId<PackId>(0x13).text() + " open\n";
   EXPECT_EQ(text, body + "check " + Sha256::Of(AsBytes(body)).hex() + "\n");
 }
@@ -250,6 +250,8 @@ TEST(Manifest, ComesBackAsItWas) {
   EXPECT_EQ(EncodeManifest(*back), EncodeManifest(SomeManifest()));
   EXPECT_EQ(back->open_pack()->id, ShortId<PackId>(0x13));
   EXPECT_EQ(back->Find(ShortId<PackId>(0x11))->sealed, 500u);
+  EXPECT_FALSE(back->Find(ShortId<PackId>(0x11))->cut);
+  EXPECT_TRUE(back->Find(ShortId<PackId>(0x12))->cut);
   EXPECT_EQ(back->Find(ShortId<PackId>(0x99)), nullptr);
   Manifest empty;
   empty.store = ShortId<StoreId>(1);
@@ -296,7 +298,8 @@ INSTANTIATE_TEST_SUITE_P(
         Swap("newer version", "store 2", "store 3", Errc::kUnsupported),
         Swap("much newer version", "store 2", "store 4000000000", Errc::kUnsupported),
         Swap("version beyond 64 bits", "store 2", "store 99999999999999999999"),
-        Swap("CR LF", "\n", "\r\n"),
+        Swap("an open pack that is cut", "open", "open cut"),
+        Swap("cut twice", " cut", " cut cut"), Swap("CR LF", "\n", "\r\n"),
         Swap("no store line", "store " + ShortId<StoreId>(0x22).text() + "\n", ""),
         Swap("store id too short", ShortId<StoreId>(0x22).text(),
              ShortId<StoreId>(0x22).text().substr(1)),
