@@ -129,6 +129,24 @@ TEST_F(LostTwice, TheManifestAndTheNewestPack) {
   ExpectMissed();
 }
 
+// As above where the pack before is no collection's copy: its numbers are its place,
+// and what is missed is behind them.
+TEST_F(LostTwice, TheManifestAndTheNewestPackBehindOneThatIsFull) {
+  Make("one");
+  {
+    World& world = NewWorld();
+    world.options.pack_target = 1;
+    auto store = Must(world.Open());
+    Must(MakeCheckpoint(*store, "two", {{"a", "two"}}));
+    Must(MakeCheckpoint(*store, "three", {{"a", "three"}}));
+    ASSERT_GE(store->manifest().packs.size(), 2u);
+  }
+  RemoveNewestPack();
+  Must(memory_->Unlink(Home(), Name::Literal("manifest")));
+  EXPECT_FALSE(Repair().left.clean());
+  EXPECT_GE(Verify().unknown_records, 1u);
+}
+
 TEST_F(LostTwice, AnOlderManifestAndTheTail) {
   const Bytes older = MakeTwoPacks();
   Must(ReplaceFile(*memory_, Home(), Name::Literal("manifest"), older));
