@@ -147,8 +147,11 @@ Status Appender::WriteTail(const End& at) {
   Fs& fs = store_.fs();
   BELAY_TRY(auto file, store_.TailFile(true));
   if (!file) return Error(Errc::kInvalid, "the tail cannot be written");
-  return WriteFull(fs, *file, 0,
-                   Encode(Tail{at.manifest.packs.back().id, at.flushed, at.next_seq}));
+  Tail tail{at.manifest.packs.back().id, at.flushed, at.next_seq};
+  if (at.file) {
+    BELAY_TRY(tail.last, at.file->MarkAt(at.flushed));
+  }
+  return WriteFull(fs, *file, 0, Encode(tail));
 }
 
 bool Appender::IsOwn(const PackId& pack) {
@@ -180,6 +183,12 @@ Result<Appender::End> Appender::FindEnd() {
   auto held = store_.HoldFile(open->id, at.manifest.store, true);
   BELAY_TRY(auto tail, std::move(any_tail));
   if (tail && tail->pack != open->id) tail.reset();
+  bool foreign = false;
+  if (tail) {
+    BELAY_TRY(const bool fits, store_.Fits(*tail, at.manifest.store));
+    foreign = !fits;
+    if (foreign) tail.reset();
+  }
   // Without one, who has read the log knows how far it went at least.
   uint64_t due = tail ? tail->flushed : 0;
   bool unnumbered = false;  // nobody knows the number after what must be there
@@ -205,12 +214,15 @@ Result<Appender::End> Appender::FindEnd() {
   }
   at.file = std::move(held->file);
   const uint64_t size = held->size;
+  // What it was about is not there: as if the pack were too short for it.
+  if (foreign) due = std::max(due, size + 1);
   at.flushed = at.end = tail ? tail->flushed : kPackHeaderSize;
 
   if (size < std::max(at.flushed, due)) {  // acknowledged bytes are gone: as above
     // A tail may be of a copy of the store that went another way.
     if (!BELAY_MUTANT("the-tail-knows-all-numbers")) BELAY_OK(CountBeyond(at, size));
     if (unnumbered) ++at.next_seq;  // of what is gone
+    if (foreign) BELAY_OK(store_.fs().SyncData(at.file->fd()));
     BELAY_OK(Seal(at, std::max(at.flushed, due)));
     return at;
   }

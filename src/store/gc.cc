@@ -237,12 +237,16 @@ Status Collector::NoteReplaced(const Manifest& manifest, uint64_t next_generatio
   }
   // A pack that is not listed any more, and that nobody is known to have replaced, may
   // be missed. (A damaged one is: what could not be read of it is given up.)
-  std::set<PackId> replaced;
-  if (salvage_.empty()) replaced.insert(victims_.begin(), victims_.end());
-  for (const PackId& id : ReplacedPacks(fs, store_.dir(), manifest.generation))
+  ReplacedMap replaced;
+  for (const PackId& id : victims_) {
+    const Manifest::Pack* listed = manifest.Find(id);
+    if (!salvage_.empty() || listed == nullptr) continue;
+    BELAY_TRY(replaced[id], ToReplace(store_, *listed));
+  }
+  for (const auto& [id, what] : ReplacedPacks(fs, store_.dir(), manifest.generation))
     if (!manifest.Find(id) &&
         fs.StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
-      replaced.insert(id);
+      replaced.emplace(id, what);
   std::set<PackId> given_up;
   if (!salvage_.empty()) given_up.insert(victims_.begin(), victims_.end());
   if (BELAY_MUTANT("gc-notes-no-replaced")) return Ok();

@@ -198,6 +198,35 @@ Result<bool> PackFile::TrailerIsThere(const BatchHeader& batch) const {
   return TrailerMatches(ByteSpan(raw).first(got), Encode(batch), batch.total_length());
 }
 
+Result<BatchMark> PackFile::MarkAt(uint64_t end) const {
+  if (end < kPackHeaderSize + kBatchTrailerSize) return BatchMark();
+  std::byte raw[kBatchTrailerSize];
+  BELAY_TRY(size_t got, Read(end - kBatchTrailerSize, raw));
+  const auto says = ReadTrailer(ByteSpan(raw).first(got));
+  return says ? says->mark : BatchMark();
+}
+
+Result<bool> PackFile::MayEndAt(uint64_t end, const BatchMark& mark) const {
+  if (end <= kPackHeaderSize || BELAY_MUTANT("a-tail-fits-any-pack")) return true;
+  const bool any = mark == BatchMark();
+  if (!any) {
+    BELAY_TRY(const BatchMark there, MarkAt(end));
+    if (there == mark) return true;
+  }
+  BELAY_TRY(const uint64_t size, Size());
+  if (size < end) return true;
+  bool other = false;
+  BELAY_OK(ForEachBatch(
+      kPackHeaderSize, size, [&](const BatchHeader& b, bool damaged) -> Status {
+        if (damaged || b.offset >= end || b.end() < end || (b.end() == end && any))
+          return Ok();
+        BELAY_TRY(const bool whole, IsWhole(b));
+        other |= whole;
+        return Ok();
+      }));
+  return !other;
+}
+
 Result<bool> PackFile::IsWhole(const BatchHeader& batch) const {
   if (!BELAY_MUTANT("accept-batch-without-trailer")) {
     BELAY_TRY(bool trailer, TrailerIsThere(batch));

@@ -82,6 +82,14 @@ class PackFile {
   Result<bool> IsWhole(const BatchHeader& batch) const;
   // Trailer alone: cheap, for batches that are known to be flushed.
   Result<bool> TrailerIsThere(const BatchHeader& batch) const;
+  // The mark of the batch that ends at `end`; zeros where no trailer stands before
+  // that.
+  Result<BatchMark> MarkAt(uint64_t end) const;
+  // Whether `end` may be where a batch of this mark (zeros: any) ended. What is damaged
+  // or cut off there may have been that. Not where a whole batch goes on over that
+  // place, or another one ends there: then these are not the bytes that were meant, but
+  // those of a copy of the store that went another way.
+  Result<bool> MayEndAt(uint64_t end, const BatchMark& mark) const;
   // The next offset after `from` where a valid batch header stands, for getting past a
   // damaged one. Empty when there is none before `limit`.
   Result<std::optional<BatchHeader>> NextBatchAfter(uint64_t from,

@@ -112,6 +112,14 @@ bool TrailerMatches(ByteSpan trailer, ByteSpan encoded_header, uint64_t total_le
          std::memcmp(trailer.data(), expected.data(), expected.size()) == 0;
 }
 
+std::optional<TrailerSays> ReadTrailer(ByteSpan bytes) {
+  if (bytes.size() != kBatchTrailerSize || !StartsWith(bytes, kTrailerMagic))
+    return std::nullopt;
+  TrailerSays says{.total_length = LoadU64(&bytes[8])};
+  std::memcpy(says.mark.data(), &bytes[16], says.mark.size());
+  return says;
+}
+
 namespace {
 uint32_t RecordCheck(ByteSpan header) {
   Sha256 hasher;
@@ -172,6 +180,7 @@ std::array<std::byte, kTailSize> Encode(const Tail& t) {
   Put(&out[8], t.pack.span());
   StoreU64(&out[24], t.flushed);
   StoreU64(&out[32], t.next_seq);
+  Put(&out[40], t.last);
   StoreU64(&out[56], Check64(ByteSpan(out).first(56)));
   return out;
 }
@@ -185,6 +194,7 @@ std::optional<Tail> DecodeTail(ByteSpan bytes) {
   t.flushed = LoadU64(&bytes[24]);
   t.next_seq = LoadU64(&bytes[32]);
   if (t.next_seq > kMaxSeq) return std::nullopt;
+  std::memcpy(t.last.data(), &bytes[40], t.last.size());
   return t;
 }
 

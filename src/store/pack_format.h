@@ -68,6 +68,17 @@ std::array<std::byte, kBatchTrailerSize> MakeTrailer(ByteSpan encoded_header,
                                                      uint64_t total_length);
 bool TrailerMatches(ByteSpan trailer, ByteSpan encoded_header, uint64_t total_length);
 
+// What tells one batch from every other: the first half of the digest in its trailer,
+// which is over its header, and so over its place, number, time and content. Zeros tell
+// nothing.
+using BatchMark = std::array<std::byte, 16>;
+// Empty where these are no trailer's bytes.
+struct TrailerSays {
+  uint64_t total_length = 0;
+  BatchMark mark{};
+};
+std::optional<TrailerSays> ReadTrailer(ByteSpan bytes);
+
 struct RecordHeader {
   ObjectType type = ObjectType::kBlob;
   CodecId codec = CodecId::kRaw;
@@ -95,6 +106,8 @@ struct Tail {
   PackId pack;
   uint64_t flushed = 0;
   uint64_t next_seq = 1;
+  BatchMark last{};  // of the batch that ends at `flushed`
+  bool operator==(const Tail&) const = default;
 };
 std::array<std::byte, kTailSize> Encode(const Tail& tail);
 std::optional<Tail> DecodeTail(ByteSpan bytes);

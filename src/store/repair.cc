@@ -36,7 +36,7 @@ Result<RepairReport> Repairer::Run() {
   BELAY_OK(ClearTheWayTo(home_, ManifestName()));
   BELAY_TRY(bool there, ReadManifest());
   BELAY_OK(MakeTailReadable());
-  ReadTail();
+  BELAY_OK(ReadTail());
   if (!there || (manifest_.open_pack() && !TailOf(manifest_.open_pack()->id)))
     Recall(locks);
   if (there && manifest_.open_pack()) AskTheCaches();  // before they are cleared
@@ -230,9 +230,21 @@ Status Repairer::MakeTailReadable() {
   return Ok();
 }
 
-void Repairer::ReadTail() {
+Status Repairer::ReadTail() {
   if (auto bytes = ReadSmallFile(fs_, home_, TailName(), 4096); bytes.ok())
     tail_ = DecodeTail(*bytes);
+  if (!tail_) return Ok();
+  auto header = ReadHeader(tail_->pack);
+  auto file =
+      PackFile::Open(fs_, packs_dir_, tail_->pack,
+                     header.ok() ? header->store : manifest_.store, OpenMode::Read());
+  if (!file.ok()) return Ok();
+  BELAY_TRY(const bool fits, file->MayEndAt(tail_->flushed, tail_->last));
+  if (fits) return Ok();
+  foreign_end_ = tail_->pack;
+  next_seq_ = std::max(next_seq_, tail_->next_seq);
+  tail_.reset();
+  return Ok();
 }
 
 void Repairer::Recall(StoreLocks& locks) {
@@ -259,8 +271,12 @@ void Repairer::AskTheCaches() {
   ends_.push_back(end);
 }
 
-uint64_t Repairer::KnownLength(const PackId& pack) const {
+uint64_t Repairer::KnownLength(const PackId& pack) {
   uint64_t length = 0;
+  if (pack == foreign_end_ && !pack.is_zero()) {
+    auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(pack));
+    if (stat.ok()) length = stat->size + 1;
+  }
   if (auto tail = TailOf(pack)) length = tail->flushed;
   for (const RememberedEnd& end : ends_)
     if (end.position.pack == pack) length = std::max(length, end.position.offset);

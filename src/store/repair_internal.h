@@ -60,7 +60,8 @@ class Repairer {
   Result<bool> ReadManifest();
   // Writers stop at a tail that they cannot read; without one they look for themselves.
   Status MakeTailReadable();
-  void ReadTail();
+  // None when it is about other bytes than its pack has (PackFile::MayEndAt()).
+  Status ReadTail();
   std::optional<Tail> TailOf(const PackId& id) const {
     return tail_ && tail_->pack == id ? tail_ : std::nullopt;
   }
@@ -69,8 +70,9 @@ class Repairer {
   void Recall(StoreLocks& locks);
   // How far the open pack went at least, for what relies on it.
   void AskTheCaches();
-  // How far `pack` went, for all that anybody knows; 0: nobody does.
-  uint64_t KnownLength(const PackId& pack) const;
+  // How far `pack` went, for all that anybody knows; 0: nobody does. One that may lack
+  // what its tail was about counts as longer than it is.
+  uint64_t KnownLength(const PackId& pack);
 
   // repair_packs.cc
   // kCorrupt when it is damaged, unreadable or no file.
@@ -147,6 +149,7 @@ class Repairer {
   bool changed_ = false;
   std::vector<std::string> once_listed_;
   std::optional<Tail> tail_;
+  PackId foreign_end_;  // the pack that the tail was about, of another history
   std::vector<RememberedEnd> ends_;
   std::vector<RememberedRecord> remembered_;
   RepairReport report_;

@@ -214,6 +214,8 @@ Status Repairer::SealCutShort() {
     due = std::max(due, end.position.offset);
     next_seq = std::max(next_seq, end.next_seq);
   }
+  const bool foreign = open.id == foreign_end_;
+  if (foreign) due = std::max(due, KnownLength(open.id));
   auto file =
       PackFile::Open(fs_, packs_dir_, open.id, manifest_.store, OpenMode::Read());
   if (due == 0 || !file.ok()) return Ok();
@@ -226,7 +228,10 @@ Status Repairer::SealCutShort() {
   manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, next_seq});
   changed_ = true;
   OnceListed("closed pack " + open.id.text() +
-             ", the end of which is gone: the next checkpoint starts another");
+             (foreign ? ", which does not have what was stored last: it or the tail is "
+                        "of a copy of the store. The next checkpoint starts another"
+                      : ", the end of which is gone: the next checkpoint starts "
+                        "another"));
   return Ok();
 }
 

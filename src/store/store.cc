@@ -147,7 +147,33 @@ Result<std::shared_ptr<const Fd>> Store::TailFile(bool create) {
 Result<std::optional<Tail>> Store::LoadTail(const PackId& pack) {
   BELAY_TRY(auto tail, AnyTail());
   if (tail && tail->pack != pack) tail.reset();
+  if (tail) {
+    BELAY_TRY(const bool fits, Fits(*tail, manifest().store));
+    if (!fits) tail.reset();
+  }
   return tail;
+}
+
+Result<bool> Store::Fits(const Tail& tail, const StoreId& store) {
+  {
+    std::lock_guard guard(mutex_);
+    if (fitting_ == tail || (own_pack_ == tail.pack && own_flushed_ == tail.flushed))
+      return true;
+  }
+  auto held = HoldFile(tail.pack, store, false);
+  if (!held.ok()) return true;  // what is gone has no other bytes
+  BELAY_TRY(const bool fits,
+            held->file->ForReading().MayEndAt(tail.flushed, tail.last));
+  std::lock_guard guard(mutex_);
+  if (fits) fitting_ = tail;
+  if (fits && foreign_ == tail.pack) foreign_ = PackId();
+  if (!fits) foreign_ = tail.pack;
+  return fits;
+}
+
+bool Store::HasForeignEnd(const PackId& pack) {
+  std::lock_guard guard(mutex_);
+  return foreign_ == pack && !pack.is_zero();
 }
 
 Result<std::optional<Tail>> Store::AnyTail() {
@@ -267,7 +293,12 @@ Result<uint64_t> Store::DueLength(const Manifest::Pack& pack, bool* vouched) {
   if (pack.sealed) return *pack.sealed;
   if (tail) return tail->flushed;
   auto expected = Expected(pack.id);
-  return expected ? expected->position.offset : 0;
+  uint64_t due = expected ? expected->position.offset : 0;
+  if (HasForeignEnd(pack.id)) {
+    auto stat = fs_.StatAt(packs_dir_, PackFile::FileName(pack.id));
+    if (stat.ok()) due = std::max(due, stat->size + 1);
+  }
+  return due;
 }
 
 void Store::Expect(const RememberedEnd& end) {
@@ -323,10 +354,14 @@ Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) 
   BELAY_TRY(uint64_t size, file.Size());
   if (pack.sealed) return std::min(size, *pack.sealed);
   uint64_t end = kPackHeaderSize;
-  if (tail)
+  if (tail) {
     end = tail->flushed;
-  else if (auto expected = Expected(pack.id))
-    end = std::max(end, expected->position.offset);
+  } else if (auto expected = Expected(pack.id)) {
+    // What is remembered may be of a copy of the store, too.
+    const uint64_t known = expected->position.offset;
+    BELAY_TRY(const bool fits, file.MayEndAt(known, BatchMark()));
+    if (fits) end = std::max(end, known);
+  }
   if (size <= end) return size;
   // Beyond the mark only what is whole; damage that a later flush vouches for is
   // passed.

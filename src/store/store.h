@@ -158,8 +158,15 @@ class Store {
   // manifest came back. (A collection that was killed left other packs.) `use` is held.
   std::optional<Tail> TailOfUnlisted();
   bool TailIsOfUnlisted();
-  // The tail when it is whole and about `pack`.
+  // The tail when it is whole and about `pack`: about the bytes that it has.
   Result<std::optional<Tail>> LoadTail(const PackId& pack);
+  // Whether the pack may have the batch that the tail says was the last one. Otherwise
+  // one of the two is of a copy of the store that went another way, and was laid over
+  // this one's: the tail says nothing of the pack's bytes, and some that it was about
+  // may be gone. Cheap when it is so.
+  Result<bool> Fits(const Tail& tail, const StoreId& store);
+  // Such a tail was met: the pack counts as shorter than it was.
+  bool HasForeignEnd(const PackId& pack);
   // The same for readers, to whom a tail that cannot be read is as good as none.
   Result<std::optional<Tail>> TailIfReadable(const PackId& pack);
   // A codec with its working memory, and back when done.
@@ -254,7 +261,9 @@ class Store {
   bool tail_writable_ = false;
   std::shared_ptr<const AllRecords> all_records_;  // after a miss
   std::unordered_map<PackId, RememberedEnd> expected_;
-  PackId caches_asked_;  // the pack of which they have told (ReliedOn())
+  PackId caches_asked_;          // the pack of which they have told (ReliedOn())
+  std::optional<Tail> fitting_;  // one that was found to fit
+  PackId foreign_;               // the pack of one that did not
   // Where this process's own last batch ended: no need to check it again.
   PackId own_pack_;
   uint64_t own_end_ = 0;

@@ -82,6 +82,64 @@ Status LookBehindTheEnds(Store& store, const Manifest& manifest, Unlisted& out,
   return Ok();
 }
 
+// "ID" or "ID LENGTH MARK". A line that makes no sense names none.
+void ReadReplaced(std::string_view line, ReplacedMap& packs) {
+  const size_t id_end = std::min(line.find(' '), line.size());
+  const auto id = Id128::FromText(line.substr(0, id_end));
+  if (!id) return;
+  ReplacedPack what;
+  if (id_end < line.size()) {
+    line.remove_prefix(id_end + 1);
+    uint64_t length = 0;
+    const auto [end, error] =
+        std::from_chars(line.data(), line.data() + line.size(), length);
+    if (error != std::errc() || end == line.data() + line.size() || *end != ' ') return;
+    line.remove_prefix(static_cast<size_t>(end - line.data()) + 1);
+    if (!FromHex(line, what.last)) return;
+    what.length = length;
+  }
+  packs.emplace(PackId(*id), what);
+}
+
+// Whether the pack is still what was replaced, or what a write that failed left behind
+// that. A copy of the store in which the pack lived on may have been laid over it.
+Result<bool> IsAsReplaced(Store& store, const PackId& id, const ReplacedPack& what) {
+  if (!what.length || BELAY_MUTANT("replaced-by-name-alone")) return true;
+  auto file = PackFile::Open(store.fs(), store.packs_dir(), id, store.manifest().store,
+                             OpenMode::Read());
+  if (!file.ok()) return true;
+  BELAY_TRY(const uint64_t size, file->Size());
+  if (size < *what.length) return false;
+  BELAY_TRY(const BatchMark last, file->MarkAt(*what.length));
+  if (last != what.last) return false;
+  bool goes_on = false;
+  BELAY_OK(file->ForEachBatch(*what.length, size,
+                              [&](const BatchHeader& b, bool damaged) -> Status {
+                                if (damaged) return Ok();
+                                BELAY_TRY(const bool whole, file->IsWhole(b));
+                                goes_on |= whole;
+                                return Ok();
+                              }));
+  return !goes_on;
+}
+
+// Those that are not listed, without those that were replaced.
+Result<std::vector<PackId>> NotReplaced(Store& store) {
+  BELAY_TRY(auto packs, UnlistedPacks(store));
+  const auto replaced =
+      ReplacedPacks(store.fs(), store.dir(), store.manifest().generation);
+  std::vector<PackId> out;
+  for (const PackId& id : packs) {
+    const auto known = replaced.find(id);
+    bool gone = known != replaced.end();
+    if (gone) {
+      BELAY_TRY(gone, IsAsReplaced(store, id, known->second));
+    }
+    if (!gone) out.push_back(id);
+  }
+  return out;
+}
+
 bool IsErased(const LogView& log, LogRecord record) {
   for (int i = 0; i < 2; ++i) {
     if (log.purged.contains({ObjectType::kLog, Sha256::Of(EncodeLogRecord(record))}))
@@ -93,9 +151,8 @@ bool IsErased(const LogView& log, LogRecord record) {
 
 }  // namespace
 
-std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
-                               Unnamed which) {
-  std::set<PackId> packs;
+ReplacedMap ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation, Unnamed which) {
+  ReplacedMap packs;
   auto bytes = ReadSmallFile(fs, home, ReplacedName(), kMaxFile);
   if (!bytes.ok() || bytes->size() < kFirstLine.size() + kCheckLine) return packs;
   std::string_view text = AsText(*bytes);
@@ -114,11 +171,10 @@ std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
       const std::string_view number = line.substr(kGeneration.size());
       (void)std::from_chars(number.data(), number.data() + number.size(), written);
     } else if (line.starts_with(kPack)) {
-      if (auto id = Id128::FromText(line.substr(kPack.size())))
-        packs.insert(PackId(*id));
+      ReadReplaced(line.substr(kPack.size()), packs);
     } else if (which == Unnamed::kAll && line.starts_with(kGivenUp)) {
       if (auto id = Id128::FromText(line.substr(kGivenUp.size())))
-        packs.insert(PackId(*id));
+        packs.emplace(PackId(*id), ReplacedPack());
     }
   }
   // Of a collection that came to no manifest: it replaced nothing.
@@ -129,26 +185,41 @@ std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
 }
 
 Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
-                     const std::set<PackId>& packs, const std::set<PackId>& given_up) {
+                     const ReplacedMap& packs, const std::set<PackId>& given_up) {
   std::string text(kFirstLine);
   text += "generation " + std::to_string(generation) + "\n";
-  for (const PackId& id : packs) text += "pack " + id.text() + "\n";
+  for (const auto& [id, what] : packs) {
+    text += "pack " + id.text();
+    if (what.length)
+      text += " " + std::to_string(*what.length) + " " + ToHex(what.last);
+    text += "\n";
+  }
   for (const PackId& id : given_up) text += "given up " + id.text() + "\n";
   text += CheckOf(text);
   return ReplaceFile(fs, home, ReplacedName(), ToBytes(text));
 }
 
+Result<ReplacedPack> ToReplace(Store& store, const Manifest::Pack& pack) {
+  ReplacedPack out;
+  // What a power cut brings back behind the end of one that is cut counts for nobody.
+  if (!pack.sealed || pack.cut) return out;
+  auto file = PackFile::Open(store.fs(), store.packs_dir(), pack.id,
+                             store.manifest().store, OpenMode::Read());
+  if (!file.ok()) return out;
+  BELAY_TRY(out.last, file->MarkAt(*pack.sealed));
+  if (out.last != BatchMark()) out.length = pack.sealed;
+  return out;
+}
+
 Result<Unlisted> LookAtUnlisted(Store& store) {
   Unlisted out;
-  BELAY_TRY(auto packs, UnlistedPacks(store));
+  BELAY_TRY(auto packs, NotReplaced(store));
   const Manifest manifest = store.manifest();
-  const auto replaced = ReplacedPacks(store.fs(), store.dir(), manifest.generation);
   std::vector<PackId> ours;
   std::vector<RememberedRecord> records;
   BELAY_OK(LookBehindTheEnds(store, manifest, out, records));
   bool unsure = false;
   for (const PackId& id : packs) {
-    if (replaced.contains(id)) continue;
     const auto header = HeaderOf(store.fs(), store.packs_dir(), id);
     if (header && header->store != manifest.store) {
       out.foreign.push_back(id);
@@ -186,10 +257,7 @@ Result<bool> AnyIsLonger(Store& store) {
 }
 
 Result<bool> MissesUnlisted(Store& store) {
-  BELAY_TRY(auto packs, UnlistedPacks(store));
-  const auto replaced =
-      ReplacedPacks(store.fs(), store.dir(), store.manifest().generation);
-  std::erase_if(packs, [&](const PackId& id) { return replaced.contains(id); });
+  BELAY_TRY(auto packs, NotReplaced(store));
   if (packs.empty() || BELAY_MUTANT("unlisted-only-by-the-tail")) return false;
   BELAY_TRY(HeldLock use, store.HoldForReading());
   BELAY_TRY(Unlisted others, LookAtUnlisted(store));

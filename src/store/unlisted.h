@@ -14,6 +14,8 @@
 // end of such a pack sealed it at what he knew of, or another history of this store was
 // laid over it. A whole batch behind the end counts as a pack that is not named.
 
+#include <map>
+#include <optional>
 #include <set>
 
 #include "store/inventory.h"
@@ -35,16 +37,25 @@ Result<Unlisted> LookAtUnlisted(Store& store);
 // LookAtUnlisted() finds out.
 Result<bool> AnyIsLonger(Store& store);
 
+// What a collection replaced of a pack: so many bytes, the last batch of which has this
+// mark. Without a length all that ever stood under that name.
+struct ReplacedPack {
+  std::optional<uint64_t> length = {};
+  BatchMark last{};
+};
+using ReplacedMap = std::map<PackId, ReplacedPack>;
+
 // Packs that a collection of `generation` or before replaced, by what the last one
-// wrote down; kAll: also those that a repair gave up, which may be missed but are no
-// longer named by the manifest. What is damaged or not there names none.
+// wrote down. What is damaged or not there names none. kAll: also those that a repair
+// gave up, which may be missed but are no longer named by the manifest.
 enum class Unnamed { kReplaced, kAll };
-std::set<PackId> ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
-                               Unnamed which = Unnamed::kReplaced);
+ReplacedMap ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
+                          Unnamed which = Unnamed::kReplaced);
 // Durable when it returns: before the manifest of that generation is written.
 Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
-                     const std::set<PackId>& packs,
-                     const std::set<PackId>& given_up = {});
+                     const ReplacedMap& packs, const std::set<PackId>& given_up = {});
+// What will be replaced when `pack` is.
+Result<ReplacedPack> ToReplace(Store& store, const Manifest::Pack& pack);
 
 // Is there a pack which has records that the log lacks? Cheap when every pack is listed
 // or replaced. Takes `use`.

@@ -134,7 +134,11 @@ class Verifier {
     BELAY_TRY(uint64_t size, file.Size());
     bool lost_tail = false;
     if (size < due) {
-      Damage(name + " is " + Counted(due - size, "byte") + " shorter than it was");
+      Damage(name +
+             (store_.HasForeignEnd(listed.id)
+                  ? " does not have what was stored last: it or the tail is of "
+                    "a copy of the store"
+                  : " is " + Counted(due - size, "byte") + " shorter than it was"));
       lost_tail = true;
     }
     BELAY_TRY(uint64_t end, store_.EndOf(listed, file));

@@ -236,5 +236,101 @@ TEST_F(TwoHistories, AnEndThatCutsABatchInTwoIsMovedBehindIt) {
   EXPECT_TRUE(Show(disk_).empty());
 }
 
+// As long as it was about a batch that ends where another does, or in the middle of
+// one: what the pack has stays, and nothing is written where nobody finds it.
+TEST_F(TwoHistories, ATailOfACopyCutsNothingOff) {
+  for (const size_t size : {size_t{5}, size_t{300}, size_t{30'000}}) {
+    for (const bool repaired : {false, true}) {
+      SCOPED_TRACE(std::to_string(size) + (repaired ? ", repaired" : ""));
+      MemFs disk;
+      Make(disk, "zero");
+      auto other = disk.Clone();
+      Make(*other, "other", Noise(5, 300));
+      Make(disk, "precious", Noise(6, size));
+      Must(ReplaceFile(
+          disk, Home(disk), Name::Literal("tail"),
+          Must(ReadSmallFile(*other, Home(*other), Name::Literal("tail"), 4096))));
+      EXPECT_FALSE(Verify(disk).clean());
+      EXPECT_EQ(Numbers(disk).count("precious"), 1u);
+      if (repaired) Repair(disk);
+      for (const char* name : {"one", "two"}) Make(disk, name);
+      EXPECT_EQ(Listed(disk), (Names{"one", "precious", "two", "zero"}));
+      EXPECT_FALSE(Verify(disk).clean());  // what the tail was about may be missing
+      std::set<uint64_t> numbers;
+      for (const auto& [name, number] : Numbers(disk)) numbers.insert(number);
+      EXPECT_EQ(numbers.size(), 4u);
+    }
+  }
+}
+
+// The tail stayed: it tells that this pack is not the one that it was written for.
+TEST_F(TwoHistories, ThePackOfACopyInThePlaceOfItsOwnIsDamage) {
+  for (const int theirs : {1, 2, 3}) {
+    for (const size_t size : {size_t{10}, size_t{2000}}) {
+      for (const bool known : {false, true}) {
+        SCOPED_TRACE(std::to_string(theirs) + " of " + std::to_string(size) +
+                     (known ? ", in the catalogue" : ""));
+        MemFs disk;
+        Make(disk, "zero");
+        auto other = disk.Clone();
+        for (const char* name : {"a1", "a2"}) Make(disk, name, Noise(7, 10));
+        if (known) {
+          EXPECT_EQ(Listed(disk).size(), 3u);
+        }
+        Names all = {"zero"};
+        for (int i = 0; i < theirs; ++i) {
+          all.push_back("b" + std::to_string(i));
+          Make(*other, all.back(), Noise(8, size));
+        }
+        CopyPack(*other, disk, Open(disk)->manifest().packs.back().id);
+        EXPECT_FALSE(Verify(disk).clean());
+        Repair(disk);
+        EXPECT_FALSE(Verify(disk).clean());
+        Make(disk, "after");
+        all.push_back("after");
+        std::ranges::sort(all);
+        const auto there = Numbers(disk);
+        for (const std::string& name : all) EXPECT_EQ(there.count(name), 1u) << name;
+        EXPECT_FALSE(Verify(disk).clean());
+      }
+    }
+  }
+}
+
+// A collection replaced the bytes that the pack had here, not those that it has there.
+TEST_F(TwoHistories, WhatACopyPutIntoAPackIsNotReplacedWithIt) {
+  for (const bool longer : {false, true}) {
+    SCOPED_TRACE(longer ? "behind the end" : "instead of what was there");
+    MemFs disk;
+    for (const char* name : {"zero", "gone"}) Make(disk, name);
+    auto other = disk.Clone();
+    const PackId pack = Open(disk)->manifest().packs.back().id;
+    if (longer) {
+      auto store = Open(*other);
+      Must(DropCheckpoints(*store, {"gone"}));
+    }
+    ClosePack(disk);
+    if (!longer) {
+      auto store = Open(*other);
+      Must(DropCheckpoints(*store, {"gone"}));
+    }
+    Make(*other, "precious", Noise(5, 30'000));
+    CopyPack(*other, disk, pack);
+
+    EXPECT_FALSE(Verify(disk).clean());
+    auto collected = [&] {
+      auto store = Open(disk);
+      return CollectGarbage(*store, {.everything = true});
+    };
+    EXPECT_FALSE(collected().ok());
+    EXPECT_FALSE(TakeBack(disk).empty());
+    const Names listed = Listed(disk);
+    EXPECT_EQ(std::ranges::count(listed, "precious"), 1);
+    EXPECT_TRUE(collected().ok());
+    EXPECT_EQ(Listed(disk), listed);
+    EXPECT_TRUE(Verify(disk).clean());
+  }
+}
+
 }  // namespace
 }  // namespace belay::test

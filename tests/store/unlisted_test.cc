@@ -44,10 +44,11 @@ class UnlistedTest : public ::testing::Test {
     Must(MakeCheckpoint(*store, name, {{"a", name}, {"b", SourceText(7, 400)}}));
   }
   // Every pack is closed: the next checkpoint begins another.
-  void ClosePacks() {
+  void ClosePacks(const std::function<void()>& before = [] {}) {
     Make("closing");
     auto store = Open();
     Must(DropCheckpoints(*store, {"closing"}));
+    before();
     Must(CollectGarbage(*store, {.everything = true}));
   }
   VerifyReport Verify() {
@@ -98,7 +99,8 @@ TEST_F(UnlistedTest, AnOlderManifestLosesNothing) {
       // It wrote down what it would replace, and replaced nothing.
       auto store = Open();
       const Manifest now = store->manifest();
-      Must(WriteReplaced(*disk_, Home(), now.generation + 1, {now.packs.back().id}));
+      Must(WriteReplaced(*disk_, Home(), now.generation + 1,
+                         {{now.packs.back().id, {}}}));
     }
     Must(ReplaceFile(*disk_, Home(), Name::Literal("manifest"), older));
     std::set<std::string> all = {"one", "two", "three"};
@@ -138,14 +140,15 @@ TEST_F(UnlistedTest, AnOlderManifestLosesNothing) {
 TEST_F(UnlistedTest, WhatACollectionReplacedGoes) {
   Make("gone");
   Make("one");
-  std::map<std::string, Bytes> before;
-  for (const std::string& name : PackFiles())
-    before[name] = Read(Packs(), Name::Literal(name));
   {
     auto store = Open();
     Must(DropCheckpoints(*store, {"gone"}));
   }
-  ClosePacks();
+  std::map<std::string, Bytes> before;
+  ClosePacks([&] {
+    for (const std::string& name : PackFiles())
+      before[name] = Read(Packs(), Name::Literal(name));
+  });
   // As if it had been killed before it took them away.
   for (const auto& [name, bytes] : before)
     Must(ReplaceFile(*disk_, Packs(), Name::Literal(name), bytes));
