@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
 #include "cli/list_fold.h"
@@ -228,11 +229,17 @@ std::string OperationText(const Listing& listing, const RecordId& id) {
   return "a rollback";
 }
 
-Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
-                 size_t digits) {
+// All of it before any is printed: it may have to be put together again.
+struct ListText {
+  std::string text;
+  bool folds = false;  // what was taken back
+};
+
+Result<ListText> GraphText(CommandContext& ctx, OpenedRoot& root,
+                           const Listing& listing, size_t digits) {
+  ListText out;
   Entries entries(*root.catalog, listing.rows);
   const ListTree tree = TreeOf(listing);
-  bool any_folded = false;
   for (const GraphLine& line :
        DrawGraph(tree.nodes, tree.here, !ctx.args.has("--all"))) {
     std::string text = line.lanes;
@@ -246,43 +253,64 @@ Status ShowGraph(CommandContext& ctx, OpenedRoot& root, const Listing& listing,
       if (line.folded > 1) text += StrCat("-", std::to_string(last.number));
       text += StrCat(" (", CountText(line.folded, "checkpoint"), ") taken back by ",
                      OperationText(listing, *first.taken_back));
-      any_folded = true;
+      out.folds = true;
     } else if (line.node) {
       BELAY_TRY(const CatalogEntry* entry, entries.At(*line.node));
       text = Line(listing.rows[*line.node], *entry, digits, line.lanes, WidthOf(ctx));
     }
-    ctx.term.Out(StrCat(
-        Fit(text, line.node && line.folded == 0 ? 200 : ctx.term.columns()), "\n"));
+    out.text += Fit(text, line.node && line.folded == 0 ? 200 : ctx.term.columns());
+    out.text += '\n';
   }
-  if (any_folded) ctx.term.Say("See what was taken back: belay list --graph --all");
-  return Ok();
+  return out;
 }
 
-Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) {
+Result<ListText> PlainText(CommandContext& ctx, OpenedRoot& root,
+                           const Listing& listing) {
+  const std::vector<ListRow>& rows = listing.rows;
+  size_t digits = 1;
+  for (const ListRow& row : rows)
+    digits = std::max(digits, std::to_string(row.number).size());
+  if (ctx.args.has("--graph")) return GraphText(ctx, root, listing, digits);
+  Entries entries(*root.catalog, rows);
+  ListText out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    BELAY_TRY(const CatalogEntry* entry, entries.At(i));
+    out.text += Line(rows[i], *entry, digits, "", WidthOf(ctx));
+    out.text += '\n';
+  }
+  return out;
+}
+
+struct ListJson {
+  JsonWriter json;
+  uint64_t unreadable = 0;  // checkpoints of which nobody knows what they hold
+};
+
+Result<ListJson> JsonOf(CommandContext& ctx, OpenedRoot& root, const Listing& listing) {
   Entries entries(*root.catalog, listing.rows);
   const bool graph = ctx.args.has("--graph");
-  JsonWriter json;
+  ListJson out;
+  JsonWriter& json = out.json;
   json.BeginObject();
   json.Key("root").PathValue(root.root.path);
   ListTree tree;
   if (graph) tree = TreeOf(listing);
-  auto id = [](JsonWriter& out, std::string_view key,
+  auto id = [](JsonWriter& to, std::string_view key,
                const std::optional<RecordId>& value) {
-    out.Key(key);
+    to.Key(key);
     if (value)
-      out.String(value->text());
+      to.String(value->text());
     else
-      out.Null();
+      to.Null();
   };
   if (graph) id(json, "here", tree.here);
   json.Key("checkpoints").BeginArray();
   StateFacts facts(root.store(), AnchoredIn(ctx.fs, root.path, GitPlacesOf(ctx.env)));
-  uint64_t unreadable = 0;
   for (size_t i = 0; i < listing.rows.size(); ++i) {
     const ListRow& row = listing.rows[i];
     BELAY_TRY(const CatalogEntry* entry, entries.At(i));
     const StateParts state = facts.Of(entry->checkpoint.state);
-    unreadable += state.tree.is_zero() ? 1 : 0;
+    out.unreadable += state.tree.is_zero() ? 1 : 0;
     WriteCheckpoint(
         *entry, row.number, root.root.path, state, json,
         [&](JsonWriter& more) {
@@ -292,12 +320,38 @@ Status WriteJson(CommandContext& ctx, OpenedRoot& root, const Listing& listing) 
         row.taken_back);
   }
   json.EndArray().EndObject();
-  ctx.term.OutJson(json);
-  if (unreadable > 0)
-    ctx.term.Warn(StrCat("the store is damaged: of ",
-                         CountText(unreadable, "checkpoint"),
-                         " nobody can read what it holds; run: belay verify"));
-  return Ok();
+  return out;
+}
+
+// The listing and what is shown of it are several questions to the catalogue. Where a
+// checkpoint is deleted in between, one of them does not find it: no damage, which is
+// found every time.
+template <typename Attempt>
+auto UntilItHolds(const Attempt& attempt) {
+  auto done = attempt();
+  for (int left = 5; left > 0 && !done.ok() && done.error().code == Errc::kCorrupt &&
+                     !BELAY_MUTANT("what-is-deleted-meanwhile-is-damage");
+       --left)
+    done = attempt();
+  return done;
+}
+
+struct Listed {
+  Listing listing;
+  ListText text;
+  ListJson json;  // instead of text, with --json
+};
+
+Result<Listed> List(CommandContext& ctx, OpenedRoot& root,
+                    std::optional<uint64_t> limit) {
+  Listed out;
+  BELAY_TRY(out.listing, Collect(ctx, root, limit));
+  if (ctx.term.json()) {
+    BELAY_TRY(out.json, JsonOf(ctx, root, out.listing));
+  } else {
+    BELAY_TRY(out.text, PlainText(ctx, root, out.listing));
+  }
+  return out;
 }
 
 }  // namespace
@@ -307,10 +361,11 @@ ExitCode CmdList(CommandContext& ctx) {
   if (!limit.ok()) return ctx.term.FailUsage(limit.error().what);
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
   if (!root.ok()) return FailOnStore(ctx, root.error());
-  auto listing = Collect(ctx, *root, *limit);
-  if (!listing.ok()) return ctx.term.Fail(listing.error());
-  const std::vector<ListRow>& rows = listing->rows;
-  if (rows.empty() && listing->hidden == 0) {
+  auto listed = UntilItHolds([&] { return List(ctx, *root, *limit); });
+  if (!listed.ok()) return ctx.term.Fail(listed.error());
+  const Listing& listing = listed->listing;
+  const std::vector<ListRow>& rows = listing.rows;
+  if (rows.empty() && listing.hidden == 0) {
     // Not a list that never had anything.
     auto damage = SeenDamage(root->store(), *root->catalog);
     if (!damage.ok()) return FailOnStore(ctx, damage.error());
@@ -325,31 +380,25 @@ ExitCode CmdList(CommandContext& ctx) {
         return ctx.term.Fail(known.error());
   }
   if (ctx.term.json()) {
-    Status written = WriteJson(ctx, *root, *listing);
-    return written.ok() ? ExitCode::kOk : ctx.term.Fail(written.error());
+    ctx.term.OutJson(listed->json.json);
+    if (listed->json.unreadable > 0)
+      ctx.term.Warn(StrCat("the store is damaged: of ",
+                           CountText(listed->json.unreadable, "checkpoint"),
+                           " nobody can read what it holds; run: belay verify"));
+    return ExitCode::kOk;
   }
-  if (rows.empty() && listing->hidden == 0) {
+  if (rows.empty() && listing.hidden == 0) {
     const bool chosen = ctx.args.has("--kind") || ctx.args.has("--session");
     ctx.term.Say(chosen ? "No such checkpoint."
                         : "No checkpoint yet. Make one with: belay checkpoint");
     return ExitCode::kOk;
   }
-  size_t digits = 1;
-  for (const ListRow& row : rows)
-    digits = std::max(digits, std::to_string(row.number).size());
-  Entries entries(*root->catalog, rows);
-  if (ctx.args.has("--graph")) {
-    Status shown = ShowGraph(ctx, *root, *listing, digits);
-    if (!shown.ok()) return ctx.term.Fail(shown.error());
-  }
-  for (size_t i = 0; i < rows.size() && !ctx.args.has("--graph"); ++i) {
-    auto entry = entries.At(i);
-    if (!entry.ok()) return ctx.term.Fail(entry.error());
-    ctx.term.Out(StrCat(Line(rows[i], **entry, digits, "", WidthOf(ctx)), "\n"));
-  }
-  if (listing->hidden > 0)
+  ctx.term.Out(listed->text.text);
+  if (listed->text.folds)
+    ctx.term.Say("See what was taken back: belay list --graph --all");
+  if (listing.hidden > 0)
     ctx.term.Out(
-        StrCat("   (", std::to_string(listing->hidden),
+        StrCat("   (", std::to_string(listing.hidden),
                " taken back by a rollback; see them with: belay list --all)\n"));
   if (rows.empty()) return ExitCode::kOk;
   if (std::ranges::any_of(rows, [](const ListRow& row) { return row.folded > 1; }))

@@ -14,6 +14,7 @@
 #include "store/catalog.h"
 #include "support/fs_world.h"
 #include "support/pass_fs.h"
+#include "support/race_fs.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -138,6 +139,45 @@ TEST_F(LookTest, ListFoldsTheAutomaticCheckpointsOfATurn) {
   // What was there when it began is not kept.
   EXPECT_EQ(Run({"show", "turn:2"}).code, 1);
   EXPECT_EQ(Run({"show", "turn:3"}).code, 1);
+}
+
+// Between any two calls of the listing, which is several questions to the catalogue.
+TEST_F(LookTest, WhatIsDeletedWhileItIsListedIsNoDamage) {
+  ASSERT_EQ(Run({"on"}).code, 0);
+  uint64_t deleted = 0;
+  const std::vector<std::vector<std::string>> ways = {
+      {"list", "--tools"}, {"list"}, {"list", "--graph"}, {"list", "--json"}};
+  for (const auto& way : ways) {
+    bool over = false;
+    for (uint64_t at = 1; !over; ++at) {
+      AddAuto("s", 1, "add it", "before Write b");
+      AddAuto("s", 1, "add it", "after Write b");
+      RecordId victim;
+      {
+        auto store = Must(world_.Open());
+        auto catalog = Must(Catalog::Open(*store));
+        victim = Must(catalog->ListCheckpoints({.limit = 1})).at(0).checkpoint.id;
+      }
+      uint64_t calls = 0;
+      RaceFs race(disk_, [&] {
+        if (++calls != at) return;
+        // Who is in the way of a writer now is not in its way at the next call.
+        world_.options.lock_wait_ms = 0;
+        auto store = world_.Open();
+        auto writer = store.ok() ? (*store)->Begin()
+                                 : Result<std::unique_ptr<BatchWriter>>(store.error());
+        if (!writer.ok()) return;
+        (*writer)->Add(MakeDrop(RecordId(world_.random.NewId()), 0, {victim}));
+        deleted += (*writer)->Commit().ok() ? 1 : 0;
+      });
+      fs_ = &race;
+      const Outcome listed = Run(way);
+      fs_ = &disk_;
+      over = calls < at;
+      EXPECT_EQ(listed.code, 0) << way.back() << ", call " << at << ": " << listed.err;
+    }
+  }
+  EXPECT_GT(deleted, 100u);
 }
 
 TEST_F(LookTest, CatShowsSecretsOnlyWhenAsked) {
