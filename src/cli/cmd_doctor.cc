@@ -175,6 +175,11 @@ class Doctor {
     auto opened = OpenStore(ctx_, Store::Mode::kRead);
     if (!opened.ok()) {
       if (opened.error().code != Errc::kNotFound) Problem(opened.error());
+      if (f_.store.exists || info.read_only) return Ok();
+      if (auto prepared = PrepareStore(ctx_); prepared.ok())
+        if (Status can = Store::CheckCanBeMade(ctx_.fs, dir, (*prepared)->options.uid);
+            !can.ok())
+          Problem(can.error());
       return Ok();
     }
     Store& store = *(*opened)->store;

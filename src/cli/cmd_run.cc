@@ -14,6 +14,7 @@
 #include "cli/text.h"
 #include "core/last_failure.h"
 #include "core/place.h"
+#include "core/roots.h"
 #include "restore/rollback.h"
 #include "store/heads.h"
 
@@ -96,6 +97,21 @@ void RememberNoneBefore(OpenedRoot& root, const std::string& title,
   if (auto heads = Heads::Read(root.store()); heads.ok())
     if (auto last = heads->LastOf(root.root.id)) failure.after = last->id;
   RememberFailure(root.store(), root.root.id, failure);
+}
+
+// The store that stands in the place of the one that was opened, and the root in it.
+Result<OpenedRoot> OpenAgain(CommandContext& ctx, const AbsPath& path) {
+  BELAY_TRY(auto opened, OpenStore(ctx, Store::Mode::kWriteExisting));
+  BELAY_TRY(auto catalog, Catalog::Open(*opened->store));
+  BELAY_TRY(auto found, FindRootAt(*catalog, path));
+  if (!found || found->root.off)
+    return Error(Errc::kNotFound,
+                 "the store was exchanged meanwhile, and the one that "
+                 "is there now does not protect this directory");
+  return OpenedRoot{.opened = std::move(opened),
+                    .catalog = std::move(catalog),
+                    .root = found->root,
+                    .path = path};
 }
 
 // Of a directory that nobody protected: what to type so that the program runs with a
@@ -181,7 +197,14 @@ ExitCode CmdRun(CommandContext& ctx) {
   request.name.reset();
   request.description = StrCat("after ", title);
   request.tool_name = "run";  // whose doing it is
-  Result<Captured> second = Capture(root->store(), request);
+  Result<Captured> second = [&]() -> Result<Captured> {
+    if (!root->store().IsInPlace()) {
+      BELAY_TRY(OpenedRoot again, OpenAgain(ctx, root->path));
+      root = std::move(again);
+      request.root = root->root;
+    }
+    return Capture(root->store(), request);
+  }();
   if (!second.ok()) warn("there is no checkpoint from after: ", second.error().what);
   // Also that old checkpoints had to go; what both say is said once.
   std::vector<std::string> said;

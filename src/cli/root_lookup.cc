@@ -54,6 +54,16 @@ std::vector<RootStatus::Failure> HookFailures(const std::vector<Failure>& all) {
   return out;
 }
 
+bool MayWritePacks(Store& store) {
+  const PackId open = store.open_pack();
+  auto stat = open.is_zero()
+                  ? store.fs().Stat(store.packs_dir())
+                  : store.fs().StatAt(store.packs_dir(), PackFile::FileName(open));
+  constexpr uint32_t kOwnerMayWrite = 0200;
+  return stat.ok() && stat->uid == store.options().uid &&
+         (stat->mode & kOwnerMayWrite) != 0;
+}
+
 }  // namespace
 
 std::vector<RootStatus::Failure> FailuresWithoutStore(CommandContext& ctx) {
@@ -150,9 +160,11 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
   if (!last && status.damage) return std::move(*status.damage);
   if (const auto& trouble = catalog->trouble()) {
     // Where nothing can be written, nothing can be rebuilt, and need not be.
-    const bool locked_out =
-        trouble->sys == EROFS || trouble->sys == EACCES || trouble->sys == EPERM;
+    const bool refused = trouble->sys == EACCES || trouble->sys == EPERM;
+    // The catalogue alone may be somebody else's: checkpoints do without it.
+    const bool locked_out = trouble->sys == EROFS || (refused && !MayWritePacks(now));
     std::string_view advice = "belay repair rebuilds it";
+    if (refused) advice = "see whose it is: ls -l; belay repair makes another";
     if (trouble->code == Errc::kNoSpace) advice = "make room on the disk";
     if (trouble->sys == EMFILE || trouble->sys == ENFILE)
       advice = "raise that limit: ulimit -n";

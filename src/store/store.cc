@@ -103,6 +103,14 @@ std::shared_ptr<const Manifest> Store::Listed() {
 
 Manifest Store::manifest() { return *Listed(); }
 
+bool Store::IsInPlace() {
+  auto now = fs_.OpenDir(path_);
+  if (!now.ok()) return false;
+  auto there = fs_.Stat(*now);
+  auto ours = fs_.Stat(dir_);
+  return there.ok() && ours.ok() && there->dev == ours->dev && there->ino == ours->ino;
+}
+
 PackId Store::open_pack() {
   std::lock_guard guard(mutex_);
   const Manifest::Pack* open = manifest_->open_pack();

@@ -143,6 +143,9 @@ class Store {
     options_.batch_target = std::min(options_.batch_target, options_.pack_target);
   }
   const Fd& dir() const { return dir_; }
+  // Whether its path still leads to it. Who had it open for long, and while others
+  // could put a copy in its place, goes on with what is there now.
+  bool IsInPlace();
   const Fd& packs_dir() const { return packs_dir_; }
   StoreLocks& locks() { return locks_; }
   // The manifest as it is on disk now. It is only ever replaced whole, so one that is

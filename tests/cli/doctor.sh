@@ -15,6 +15,7 @@ git -C nested -c init.defaultBranch=main init -q
 run doctor; expect_rc 0; expect_silent_err; too_wide && fail "wider than 80 columns"
 expect_in_out "not protected: $real"; expect_in_out "would be covered: 3 files"; expect_in_out "nothing is in the way"
 [ ! -e "$BELAY_HOME" ] || fail "a store was made"
+BELAY_HOME=/proc/belay/store run doctor; expect_rc 1; expect_in_out "cannot be made: /proc"
 run doctor --root /; expect_rc 0; expect_in_out "--root"
 run doctor --root "$HOME" --json; expect_rc 0; expect_py "d['coverage'] is None"
 

@@ -59,6 +59,11 @@ run run -- true; expect_rc 0; run status; expect_rc 1
 run checkpoint; expect_rc 0; run status; expect_rc 0
 "$BELAY_BIN" config -q max_files 2000000
 
+# A copy of the store is put in its place meanwhile: that one has the checkpoint from after.
+run run -- sh -c "echo moved >moved; mv '$BELAY_HOME' '$BELAY_HOME.aside'; cp -a '$BELAY_HOME.aside' '$BELAY_HOME'"; expect_rc 0
+run list; expect_in_out "1. "; expect_in_out "after sh -c echo moved"
+rm -rf "$BELAY_HOME.aside"
+
 # Switched off: it runs, without checkpoints, and says so once.
 printf 'enabled = false\n' >.belay.toml
 run list --json; before=$(python3 -c 'import json, sys; print(len(json.loads(sys.argv[1])["checkpoints"]))' "$out")
