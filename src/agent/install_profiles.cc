@@ -228,7 +228,7 @@ constexpr std::string_view kGuard = "[ ! -x ", kGuarded = " ] || ";
 
 std::string HookLine(const AgentProfile& profile, const AbsPath& program,
                      std::string_view event) {
-  const std::string command = HookCommand(profile, program, event);
+  std::string command = HookCommand(profile, program, event);
   if (!profile.guarded || BELAY_MUTANT("hooks-without-their-program-fail"))
     return command;
   return std::string(kGuard) + Quoted(program.bytes()) + std::string(kGuarded) +

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/mutant.h"
 #include "store/inventory.h"
 #include "store/repair_internal.h"
 
