@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The slice of mutants that ./test runs has those that matter most, and every one in turn."""
+import fnmatch
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import sys
 import unittest
@@ -35,6 +37,17 @@ class Slice(unittest.TestCase):
 
     def test_list_and_sources_agree(self):
         self.assertEqual(mutants.differences(self.all), [])
+
+    def test_every_mutant_has_a_test_that_is_there(self):
+        built = pathlib.Path(os.environ.get("BELAY_BUILD_DIR", ROOT / "build/release")) / "bin"
+        programs = {m.program for m in self.all}
+        there = {p: mutants.tests_of(built / p) for p in programs if (built / p).exists()}
+        if not there:
+            self.skipTest("no test program is built")
+        gone = [f"{m.name}: {part}" for m in self.all if m.program in there
+                for part in m.tests.split("-")[0].split(":")
+                if not any(fnmatch.fnmatchcase(t, part) for t in there[m.program])]
+        self.assertEqual(gone, [])
 
 
 if __name__ == "__main__":
