@@ -58,6 +58,8 @@ ExitCode FailOnStore(CommandContext& ctx, Error error, std::string_view failures
       error.hint = "make room on the disk, or move the store: BELAY_HOME";
     else if (error.sys == EACCES || error.sys == EPERM)
       error.hint = "see who owns it and who may read and write it: ls -ld";
+    else if (error.code == Errc::kCorrupt)
+      error.hint = "see what is hit: belay verify --read-data";
   }
   return ctx.term.Fail(error, failures);
 }

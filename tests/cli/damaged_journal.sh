@@ -101,4 +101,7 @@ run list; rm "$pack"; run repair; expect_rc 3
 for command in "cat one file" "ls one" "show one"; do
   run $command; expect_rc 3
 done
+for command in "export one -o $scratch/x.belay" "fork one $scratch/forked"; do
+  run $command; expect_rc 3; expect_in_err "belay verify --read-data"
+done
 finish
