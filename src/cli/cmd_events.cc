@@ -1,10 +1,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/mutant.h"
 #include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"
 #include "cli/commands.h"
@@ -30,6 +32,23 @@ class EventWriter {
   EventWriter(Terminal& term, std::optional<RootId> root, uint64_t after)
       : term_(term), root_(root), after_(after) {}
 
+  // What one reading of the log gave. A collection leaves packs whose records are older
+  // than those of the pack before, and what an event says follows from all older ones.
+  // `anew`: it was read from its beginning.
+  void Tell(std::vector<LogRecord> records, bool anew) {
+    if (!BELAY_MUTANT("events-in-the-order-of-packs"))
+      std::ranges::stable_sort(records, {}, &LogRecord::seq);
+    if (anew) {
+      chats_ = {};
+      operation_.reset();
+      stands_.reset();
+    }
+    for (const LogRecord& record : records) Tell(record);
+    // A collection writes the log anew, which is then read from its beginning.
+    after_ = std::max(after_, highest_);
+  }
+
+ private:
   void Tell(const LogRecord& record) {
     Learn(record);
     if (record.seq <= after_) return;
@@ -51,14 +70,7 @@ class EventWriter {
     term_.Out(json.Take() + "\n");
   }
 
-  // A collection writes the log anew, which is then read from its beginning.
-  void TellNothingAgain() { after_ = std::max(after_, highest_); }
-
- private:
   void Learn(const LogRecord& record) {
-    // The log was written anew, and is read from its beginning.
-    if (record.seq < newest_) chats_ = {};
-    newest_ = record.seq;
     highest_ = std::max(highest_, record.seq);
     chats_.Learn(record);
     if (record.kind == RecordKind::kOperation)
@@ -222,7 +234,7 @@ class EventWriter {
   std::optional<Operation> operation_;  // the last one
   std::optional<ChatStanding> stands_;  // after it
   ChatLog chats_;
-  uint64_t newest_ = 0, highest_ = 0;
+  uint64_t highest_ = 0;
   std::optional<RootId> root_;
   uint64_t after_;
   std::map<RootId, std::string> paths_;
@@ -262,15 +274,17 @@ ExitCode CmdEvents(CommandContext& ctx) {
   bool warned = false;
   int failed = 0;
   for (;;) {
-    bool any = false;
+    std::vector<LogRecord> records;
     auto read = store.ReadLog(position, [&](const LogRecord& record) -> Status {
-      any = true;
-      writer.Tell(record);
+      records.push_back(record);
       return Ok();
     });
-    ctx.term.FlushOut();
+    const bool any = !records.empty();
     if (read.ok()) {
       failed = 0;
+      writer.Tell(std::move(records),
+                  !position || position->generation != read->generation);
+      ctx.term.FlushOut();
       position = *read;
       if (!read->whole && !warned)
         ctx.term.Warn(
@@ -278,7 +292,6 @@ ExitCode CmdEvents(CommandContext& ctx) {
             "may "
             "be missing; run: belay verify");
       warned |= !read->whole;
-      writer.TellNothingAgain();
     } else if (!follow || position == std::nullopt || ++failed > kMostFailures) {
       return FailOnStore(ctx, read.error());
     }
