@@ -12,6 +12,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "base/subprocess.h"
+#include "core/annotate.h"
 #include "core/chat.h"
 #include "core/lineage.h"
 #include "core/roots.h"
@@ -535,10 +536,40 @@ Status CheckRewind(Catalog& catalog, const std::string& session) {
 
 namespace {
 
+// Somebody deleted checkpoints right behind `target`, and before anything of a later
+// turn: whether the turn went on there cannot be told any more. (Retention leaves what
+// tells it.)
+Result<bool> WasMoreDeleted(Catalog& catalog, const Checkpoint& target) {
+  if (BELAY_MUTANT("what-was-deleted-never-was")) return false;
+  BELAY_TRY(const auto deeds, ListDeeds(catalog, target.root));
+  if (std::ranges::none_of(deeds, [&](const Deed& deed) {
+        return deed.seq > target.seq && deed.name == "delete";
+      }))
+    return false;
+  BELAY_TRY(const auto all,
+            catalog.ListCheckpoints({.root = target.root, .oldest_first = true}));
+  RecordId last = target.id;
+  for (const CatalogEntry& entry : all) {
+    const Checkpoint& c = entry.checkpoint;
+    if (c.seq <= target.seq) continue;
+    if (!c.since.is_zero() && c.since != last) return true;
+    BELAY_TRY(const auto notes, catalog.Annotations(c.id));
+    for (const LogRecord& note : notes)
+      if (note.fields.has(kAnnotationSince)) return true;
+    if (c.session == target.session && c.turn > target.turn) break;
+    last = c.id;
+  }
+  return false;
+}
+
 // The turn of `target` is over and left things as they are there. What somebody keeps
-// by hand afterwards carries the turn, too.
+// by hand afterwards carries the turn, too. What was there before a call is no end: the
+// call may have been refused, or interrupted, and its end not told.
 Result<bool> IsEndOfTurn(Store& store, Catalog& catalog, const Checkpoint& target) {
   if (!target.session || BELAY_MUTANT("the-last-call-is-within-its-turn")) return false;
+  if (target.description.starts_with("before ") &&
+      !BELAY_MUTANT("before-the-last-call-is-its-end"))
+    return false;
   CheckpointFilter filter{.root = target.root,
                           .session = *target.session,
                           .kind = CheckpointKind::kAuto,
@@ -548,7 +579,9 @@ Result<bool> IsEndOfTurn(Store& store, Catalog& catalog, const Checkpoint& targe
   BELAY_TRY(auto newest, catalog.ListCheckpoints(filter));
   if (newest.empty() || newest[0].checkpoint.id != target.id) return false;
   const auto heard = ActivityOf(store, target.root, *target.session);
-  return !heard || !heard->in_turn || heard->turn != *target.turn;
+  if (heard && heard->in_turn && heard->turn == *target.turn) return false;
+  BELAY_TRY(const bool more, WasMoreDeleted(catalog, target));
+  return !more;
 }
 
 // One that somebody made while the turn was at work: it did something since, or does
@@ -560,10 +593,12 @@ Result<bool> IsWithinTurn(Store& store, Catalog& catalog, const Checkpoint& targ
   BELAY_TRY(auto of_turn, catalog.ListCheckpoints({.root = target.root,
                                                    .session = *target.session,
                                                    .turn = *target.turn}));
-  return std::ranges::any_of(of_turn, [&](const CatalogEntry& entry) {
-    return entry.checkpoint.seq > target.seq && entry.checkpoint.tool_name &&
-           entry.checkpoint.kind == CheckpointKind::kAuto;
-  });
+  if (std::ranges::any_of(of_turn, [&](const CatalogEntry& entry) {
+        return entry.checkpoint.seq > target.seq && entry.checkpoint.tool_name &&
+               entry.checkpoint.kind == CheckpointKind::kAuto;
+      }))
+    return true;
+  return WasMoreDeleted(catalog, target);
 }
 
 }  // namespace

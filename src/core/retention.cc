@@ -48,6 +48,40 @@ std::unordered_set<RecordId> Horizon(std::span<const Operation> oldest_first,
   return inside;
 }
 
+using TurnKey = std::pair<std::string_view, uint64_t>;
+std::optional<TurnKey> KeyOfTurn(const Checkpoint& checkpoint) {
+  if (!checkpoint.session || !checkpoint.turn) return std::nullopt;
+  return TurnKey(*checkpoint.session, *checkpoint.turn);
+}
+
+// Of each that stays and may be in the middle of a turn the next that a call of the
+// turn made, else the next at all: without it that one would be its end, and a
+// conversation that goes back with the files would know of what they do not.
+std::vector<RecordId> WhatComesNext(std::span<const CatalogEntry> newest_first,
+                                    const std::unordered_set<RecordId>& stay) {
+  std::vector<RecordId> out;
+  if (BELAY_MUTANT("half-a-turn-looks-whole")) return out;
+  std::map<TurnKey, RecordId> next_call, next;
+  for (const CatalogEntry& entry : newest_first) {
+    const Checkpoint& c = entry.checkpoint;
+    const auto turn = KeyOfTurn(c);
+    if (!turn) continue;
+    const bool in_the_middle =
+        c.kind == CheckpointKind::kManual ||
+        (c.kind == CheckpointKind::kAuto && c.tool_name.has_value());
+    if (in_the_middle && stay.contains(c.id)) {
+      if (const auto at = next_call.find(*turn); at != next_call.end())
+        out.push_back(at->second);
+      else if (const auto any = next.find(*turn); any != next.end())
+        out.push_back(any->second);
+    }
+    if (c.kind != CheckpointKind::kAuto) continue;
+    next[*turn] = c.id;
+    if (c.tool_name) next_call[*turn] = c.id;
+  }
+  return out;
+}
+
 std::unordered_set<RecordId> Protected(std::span<const CatalogEntry> newest_first,
                                        std::span<const Operation> oldest_first,
                                        const RetentionLimits& limits) {
@@ -69,13 +103,15 @@ std::unordered_set<RecordId> Protected(std::span<const CatalogEntry> newest_firs
   }
   if (!BELAY_MUTANT("prune-session-start"))
     for (const auto& [session, id] : first) stay.insert(id);
-  if (BELAY_MUTANT("prune-undo-horizon")) return stay;
-  const auto horizon = Horizon(oldest_first, limits.undo);
-  for (const Operation& operation : oldest_first) {
-    if (!horizon.contains(operation.id)) continue;
-    if (operation.target) stay.insert(*operation.target);
-    if (operation.safety) stay.insert(*operation.safety);
+  if (!BELAY_MUTANT("prune-undo-horizon")) {
+    const auto horizon = Horizon(oldest_first, limits.undo);
+    for (const Operation& operation : oldest_first) {
+      if (!horizon.contains(operation.id)) continue;
+      if (operation.target) stay.insert(*operation.target);
+      if (operation.safety) stay.insert(*operation.safety);
+    }
   }
+  for (const RecordId& id : WhatComesNext(newest_first, stay)) stay.insert(id);
   return stay;
 }
 
@@ -94,12 +130,6 @@ std::string WhyPrunedText(WhyPruned why, const RetentionLimits& limits) {
 }
 
 namespace {
-
-using TurnKey = std::pair<std::string_view, uint64_t>;
-std::optional<TurnKey> KeyOfTurn(const Checkpoint& checkpoint) {
-  if (!checkpoint.session || !checkpoint.turn) return std::nullopt;
-  return TurnKey(*checkpoint.session, *checkpoint.turn);
-}
 
 // The first automatic checkpoint of each turn: what `turn:N` means.
 std::map<TurnKey, const Checkpoint*> FirstOfTurns(

@@ -9,6 +9,7 @@
 #include "agent/fork_chat.h"
 #include "agent/payloads.h"
 #include "agent/summarize.h"
+#include "core/annotate.h"
 #include "core/chat.h"
 #include "core/sessions.h"
 #include "store/batch_writer.h"
@@ -750,6 +751,77 @@ TEST_F(RewindTest, ACheckpointByHandWithinATurnIsBeforeItsAnswer) {
   EXPECT_EQ(turn_of("within"), 1u);
   EXPECT_EQ(turn_of("last"), 2u);
   EXPECT_EQ(turn_of("after"), 2u);
+}
+
+// Escape, or a call that was refused: its end is not told, nor that of the turn.
+// Mutant: before-the-last-call-is-its-end.
+TEST_F(RewindTest, WhatWasThereBeforeTheLastCallIsNoEndOfATurn) {
+  auto turn_of = [&](const Checkpoint& target) {
+    opened = Must(world.world.Open());
+    return Must(TurnToTakeBack(*opened.store, *opened.catalog, "s", target));
+  };
+  world.Start("s");
+  world.Prompt("s", "first");
+  world.Write("s", "t1", "a", "1");
+  world.Pre("s", "t2", {"b"});
+  const Checkpoint before = world.last;
+  world.Put("b", "2");
+  EXPECT_EQ(turn_of(before), 1u);
+  world.Prompt("s", "second");
+  EXPECT_EQ(turn_of(before), 1u);
+}
+
+// Mutants: half-a-turn-looks-whole, what-was-deleted-never-was.
+TEST_F(RewindTest, WhatIsKeptOfTheMiddleOfATurnStaysThereWhateverGoes) {
+  std::vector<Checkpoint> middle;
+  auto by_hand = [&](const std::string& name) {
+    opened = Must(world.world.Open());
+    CaptureRequest request;
+    request.root = opened.root;
+    request.settings = &world.world.settings;
+    request.git.user.no_system = true;
+    request.name = name;
+    request.of_active_session = true;
+    return Must(CaptureCheckpoint(*opened.store, request)).checkpoint;
+  };
+  auto turn_of = [&](const Checkpoint& target) {
+    opened = Must(world.world.Open());
+    return Must(TurnToTakeBack(*opened.store, *opened.catalog, "s", target));
+  };
+  world.Start("s");
+  for (uint64_t turn : {1, 2, 3}) {
+    world.Prompt("s", "wish");
+    for (const char* call : {"a", "b", "c"}) {
+      world.Write("s", call + std::to_string(turn), "a", call + std::to_string(turn));
+      if (turn == 2 && *call == 'a') middle = {world.last, by_hand("half")};
+    }
+    world.End(EventKind::kTurnEnd, "s");
+    if (turn == 2) middle.push_back(by_hand("behind"));
+  }
+  const std::vector<std::optional<uint64_t>> expected = {2, 2, 3};
+  auto taken_back = [&] {
+    std::vector<std::optional<uint64_t>> out;
+    for (const Checkpoint& target : middle) out.push_back(turn_of(target));
+    return out;
+  };
+  EXPECT_EQ(taken_back(), expected);
+  opened = Must(world.world.Open());
+  Must(Annotate(*opened.store,
+                Must(opened.catalog->FindById(opened.root.id, middle[0].id.text())),
+                {.pinned = true}));
+  EXPECT_GT(world.Prune(1), 5u);
+  EXPECT_EQ(taken_back(), expected);
+  // Of what somebody deletes by hand nothing tells.
+  opened = Must(world.world.Open());
+  std::vector<RecordId> calls;
+  for (const CatalogEntry& entry :
+       Must(opened.catalog->ListCheckpoints({.session = "s", .turn = 2})))
+    if (entry.checkpoint.seq > middle[1].seq && entry.checkpoint.tool_name)
+      calls.push_back(entry.checkpoint.id);
+  ASSERT_EQ(calls.size(), 1u) << "what tells that the turn went on";
+  Must(DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, calls));
+  EXPECT_EQ(turn_of(middle[0]), 2u);
+  EXPECT_EQ(turn_of(middle[1]), 2u);
 }
 
 // Mutant: host-message-is-lost.

@@ -206,6 +206,34 @@ TEST(RetentionTest, ATurnsFirstStaysAsLongAsAnyOfItDoesAndIsCounted) {
   EXPECT_EQ(kept({.autos = 100}), "xxxxxxxxxx|x........x|xxxxxxxxxx||");
 }
 
+// Mutant: half-a-turn-looks-whole.
+TEST(RetentionTest, WithOneInTheMiddleOfATurnStaysWhatTheTurnDidNext) {
+  Past past;
+  past.Add(CheckpointKind::kAuto, 900, "s");
+  auto add = [&](CheckpointKind kind, uint64_t turn, bool call) {
+    Checkpoint& c = past.Add(kind, 900, "s").checkpoint;
+    c.turn = turn;
+    if (call) c.tool_name = "Bash";
+    return c.id;
+  };
+  add(CheckpointKind::kAuto, 1, false);
+  const RecordId over = add(CheckpointKind::kManual, 1, false);
+  const RecordId first = add(CheckpointKind::kAuto, 2, false);
+  add(CheckpointKind::kAuto, 2, true);
+  add(CheckpointKind::kManual, 2, false);
+  const RecordId other = add(CheckpointKind::kAuto, 3, true);
+  const RecordId next = add(CheckpointKind::kAuto, 2, true);
+  const RecordId later = add(CheckpointKind::kAuto, 2, true);
+  add(CheckpointKind::kAuto, 4, true);  // a session's newest stays for its own sake
+  for (int i = 0; i < 20; ++i) past.Add(CheckpointKind::kAuto, 0);
+  const RetentionLimits limits{.autos = 0, .days = 30, .undo = 50};
+  const auto gone = past.Gone(limits), for_space = past.GoneForSpace(limits);
+  for (const RecordId& id : {over, first, next}) EXPECT_FALSE(gone.contains(id));
+  for (const RecordId& id : {other, later}) EXPECT_TRUE(gone.contains(id));
+  EXPECT_FALSE(for_space.contains(next));
+  EXPECT_TRUE(for_space.contains(later));
+}
+
 TEST(RetentionTest, ForSpaceATurnsFirstGoesLastOfIt) {
   Past past;
   past.Add(CheckpointKind::kAuto, 0, "s");
