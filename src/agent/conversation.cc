@@ -195,6 +195,18 @@ Status AddForkFiles(Fs& fs, const ForkRequest& request, const std::string& old_i
   return Ok();
 }
 
+Error OnlyRefers(const ForkRequest& request, const Transcript& transcript,
+                 const std::optional<uint64_t>& first) {
+  std::string what = "the file of session " + EscapeText(request.session) +
+                     " has only what was said since " +
+                     std::string(AgentName(request.agent)) + " forked it";
+  if (first) what += ", from turn " + std::to_string(*first) + " on";
+  if (transcript.refers_to)
+    what +=
+        "; what came before is in that of session " + EscapeText(*transcript.refers_to);
+  return {Errc::kUnsupported, std::move(what)};
+}
+
 std::string NewUuid(Random& random) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::byte bytes[16];

@@ -97,6 +97,11 @@ struct ForkRequest {
 Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
                                               const ForkRequest& request);
 
+// Of a file that only refers to another's for what came before (Transcript::refers),
+// where all of the conversation is wanted. `first`: the first turn that it has itself.
+Error OnlyRefers(const ForkRequest& request, const Transcript& transcript,
+                 const std::optional<uint64_t>& first);
+
 // The command that goes on with a conversation: program and arguments.
 std::vector<std::string> ResumeCommand(AgentKind agent, std::string_view session);
 

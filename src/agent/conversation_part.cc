@@ -4,6 +4,7 @@
 
 #include "agent/conversation_internal.h"
 #include "agent/turn_match.h"
+#include "base/escape.h"
 #include "base/mutant.h"
 #include "core/transcripts.h"
 
@@ -36,6 +37,18 @@ Result<ConversationPart> ConversationPart::Find(
   };
   const TranscriptPrompt* begin = nullptr;
   const TranscriptPrompt* end = nullptr;
+  if (out.transcript_.refers && !BELAY_MUTANT("half-a-conversation-is-summarized")) {
+    // What is not in the file can neither be read nor be replaced there.
+    if (!from || !match.Find(*from).ok()) {
+      const auto own = std::ranges::find(prompts, false, &TranscriptPrompt::dead);
+      const auto first = own == prompts.end() ? std::nullopt : match.TurnOf(*own);
+      return OnlyRefers(request, out.transcript_, first)
+          .WithHint(first ? "of what is there: belay summarize " +
+                                ShellWord(request.session) +
+                                " --from turn:" + std::to_string(*first)
+                          : "nothing was changed");
+    }
+  }
   if (from) {
     BELAY_TRY(begin, prompt_of(*from));
   } else {

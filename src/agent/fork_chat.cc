@@ -4,6 +4,7 @@
 
 #include "agent/opencode_copy.h"
 #include "agent/rewind_internal.h"
+#include "agent/turn_match.h"
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/roots.h"
@@ -175,21 +176,76 @@ class ForkPlanner {
     return std::optional(std::move(out_));
   }
 
-  Result<std::optional<ForkChat>> OfFile() {
-    BELAY_TRY(out_.place, FindConversation(store_, catalog_, request_.session));
-    ChatRecord& record = out_.chat.record;
-    ForkRequest wanted{
-        .agent = out_.agent,
-        .session = request_.session,
-        .transcript = out_.place->file(),
-        .moved = ForkRequest::Moved{
-            .from = were_, .to = request_.to, .cwd_from = cwds_, .cwd_to = record.cwd}};
+  // For a copy of the file of `session`: this one's, or of one that it grew out of.
+  Result<ForkRequest> CopyOf(const std::string& session) {
+    BELAY_TRY(out_.place, FindConversation(store_, catalog_, session));
+    ForkRequest wanted{.agent = out_.agent,
+                       .session = session,
+                       .transcript = out_.place->file(),
+                       .moved = ForkRequest::Moved{.from = were_,
+                                                   .to = request_.to,
+                                                   .cwd_from = cwds_,
+                                                   .cwd_to = out_.chat.record.cwd}};
     if (out_.place->copy) wanted.place = out_.place->path;
     if (!BELAY_MUTANT("fork-beside-the-original")) BELAY_OK(FindPlace(wanted));
     BELAY_OK(KnowTurns(catalog_, request_.session, request_.from, wanted.point));
+    return wanted;
+  }
+
+  Result<ConversationFork> PlanCopy() {
+    BELAY_TRY(ForkRequest wanted, CopyOf(request_.session));
     if (request_.turn) wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
-    BELAY_TRY(ConversationFork fork,
-              PlanConversationFork(fs_, store_.random(), wanted));
+    auto fork = PlanConversationFork(fs_, store_.random(), wanted);
+    if (out_.agent != AgentKind::kCodex || BELAY_MUTANT("what-is-referred-to-is-there"))
+      return fork;
+    BELAY_TRY(Transcript own,
+              ReadTranscript(fs_, out_.agent, wanted.transcript, wanted.point.turns));
+    if (!own.refers) return fork;
+    if (!fork.ok() && (request_.turn || !own.prompts.empty())) return fork;
+    const auto first = std::ranges::find(own.prompts, false, &TranscriptPrompt::dead);
+    Error no = OnlyRefers(wanted, own,
+                          first == own.prompts.end()
+                              ? std::nullopt
+                              : TurnMatch(own, wanted.point).TurnOf(*first));
+    if (fork.ok() && fork->kept_turns > 0) return no;
+    // Nothing of its own stays: what is left is the beginning of the other file.
+    BELAY_TRY(ConversationFork before, PlanReferred(std::move(own), no));
+    before.taken_messages = fork.ok() ? fork->taken_messages : 0;
+    before.first_taken = fork.ok() ? fork->first_taken : "";
+    return before;
+  }
+
+  // A copy of what `own`, of which nothing stays, refers to.
+  Result<ConversationFork> PlanReferred(Transcript own, const Error& no) {
+    constexpr int kGenerations = 16;
+    for (int left = kGenerations; left > 0; --left) {
+      if (!own.refers_to || !own.refers_until) return no;
+      const uint64_t until = *own.refers_until;
+      BELAY_TRY(ForkRequest theirs, CopyOf(*own.refers_to));
+      BELAY_TRY(own, ReadTranscript(fs_, out_.agent, theirs.transcript));
+      const auto behind = std::ranges::find_if(own.prompts, [&](const auto& prompt) {
+        return prompt.ordinal && *prompt.ordinal >= until;
+      });
+      const bool counted = std::ranges::all_of(
+          own.prompts, [](const auto& prompt) { return prompt.ordinal.has_value(); });
+      if (own.refers) {
+        if (behind != own.prompts.begin() || !counted) return no;
+        own.refers_until = std::min(until, own.refers_until.value_or(0));
+        continue;
+      }
+      if (behind != own.prompts.end())
+        theirs.point.message = behind->anchor;
+      else if (std::ranges::any_of(own.prompts, &TranscriptPrompt::dead))
+        return no;  // it went back since, behind the fork
+      if (!counted) return no;
+      return PlanConversationFork(fs_, store_.random(), theirs);
+    }
+    return no;
+  }
+
+  Result<std::optional<ForkChat>> OfFile() {
+    ChatRecord& record = out_.chat.record;
+    BELAY_TRY(ConversationFork fork, PlanCopy());
     if (fork.kept_messages == 0) return std::optional<ForkChat>();
     record.forked = fork.session;
     record.taken = fork.taken_messages;

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "agent/aftermath.h"
+#include "agent/fork_chat.h"
 #include "agent/recorder.h"
 #include "agent/rewind.h"
+#include "agent/summarize.h"
 #include "base/mem_fs.h"
 #include "core/lineage.h"
 #include "core/live.h"
@@ -580,6 +582,88 @@ TEST_F(CodexForksTest, HaveTheTurnsOfTheFileThatTheyReferTo) {
   Start("empty", "fork");
   EXPECT_EQ(Session("empty").parent, "one");
   EXPECT_EQ(Session("empty").inherited, 2u);
+}
+
+// Mutant: what-is-referred-to-is-there.
+TEST_F(CodexForksTest, GoAlongToAnotherDirectoryWholeOrNotAtAll) {
+  TalkTwice();
+  Write("one", Meta("one", 0) + Turn("p1", 1, "first wish") +
+                   Turn("p2", 3, "second wish") + Turn("p3", 5, "third wish"));
+  Write("fork", Meta("fork", 5, "one", 5));
+  Start("fork", "fork");
+  auto along = [&](std::optional<uint64_t> turn) {
+    auto opened = Must(world_.Open());
+    return PlanForkChat(*opened.store, *opened.catalog,
+                        {.session = "fork",
+                         .turn = turn,
+                         .from = world_.project,
+                         .to = AbsPath::Literal("/elsewhere")});
+  };
+  auto is_whole = [&](std::optional<uint64_t> turn) {
+    const auto planned = Must(along(turn));
+    ASSERT_TRUE(planned);
+    ASSERT_EQ(planned->chat.files.size(), 1u);
+    std::string copy;
+    Must(planned->chat.files[0].content([&](ByteSpan bytes) {
+      copy += AsText(bytes);
+      return Ok();
+    }));
+    EXPECT_EQ(copy, Meta(planned->chat.record.forked, 0) + Turn("p1", 1, "first wish") +
+                        Turn("p2", 3, "second wish"));
+    EXPECT_EQ(planned->chat.record.session, "fork");
+    EXPECT_EQ(planned->chat.record.inherited, 2u);
+  };
+  is_whole(std::nullopt);  // nothing was said in it yet
+  EXPECT_EQ(Prompt("fork", "q3", "another wish"), 3u);
+  EXPECT_EQ(Prompt("fork", "q4", "one more"), 4u);
+  Write("fork", Meta("fork", 5, "one", 5) + Turn("q3", 6, "another wish") +
+                    Turn("q4", 8, "one more"));
+  is_whole(3);
+  for (const std::optional<uint64_t> turn : {std::optional<uint64_t>(4), {}}) {
+    const auto refused = along(turn);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, Errc::kUnsupported);
+    EXPECT_EQ(refused.error().what,
+              "the file of session fork has only what was said since codex forked it, "
+              "from turn 3 on; what came before is in that of session one");
+  }
+  // A fork of the fork that had said nothing either.
+  Write("again", Meta("again", 6, "fork", 6));
+  Write("fork", Meta("fork", 5, "one", 5) + Turn("q3", 6, "another wish"));
+  Start("again", "fork");
+  auto opened = Must(world_.Open());
+  const auto again = Must(PlanForkChat(
+      *opened.store, *opened.catalog,
+      {.session = "again", .from = world_.project, .to = AbsPath::Literal("/else")}));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->chat.record.kept, 2u);
+}
+
+// Mutant: half-a-conversation-is-summarized.
+TEST_F(CodexForksTest, AreSummarizedAsFarAsTheyAreThere) {
+  TalkTwice();
+  Write("fork", Meta("fork", 5, "one", 5));
+  Start("fork", "fork");
+  Prompt("fork", "q3", "another wish");
+  Prompt("fork", "q4", "one more");
+  Write("fork", Meta("fork", 5, "one", 5) + Turn("q3", 6, "another wish") +
+                    Turn("q4", 8, "one more"));
+  auto planned = [&](std::optional<uint64_t> from, std::optional<uint64_t> until) {
+    auto opened = Must(world_.Open());
+    auto plan = PlanSummary(
+        *opened.store, *opened.catalog,
+        {.session = "fork", .from = from, .until = until, .root = world_.project});
+    return plan.ok() ? std::to_string(plan->chat.record.summary->first) + " to " +
+                           std::to_string(plan->chat.record.summary->last)
+                     : plan.error().hint;
+  };
+  const std::string hint = "of what is there: belay summarize fork --from turn:3";
+  EXPECT_EQ(planned({}, 4), hint);
+  EXPECT_EQ(planned({}, 3), hint);
+  EXPECT_EQ(planned(2, 4), hint);
+  EXPECT_EQ(planned({}, {}), hint);
+  EXPECT_EQ(planned(3, 4), "3 to 3");
+  EXPECT_EQ(planned(4, {}), "4 to 4");
 }
 
 TEST_F(CodexForksTest, OfAFileThatNobodyKnowsHaveNone) {
