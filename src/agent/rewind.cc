@@ -1,7 +1,9 @@
 #include "agent/rewind.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
+#include <unordered_map>
 
 #include "agent/dialect_internal.h"
 #include "agent/native_fork.h"
@@ -349,27 +351,98 @@ class RewindPlanner {
     return Ok();
   }
 
+  // Where the turns of a host's conversation begin.
+  struct Beginning {
+    std::optional<std::string> message = {};
+    std::optional<uint64_t> index = {};
+  };
+  class Beginnings {
+   public:
+    // They are to outlive it. `told` is asked where a checkpoint is gone.
+    Beginnings(const std::vector<CatalogEntry>& checkpoints,
+               const std::vector<TurnOf>& turns, std::function<Result<Told>()> told)
+        : ask_(std::move(told)) {
+      for (const CatalogEntry& entry : checkpoints)
+        by_seq_[entry.checkpoint.seq] = &entry.checkpoint;
+      for (const TurnOf& one : turns)
+        if (const Checkpoint* start = StartOf(one);
+            start != nullptr && start->message_id == one.turn.anchor)
+          turns_are_messages_ = true;
+    }
+
+    Result<Beginning> Of(const TurnOf& turn) {
+      if (const Checkpoint* start = StartOf(turn))
+        return Beginning{.message = start->message_id, .index = start->message_index};
+      // Its checkpoint is gone. What the host told: the prompt, once.
+      if (!told_) {
+        BELAY_TRY(told_, ask_());
+      }
+      const ToldMessage* only = nullptr;
+      size_t same = 0;
+      for (const ToldMessage& one : told_->messages)
+        if (one.turn == turn.turn.turn && IsPrompt(one, turn.turn)) {
+          only = &one;
+          ++same;
+        }
+      if (same == 1 && !BELAY_MUTANT("what-began-a-turn-goes-with-its-checkpoint")) {
+        Beginning out{.index = only->index};
+        if (!only->id.empty()) out.message = only->id;
+        return out;
+      }
+      // The turn's own id is its message's where the host tells no other beside it.
+      if (turns_are_messages_ || BELAY_MUTANT("a-turns-id-is-a-messages"))
+        return Beginning{.message = turn.turn.anchor};
+      return Beginning();
+    }
+
+   private:
+    // Published in one batch with the record of the turn, right before it.
+    const Checkpoint* StartOf(const TurnOf& turn) const {
+      for (const uint64_t before : {uint64_t{1}, uint64_t{2}}) {
+        const auto at = by_seq_.find(turn.seq - std::min(turn.seq, before));
+        if (at == by_seq_.end()) continue;
+        const Checkpoint& c = *at->second;
+        if (c.turn == turn.turn.turn && c.session == turn.turn.session &&
+            !c.tool_name && c.kind == CheckpointKind::kAuto)
+          return &c;
+      }
+      return nullptr;
+    }
+
+    std::function<Result<Told>()> ask_;
+    std::optional<Told> told_;
+    std::unordered_map<uint64_t, const Checkpoint*> by_seq_;
+    bool turns_are_messages_ = false;
+  };
+
+  // What is read of a message may be its beginning.
+  static bool IsPrompt(const ToldMessage& message, const TurnRecord& turn) {
+    constexpr size_t kCharacter = 4;
+    return !message.text.empty() && message.role != "assistant" &&
+           message.role != "tool" && turn.prompt.starts_with(message.text) &&
+           (message.text.size() == turn.prompt.size() ||
+            message.text.size() + kCharacter > kMaxWhat);
+  }
+
   Status OfHost() {
     ChatRecord& record = out_.chat.record;
     record.hosted = true;
     BELAY_TRY(const auto all, Checkpoints());
     BELAY_TRY(const Chats chats, Chats::Read(catalog_));
-    auto first_of = [&all](const TurnOf& of) -> const Checkpoint* {
-      for (const CatalogEntry& entry : all)
-        if (entry.checkpoint.turn == of.turn.turn &&
-            entry.checkpoint.session == of.turn.session)
-          return &entry.checkpoint;
-      return nullptr;
-    };
+    Beginnings beginnings(all, turns_, [this]() -> Result<Told> {
+      BELAY_TRY(const Lineage lineage, Lineage::Of(catalog_, request_.session));
+      return ReadToldOf(store_, catalog_, lineage);
+    });
     const TurnOf* turn = Named();
     std::optional<HostMessage> within;
     if (turn == nullptr) {
       std::vector<HostMessage> all_of_it;
       // The turn has an id of its own, and so has the message that began it.
-      for (const TurnOf& one : turns_)
-        if (const Checkpoint* first = first_of(one);
-            first != nullptr && first->message_id == request_.message)
+      for (const TurnOf& one : turns_) {
+        BELAY_TRY(const Beginning begins, beginnings.Of(one));
+        if (begins.message == request_.message)
           all_of_it.push_back({.turn = one.turn.turn, .seq = one.seq, .began = &one});
+      }
       BELAY_OK(FindWithin(all, all_of_it));
       // An id that was taken back may be another message's since: what counts, and of
       // that the last.
@@ -390,10 +463,9 @@ class RewindPlanner {
     if (turn != nullptr) {
       BELAY_OK(IsThere(chats, turn->turn.turn, turn->seq));
       OfTurn(*turn);
-      if (const Checkpoint* first = first_of(*turn)) {
-        record.message_index = first->message_index;
-        if (first->message_id) record.message = first->message_id;
-      }
+      BELAY_TRY(Beginning begins, beginnings.Of(*turn));
+      record.message = std::move(begins.message);
+      record.message_index = begins.index;
       return Count(chats);
     }
     if (within) {

@@ -8,6 +8,7 @@
 #include "agent/aftermath.h"
 #include "agent/rewind.h"
 #include "agent/session_view.h"
+#include "core/annotate.h"
 #include "core/sessions.h"
 #include "core/transcripts.h"
 #include "store/session_lock.h"
@@ -180,6 +181,58 @@ TEST_F(ToldTest, WhatWasCutOffWithinATurnIsNeitherGoneForwardToNorCounted) {
   Turn(3);
   EXPECT_EQ(Plan(3, {}).taken, 4u);
   EXPECT_EQ(Plan(3, {}).kept, 1u);
+}
+
+// Mutants: what-began-a-turn-goes-with-its-checkpoint, a-turns-id-is-a-messages.
+TEST_F(ToldTest, WhatBeganATurnIsKnownWhenItsCheckpointIsGone) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  auto forget = [&](uint64_t turn) {
+    auto opened = Must(world.world.Open());
+    std::vector<RecordId> gone;
+    for (const CatalogEntry& entry :
+         Must(opened.catalog->ListCheckpoints({.session = "h", .turn = turn})))
+      gone.push_back(entry.checkpoint.id);
+    Must(DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, gone));
+  };
+  forget(2);
+  for (const ChatRecord& plan : {Plan(2, {}), Plan({}, "m-20"), Plan({}, "t-2")}) {
+    EXPECT_EQ(plan.turn, 2u);
+    EXPECT_FALSE(plan.inside);
+    EXPECT_EQ(plan.message, "m-20");
+    EXPECT_EQ(plan.message_index, 20u);
+    EXPECT_EQ(plan.taken, 8u);
+    EXPECT_EQ(plan.kept, 4u);
+  }
+  // Of a prompt that it did not tell nobody knows: an id of the turn is none of a
+  // message.
+  HookEvent event = EventOf(EventKind::kPrompt, 4);
+  event.prompt = "wish 4";
+  event.message_id = "m-40";
+  event.messages = {{.role = "assistant", .id = "m-41", .text = "wish 4"}};
+  Tell(event);
+  Turn(5);
+  forget(4);
+  EXPECT_EQ(Plan(4, {}).message, std::nullopt);
+  EXPECT_EQ(Plan(4, {}).message_index, std::nullopt);
+}
+
+// A host that calls turns by the messages that began them.
+TEST_F(ToldTest, ATurnsOwnIdIsItsMessagesWhereThereIsNoOther) {
+  for (const char* id : {"m-1", "m-2", "m-3"}) {
+    HookEvent event = EventOf(EventKind::kPrompt, 1);
+    event.prompt = "wish";
+    event.anchor = event.message_id = id;
+    world.Tell(event);
+    world.Put("file", id);
+    world.Tell(EventOf(EventKind::kTurnEnd, 1));
+  }
+  auto opened = Must(world.world.Open());
+  std::vector<RecordId> gone;
+  for (const CatalogEntry& entry :
+       Must(opened.catalog->ListCheckpoints({.session = "h", .turn = 2})))
+    gone.push_back(entry.checkpoint.id);
+  Must(DeleteCheckpoints(*opened.store, *opened.catalog, opened.root, gone));
+  EXPECT_EQ(Plan(2, {}).message, "m-2");
 }
 
 // Mutants: an-id-is-never-free-again, an-id-is-the-first-messages.
