@@ -248,15 +248,22 @@ std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
     there.push_back(&message);
     if (!message.id.empty()) last[message.id] = &message;
   }
+  // The turn that the cut is in, or right before.
+  const uint64_t cut = chat.inside ? chat.inherited : chat.turn.value_or(0);
   bool behind = false;  // the message itself was met
   for (const ToldMessage* one : there) {
     const ToldMessage& message = *one;
     // Of two with one id (the first was taken back, and counts again) the later one.
     if (!message.id.empty() && last[message.id] != one) continue;
-    behind = behind || (!message.id.empty() && chat.message == message.id);
-    const bool taken = message.index && chat.message_index
-                           ? *message.index >= *chat.message_index
-                           : behind || (chat.turn && message.turn >= *chat.turn);
+    const bool itself = !message.id.empty() && chat.message == message.id;
+    behind = behind || itself;
+    // Indexes are given again after a rewind, and an undo leaves both: they tell what
+    // comes first within one turn.
+    bool taken = itself || message.turn > cut;
+    if (message.turn == cut || BELAY_MUTANT("one-index-is-one-message"))
+      taken = message.index && chat.message_index
+                  ? *message.index >= *chat.message_index
+                  : behind || (chat.turn && message.turn >= *chat.turn);
     ++(taken ? out.taken : out.kept);
   }
   return out;

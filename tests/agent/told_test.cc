@@ -235,6 +235,40 @@ TEST_F(ToldTest, ATurnsOwnIdIsItsMessagesWhereThereIsNoOther) {
   EXPECT_EQ(Plan(2, {}).message, "m-2");
 }
 
+// Indexes are places in the host's list, and given again after a rewind.
+// Mutant: one-index-is-one-message.
+TEST_F(ToldTest, AnIndexThatWasGivenAgainIsCountedInItsTurn) {
+  auto turn = [&](uint64_t number, uint64_t index) {
+    const std::string n = std::to_string(number);
+    HookEvent event = EventOf(EventKind::kPrompt, number);
+    event.prompt = "wish " + n;
+    event.message_id = "u" + n;
+    event.message_index = index;
+    event.messages = {
+        {.role = "user", .id = "u" + n, .index = index, .text = event.prompt}};
+    Tell(event);
+    world.Put("file", n);
+    HookEvent end = EventOf(EventKind::kTurnEnd, number);
+    end.messages = {
+        {.role = "assistant", .id = "a" + n, .index = index + 1, .text = "done"}};
+    Tell(end);
+  };
+  for (uint64_t number : {1u, 2u, 3u}) turn(number, 2 * (number - 1));
+  Rewind(2);
+  turn(4, 2);
+  turn(5, 4);
+  {
+    auto opened = Must(world.world.Open());
+    Must(Undo(*opened.store, *opened.catalog, world.world.RequestFor(opened.root), {},
+              false));
+  }
+  EXPECT_EQ(Plan(4, {}).taken, 4u);
+  EXPECT_EQ(Plan(4, {}).kept, 6u);
+  EXPECT_EQ(Plan(3, {}).taken, 6u);
+  EXPECT_EQ(Plan(5, {}).taken, 2u);
+  EXPECT_EQ(Plan({}, "a4").taken, 3u);
+}
+
 // Mutants: an-id-is-never-free-again, an-id-is-the-first-messages.
 TEST_F(ToldTest, AnIdThatWasTakenBackIsFreeAgain) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);
