@@ -280,8 +280,13 @@ class RewindPlanner {
       what = "message " + EscapeText(request_.message.value_or("")) + " in " + what;
     }
     if (by == nullptr || BELAY_MUTANT("a-host-is-rewound-forward")) return Ok();
-    return Error(Errc::kRefused, what + " of session " + EscapeText(request_.session) +
-                                     " was taken back already")
+    what += " of session " + EscapeText(request_.session) + " was taken back already";
+    // What an undo needs was let go.
+    if (by->released && !BELAY_MUTANT("what-is-too-far-back-is-undone"))
+      return Error(Errc::kRefused, what + ", too far back to be undone")
+          .WithHint("what counts, and can be gone back to: belay show " +
+                    ShellWord(request_.session));
+    return Error(Errc::kRefused, std::move(what))
         .WithHint("make it count again first: belay undo " +
                   by->id.text().substr(0, 7));
   }

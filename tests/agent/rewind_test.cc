@@ -882,5 +882,29 @@ TEST_F(HostTest, WhatItWasToldToForgetIsNotGoneForwardTo) {
   EXPECT_EQ(Must(Plan("h", 1)).prompt, "wish 1");
 }
 
+// Mutant: what-is-too-far-back-is-undone.
+TEST_F(HostTest, AWayBackThatIsGoneIsNotNamed) {
+  for (uint64_t number : {1u, 2u, 3u}) Turn(number);
+  auto forward = [&] {
+    const auto plan = Plan("h", 3);
+    return plan.ok() ? "" : plan.error().what + "; " + plan.error().hint;
+  };
+  RewindPlan plan = Must(Plan("h", 2));
+  plan.chat.record.alone = true;
+  RollbackRequest request = world.world.RequestFor(opened.root);
+  request.chat = &plan.chat;
+  const Outcome done = Must(belay::Rewind(*opened.store, request, {}));
+  EXPECT_EQ(forward(),
+            "turn 3 of session h was taken back already; make it count again first: "
+            "belay undo " +
+                done.operation->id.text().substr(0, 7));
+  opened = Must(world.world.Open());
+  Must(Prune(*opened.store, *opened.catalog, {.autos = 200, .days = 30, .undo = 0},
+             /*dry_run=*/false));
+  EXPECT_EQ(forward(),
+            "turn 3 of session h was taken back already, too far back to be undone; "
+            "what counts, and can be gone back to: belay show h");
+}
+
 }  // namespace
 }  // namespace belay::test
