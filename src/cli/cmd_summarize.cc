@@ -115,9 +115,8 @@ ExitCode CmdSummarize(CommandContext& ctx) {
   Store& store = root->store();
   auto plan = PlanSummary(store, *root->catalog, *wanted);
   if (!plan.ok()) return ctx.term.Fail(plan.error());
-  if (auto dir = ctx.fs.RealPath(plan->place->path.parent()); dir.ok())
-    if (Status place = CheckOutside(root->path, *dir); !place.ok())
-      return ctx.term.Fail(place.error());
+  if (Status place = CheckOutside(ctx.fs, root->path, plan->place->path); !place.ok())
+    return ctx.term.Fail(place.error());
   const bool dry = ctx.args.has("--dry-run");
   ShownSummary shown{.chat = plan->chat.record,
                      .by = *command ? "command" : "extract",

@@ -68,6 +68,9 @@ std::optional<std::string> FromACopy(const RewindPlan& plan) {
 }
 
 Status CheckChatPlace(OpenedRoot& root, const RewindPlan& plan) {
+  // Whoever makes the copy: the original goes back with the files.
+  if (plan.place)
+    BELAY_OK(CheckOutside(root.store().fs(), root.path, plan.place->path));
   // Where the agent's own program makes the copy, it decides.
   if (plan.native || plan.chat.files.empty()) return Ok();
   BELAY_TRY([[maybe_unused]] const PublicationPlace place,
@@ -93,6 +96,8 @@ std::optional<ForkChat> PlanChatAlong(CommandContext& ctx, OpenedRoot& root,
         auto plan,
         PlanForkChat(root.store(), *root.catalog,
                      {.session = of, .turn = turn, .from = root.path, .to = dir}));
+    if (plan && plan->place)
+      BELAY_OK(CheckOutside(root.store().fs(), root.path, plan->place->path));
     if (plan && !plan->chat.files.empty()) {
       BELAY_TRY([[maybe_unused]] const PublicationPlace place,
                 PlaceOf(root.store().fs(), root.path, plan->chat));

@@ -27,19 +27,28 @@ Error InDir(const PublicationPlace& place, Error error) {
   return error;
 }
 
+Status CheckNotIn(const AbsPath& root, const AbsPath& real) {
+  if (!real.IsWithin(root) || BELAY_MUTANT("publish-in-the-root")) return Ok();
+  return Error(Errc::kRefused, "the conversation is kept in the directory itself, " +
+                                   EscapeForDisplay(real.bytes()) +
+                                   ", and goes back and forth with the files there");
+}
+
 }  // namespace
 
-Status CheckOutside(const AbsPath& root, const AbsPath& dir) {
-  if (!dir.IsWithin(root) || BELAY_MUTANT("publish-in-the-root")) return Ok();
-  return Error(Errc::kRefused, "the conversation is kept in the directory itself, " +
-                                   EscapeForDisplay(dir.bytes()) +
-                                   ", and goes back and forth with the files there");
+Status CheckOutside(Fs& fs, const AbsPath& root, const AbsPath& path) {
+  if (auto dir = fs.RealPath(path.parent()); dir.ok()) BELAY_OK(CheckNotIn(root, *dir));
+  // The file may be a link into the root.
+  auto file = fs.RealPath(path);
+  if (file.ok() && !BELAY_MUTANT("a-link-into-the-root-is-outside"))
+    BELAY_OK(CheckNotIn(root, *file));
+  return Ok();
 }
 
 Result<PublicationPlace> PlaceOf(Fs& fs, const AbsPath& root, const ChatPlan& plan) {
   if (!plan.dir || plan.files.empty())
     return Error(Errc::kInvalid, "nothing is to be published");
-  BELAY_OK(CheckOutside(root, *plan.dir));
+  BELAY_OK(CheckNotIn(root, *plan.dir));
   PublicationPlace out{.dir = plan.dir->bytes(),
                        .name = plan.folder.empty() ? plan.files[0].name : plan.folder,
                        .folder = !plan.folder.empty()};

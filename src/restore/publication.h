@@ -34,9 +34,9 @@ struct PublicationPlace {
   bool folder = false;  // it is a directory
   bool operator==(const PublicationPlace&) const = default;
 };
-// kRefused where a conversation that is kept in `dir`, a real path, is one of the files
-// of the root.
-Status CheckOutside(const AbsPath& root, const AbsPath& dir);
+// kRefused where a conversation that its agent keeps at `path` is one of the files of
+// the root, by whatever symlinks.
+Status CheckOutside(Fs& fs, const AbsPath& root, const AbsPath& path);
 // Of what is planned. kNotFound, kRefused when it cannot come there.
 Result<PublicationPlace> PlaceOf(Fs& fs, const AbsPath& root, const ChatPlan& plan);
 

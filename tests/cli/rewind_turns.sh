@@ -119,6 +119,17 @@ run fork turn:2 "$scratch/src/forked"; expect_rc 0; expect_in_err "the conversat
 [ "$(cat "$scratch/src/forked/a")" = 1 ] || fail "the files of the fork"
 run fork turn:2 "$scratch/src/forked2" --json; expect_rc 0; expect_py "d['chat'] is None and 'does not go along' in d['warnings'][0]"
 
+for turn in 1 2; do run rollback turn:$turn --both --exact --yes; expect_rc 1; expect_in_err "is kept in the directory itself"; done
+# Or its file is a link into it.
+mv "$talk/$session.jsonl" "$root/chat.jsonl"; talk=$scratch/agent/linked; mkdir -p "$talk"
+ln -s "$root/chat.jsonl" "$talk/$session.jsonl"
+turn 3 3; cp "$root/chat.jsonl" "$scratch/chat"
+run rollback turn:3 --both --exact --yes; expect_rc 1; expect_in_err "is kept in the directory itself, $root/chat.jsonl"
+run rewind "$session" --to turn:3; expect_rc 1; expect_in_err "is kept in the directory itself"
+run summarize "$session" --to turn:3; expect_rc 1; expect_in_err "is kept in the directory itself"
+run fork turn:3 "$scratch/src/forked3"; expect_rc 0; expect_in_err "is kept in the directory itself"
+cmp -s "$root/chat.jsonl" "$scratch/chat" || fail "the original is another"
+
 # --- an agent whose conversation cannot be taken back: said in JSON, too
 mkdir "$scratch/src/reasonix" && cd "$scratch/src/reasonix" || exit 1
 run on; expect_rc 0

@@ -158,6 +158,28 @@ TEST_P(PublicationTest, InTheProtectedDirectoryItselfIsRefused) {
   EXPECT_TRUE(PlaceOf(disk, AbsPath::Literal("/m/tal"), plan).ok());
 }
 
+// Mutant: a-link-into-the-root-is-outside.
+TEST(PublicationPlaces, AConversationIsWhereItsLinksLead) {
+  MemFs disk;
+  const AbsPath root = AbsPath::Literal("/m/root"), talk = AbsPath::Literal("/m/talk");
+  for (const AbsPath& dir : {root, talk}) Must(MakeDirs(disk, dir, 0700));
+  Must(PutFile(disk, Must(disk.OpenDir(root)), P("kept"), "said"));
+  Must(MakeDirs(disk, root.Join(P("folder")), 0700));
+  Must(PutFile(disk, Must(disk.OpenDir(root)), P("folder/events"), "said"));
+  const Fd dir = Must(disk.OpenDir(talk));
+  Must(PutFile(disk, dir, P("file"), "said"));
+  Must(disk.Symlink(dir, Name::Literal("link"), "/m/root/kept"));
+  Must(disk.Symlink(dir, Name::Literal("folder"), "/m/root/folder"));
+  auto is_outside = [&](const std::string& path) {
+    return CheckOutside(disk, root, AbsPath::Literal(path)).ok();
+  };
+  EXPECT_TRUE(is_outside("/m/talk/file"));
+  EXPECT_TRUE(is_outside("/m/talk/gone"));
+  EXPECT_FALSE(is_outside("/m/root/gone"));
+  EXPECT_FALSE(is_outside("/m/talk/link"));
+  EXPECT_FALSE(is_outside("/m/talk/folder/events"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, PublicationTest, ::testing::Bool(),
                          [](const auto& row) { return row.param ? "Folder" : "File"; });
 
