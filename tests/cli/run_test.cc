@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -48,7 +49,7 @@ class RunTest : public testing::Test {
     testing::internal::CaptureStderr();
     Outcome outcome;
     outcome.code = RunCli(fs, static_cast<int>(argv.size()), argv.data());
-    testing::internal::GetCapturedStderr();
+    outcome.err = testing::internal::GetCapturedStderr();
     outcome.out = testing::internal::GetCapturedStdout();
     return outcome;
   }
@@ -110,6 +111,27 @@ TEST_F(RunTest, WhatIsAboutFilesDoesNotGoWithTheConversation) {
     EXPECT_EQ(code({"--yes"}, scope), 1) << scope;
   }
   EXPECT_EQ(code({"--", "a.txt"}, "--code"), 1);
+}
+
+// Mutant: hooks-roll-back.
+TEST_F(RunTest, WhatBelayRunsDoesNotRollBackWhateverHookItIsOf) {
+  MemFs::Options options;
+  options.uid = geteuid();
+  MemFs disk(options);
+  ASSERT_TRUE(MakeDirs(disk, AbsPath::Literal("/project"), 0755).ok());
+  setenv("BELAY_HOME", "/store", 1);
+  EXPECT_EQ(Run(disk, {"on", "/project"}).code, 0);
+  for (const char* hook : {"summarize", "on_session_end", "after_rollback"}) {
+    setenv("BELAY_HOOK", hook, 1);
+    for (const char* command : {"undo", "redo"}) {
+      const Outcome outcome = Run(disk, {command, "--root", "/project"});
+      EXPECT_EQ(outcome.code, 1);
+      EXPECT_TRUE(outcome.Says("may not roll back")) << hook << ": " << outcome.err;
+    }
+  }
+  unsetenv("BELAY_HOOK");
+  EXPECT_FALSE(Run(disk, {"undo", "--root", "/project"}).Says("may not roll back"));
+  unsetenv("BELAY_HOME");
 }
 
 TEST_F(RunTest, EveryFailedCallLeavesTheOldSettingsOrTheNew) {

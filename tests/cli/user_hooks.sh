@@ -58,6 +58,11 @@ run rollback one --yes; expect_rc 0
 grep -q "may not roll back" "$scratch/again" && [ "$(tail -1 "$scratch/again")" = 1 ] || fail "$(cat "$scratch/again")"
 run undo; expect_rc 0
 
+# Nor one of a hook that is about something else.
+rm "$BELAY_CONFIG"
+export BELAY_HOOK=summarize; run rollback one --yes; unset BELAY_HOOK
+expect_rc 1; expect_in_err "may not roll back"
+
 # --- after: with what was done; its failure is said, and what was done stays done
 settings "[hooks]" "after_rollback = [\"$scratch/bin/keep\"]"
 run rollback one --yes; expect_rc 0
