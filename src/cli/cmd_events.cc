@@ -36,8 +36,14 @@ class EventWriter {
   // than those of the pack before, and what an event says follows from all older ones.
   // `anew`: it was read from its beginning.
   void Tell(std::vector<LogRecord> records, bool anew) {
+    auto number = [](const LogRecord& record) {
+      return std::pair(record.seq, record.id);
+    };
     if (!BELAY_MUTANT("events-in-the-order-of-packs"))
-      std::ranges::stable_sort(records, {}, &LogRecord::seq);
+      std::ranges::stable_sort(records, {}, number);
+    // One may stand in two packs after a repair.
+    const auto again = std::ranges::unique(records, {}, number);
+    if (!BELAY_MUTANT("told-of-each-pack")) records.erase(again.begin(), again.end());
     if (anew) {
       chats_ = {};
       operation_.reset();

@@ -94,6 +94,7 @@ class EventsTest : public ::testing::Test {
   const Bytes nothing_ = EncodeNode(Node());
 };
 
+// Mutant: events-in-the-order-of-packs.
 TEST_F(EventsTest, ACollectionThatTurnsPacksRoundChangesNothingOfThem) {
   for (uint64_t turn : {1, 2, 3, 4}) Turn(turn);
   Rewind(3, "m4");
@@ -130,6 +131,25 @@ TEST_F(EventsTest, ACollectionThatTurnsPacksRoundChangesNothingOfThem) {
                 R"("kept":{"turn":9,"before_message":null,"before_index":null})"),
             std::string::npos)
       << told.back();
+}
+
+// Mutant: told-of-each-pack.
+TEST_F(EventsTest, WhatStandsInTwoPacksIsToldOnce) {
+  for (uint64_t turn : {1, 2}) Turn(turn);
+  std::vector<LogRecord> records;
+  {
+    auto store = Open();
+    ASSERT_TRUE(store
+                    ->ReadLog({},
+                              [&](const LogRecord& record) {
+                                records.push_back(record);
+                                return Ok();
+                              })
+                    .ok());
+  }
+  const size_t before = Told().size();
+  Add(records);
+  EXPECT_EQ(Told().size(), before);
 }
 
 }  // namespace
