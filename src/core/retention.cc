@@ -54,30 +54,29 @@ std::optional<TurnKey> KeyOfTurn(const Checkpoint& checkpoint) {
   return TurnKey(*checkpoint.session, *checkpoint.turn);
 }
 
-// Of each that stays and may be in the middle of a turn the next that a call of the
-// turn made, else the next at all: without it that one would be its end, and a
-// conversation that goes back with the files would know of what they do not.
-std::vector<RecordId> WhatComesNext(std::span<const CatalogEntry> newest_first,
-                                    const std::unordered_set<RecordId>& stay) {
+// Of turns of which one stays that may be in the middle: the last that a call of the
+// turn made, and the last at all. Without them that one would be the end of the turn,
+// and a conversation that goes back with the files would know of what they do not.
+std::vector<RecordId> WhatEndsTheTurns(std::span<const CatalogEntry> newest_first,
+                                       const std::unordered_set<RecordId>& stay) {
   std::vector<RecordId> out;
   if (BELAY_MUTANT("half-a-turn-looks-whole")) return out;
-  std::map<TurnKey, RecordId> next_call, next;
+  std::map<TurnKey, RecordId> last_call, last;
   for (const CatalogEntry& entry : newest_first) {
     const Checkpoint& c = entry.checkpoint;
     const auto turn = KeyOfTurn(c);
     if (!turn) continue;
+    if (c.kind == CheckpointKind::kAuto) {
+      last.emplace(*turn, c.id);
+      if (c.tool_name) last_call.emplace(*turn, c.id);
+    }
     const bool in_the_middle =
         c.kind == CheckpointKind::kManual ||
         (c.kind == CheckpointKind::kAuto && c.tool_name.has_value());
-    if (in_the_middle && stay.contains(c.id)) {
-      if (const auto at = next_call.find(*turn); at != next_call.end())
+    if (!in_the_middle || !stay.contains(c.id)) continue;
+    for (const auto* ends : {&last_call, &last})
+      if (const auto at = ends->find(*turn); at != ends->end())
         out.push_back(at->second);
-      else if (const auto any = next.find(*turn); any != next.end())
-        out.push_back(any->second);
-    }
-    if (c.kind != CheckpointKind::kAuto) continue;
-    next[*turn] = c.id;
-    if (c.tool_name) next_call[*turn] = c.id;
   }
   return out;
 }
@@ -111,7 +110,7 @@ std::unordered_set<RecordId> Protected(std::span<const CatalogEntry> newest_firs
       if (operation.safety) stay.insert(*operation.safety);
     }
   }
-  for (const RecordId& id : WhatComesNext(newest_first, stay)) stay.insert(id);
+  for (const RecordId& id : WhatEndsTheTurns(newest_first, stay)) stay.insert(id);
   return stay;
 }
 

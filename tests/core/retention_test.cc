@@ -207,7 +207,7 @@ TEST(RetentionTest, ATurnsFirstStaysAsLongAsAnyOfItDoesAndIsCounted) {
 }
 
 // Mutant: half-a-turn-looks-whole.
-TEST(RetentionTest, WithOneInTheMiddleOfATurnStaysWhatTheTurnDidNext) {
+TEST(RetentionTest, WithOneInTheMiddleOfATurnStaysWhatTheTurnDidLast) {
   Past past;
   past.Add(CheckpointKind::kAuto, 900, "s");
   auto add = [&](CheckpointKind kind, uint64_t turn, bool call) {
@@ -223,15 +223,16 @@ TEST(RetentionTest, WithOneInTheMiddleOfATurnStaysWhatTheTurnDidNext) {
   add(CheckpointKind::kManual, 2, false);
   const RecordId other = add(CheckpointKind::kAuto, 3, true);
   const RecordId next = add(CheckpointKind::kAuto, 2, true);
-  const RecordId later = add(CheckpointKind::kAuto, 2, true);
+  const RecordId last = add(CheckpointKind::kAuto, 2, true);
+  const RecordId end = add(CheckpointKind::kAuto, 2, false);
   add(CheckpointKind::kAuto, 4, true);  // a session's newest stays for its own sake
   for (int i = 0; i < 20; ++i) past.Add(CheckpointKind::kAuto, 0);
   const RetentionLimits limits{.autos = 0, .days = 30, .undo = 50};
   const auto gone = past.Gone(limits), for_space = past.GoneForSpace(limits);
-  for (const RecordId& id : {over, first, next}) EXPECT_FALSE(gone.contains(id));
-  for (const RecordId& id : {other, later}) EXPECT_TRUE(gone.contains(id));
-  EXPECT_FALSE(for_space.contains(next));
-  EXPECT_TRUE(for_space.contains(later));
+  for (const RecordId& id : {over, first, last, end}) EXPECT_FALSE(gone.contains(id));
+  for (const RecordId& id : {other, next}) EXPECT_TRUE(gone.contains(id));
+  for (const RecordId& id : {last, end}) EXPECT_FALSE(for_space.contains(id));
+  EXPECT_TRUE(for_space.contains(next));
 }
 
 TEST(RetentionTest, ForSpaceATurnsFirstGoesLastOfIt) {
