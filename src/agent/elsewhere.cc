@@ -13,7 +13,13 @@ class ElsewhereStep final : public LiveStep {
                 const LiveSession* at_home)
       : store_(store), settings_(settings), event_(event), at_home_(at_home) {}
 
-  Result<bool> Begin(Live&, CaptureRequest&) override { return false; }
+  Result<bool> Begin(Live& live, CaptureRequest&) override {
+    const LiveSession* known = live.Find(SessionOf(event_));
+    told_twice_ = known != nullptr && IsToldTwice(*known);
+    ends_untold_ = EndsUntold(event_) && !told_twice_;
+    if (ends_untold_) live.DoubtBackground(SessionOf(event_));
+    return false;
+  }
   std::optional<std::vector<LogRecord>> Settle(const Live&, Checkpoint&,
                                                bool) override {
     return std::nullopt;
@@ -26,6 +32,7 @@ class ElsewhereStep final : public LiveStep {
     const int64_t now_ms = store_.clock().WallMillis(), seen_ms = known->seen_ms;
     LiveSession& session = live.Meet(id, now_ms);
     session.ended = event_.kind == EventKind::kSessionEnd;
+    if (ends_untold_) live.EndUntold(id);
     for (const std::string& task : event_.ended_tasks) live.EndTask(id, task);
     if (event_.kind == EventKind::kPrompt)
       BeginTurn(live, session, now_ms);
@@ -37,11 +44,13 @@ class ElsewhereStep final : public LiveStep {
   }
 
  private:
+  bool IsToldTwice(const LiveSession& session) const {
+    return event_.kind == EventKind::kPrompt && event_.human && at_home_ != nullptr &&
+           session.in_turn && session.turn == at_home_->turn &&
+           session.anchor == at_home_->anchor;
+  }
   void BeginTurn(Live& live, LiveSession& session, int64_t now_ms) {
-    const bool told_twice = at_home_ != nullptr && session.in_turn &&
-                            session.turn == at_home_->turn &&
-                            session.anchor == at_home_->anchor;
-    if (event_.human && !told_twice) live.BeginTurn(session.id, now_ms);
+    if (event_.human && !told_twice_) live.BeginTurn(session.id, now_ms);
     session.in_turn = true;
     if (at_home_ == nullptr) return;
     session.turn = at_home_->turn;
@@ -59,6 +68,7 @@ class ElsewhereStep final : public LiveStep {
   const Settings& settings_;
   const HookEvent& event_;
   const LiveSession* const at_home_;
+  bool told_twice_ = false, ends_untold_ = false;
 };
 
 }  // namespace
@@ -70,6 +80,18 @@ Status TellElsewhere(Store& store, const RecordRequest& request, const HookEvent
     return Ok();
   ElsewhereStep step(store, *request.settings, event, at_home);
   return TakeStep(store, request.root, request.lock_wait_ms, step);
+}
+
+bool EndsUntold(const HookEvent& event) {
+  switch (event.kind) {
+    case EventKind::kPrompt:
+      return event.human ||
+             (!event.subagent && (!event.prompt.empty() || !event.ended_tasks.empty()));
+    case EventKind::kSessionStart:
+      return event.source != "compact";
+    default:
+      return event.kind == EventKind::kSessionEnd;
+  }
 }
 
 void EndWhatIsOver(Live& live, const HookEvent& event, int64_t now_ms) {

@@ -19,6 +19,11 @@ namespace belay {
 Status TellElsewhere(Store& store, const RecordRequest& request, const HookEvent& event,
                      const LiveSession* at_home);
 
+// By it the turn before is over, if nobody said so before: its user stopped it, nobody
+// knows when. A prompt that nobody wrote comes when the agent waits for one, too; but
+// not the empty one that it tells itself between two requests to the model.
+bool EndsUntold(const HookEvent& event);
+
 // The calls of the session that are over by an end or a start of it.
 void EndWhatIsOver(Live& live, const HookEvent& event, int64_t now_ms);
 

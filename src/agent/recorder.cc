@@ -63,6 +63,9 @@ class EventStep final : public LiveStep {
     BELAY_OK(MeetSession(live));
     FindItsTurn(live.Meet(session_, now_ms_));
     const LiveSession& session = *live.Find(session_);
+    if (IsWithinItsTurn(session)) live.GoesOn(session_);
+    ends_untold_ = EndsUntold(event_) && !overtaken_ && !IsToldTwice(session);
+    if (ends_untold_) live.DoubtBackground(session_);
     request.kind = CheckpointKind::kAuto;
     request.session = session_;
     request.agent = AgentOf(event_);
@@ -126,6 +129,7 @@ class EventStep final : public LiveStep {
     session.ended = event_.kind == EventKind::kSessionEnd;
     if (TellsItsPlace()) session.transcript = *event_.transcript;
     if (!event_.cwd.empty() && session.cwd.empty()) session.cwd = event_.cwd;
+    if (ends_untold_) live.EndUntold(session_);
     for (const std::string& task : event_.ended_tasks) live.EndTask(session_, task);
     if (!(event_.kind == EventKind::kPrompt && event_.human) && !overtaken_)
       session.silent = false;
@@ -378,12 +382,21 @@ class EventStep final : public LiveStep {
     return true;
   }
 
+  // The agent itself says that it is at work, which it was not had its user stopped it.
+  // (A subagent may go on, and so may a call of an older turn.)
+  bool IsWithinItsTurn(const LiveSession& session) const {
+    return session.in_turn && !event_.subagent && its_turn_ == session.turn &&
+           (event_.tool || event_.kind == EventKind::kTurnEnd ||
+            (event_.kind == EventKind::kPrompt && !EndsUntold(event_)));
+  }
+
   // By the hooks of the user and of the project. The same words may be said again:
   // where nothing calls a prompt by a name it is the same one only when all that was
   // told is the same, and that says when, or nothing came in between. (Between the two
   // hooks of one prompt more may be heard when the agent does not wait for the second.)
   bool IsToldTwice(const LiveSession& session) const {
-    if (session.turn == 0) return false;
+    if (event_.kind != EventKind::kPrompt || !event_.human || session.turn == 0)
+      return false;
     if (event_.anchor) return session.in_turn && session.anchor == event_.anchor;
     if (BELAY_MUTANT("the-same-words-are-the-same-prompt"))
       return session.in_turn && session.prompt == KeptPrompt();
@@ -597,6 +610,7 @@ class EventStep final : public LiveStep {
   int64_t now_ms_ = 0;
   bool new_session_ = false;
   bool overtaken_ = false;
+  bool ends_untold_ = false;
   bool always_ = false;    // a checkpoint even when nothing changed
   bool begun_ = false;     // the event is not one that is known already
   uint64_t turn_ = 0;      // that a prompt begins

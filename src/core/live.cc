@@ -357,14 +357,7 @@ Live::Ending Live::End(const LiveCall& call, bool background) {
     if (!before->background && IsOfSameAgent(*before, call) &&
         !BELAY_MUTANT("refused-calls-stay-at-work"))
       before->doubtful = true;
-  // It was at work where it stands for what was found; so nobody else need to.
-  if (at->anything)
-    for (LiveCall& other : calls_)
-      if (&other != &*at && other.anything)
-        std::erase_if(other.vouched, [&](const RecordId& id) {
-          return std::ranges::find(at->vouched, id) != at->vouched.end();
-        });
-  at->vouched.clear();
+  StoodForIt(*at);
   if (background) {
     at->background = true;
     at->task = call.task;
@@ -373,6 +366,16 @@ Live::Ending Live::End(const LiveCall& call, bool background) {
   }
   Remember(key);
   return Ending::kEnded;
+}
+
+void Live::StoodForIt(LiveCall& call) {
+  if (call.anything)
+    for (LiveCall& other : calls_)
+      if (&other != &call && other.anything)
+        std::erase_if(other.vouched, [&](const RecordId& id) {
+          return std::ranges::find(call.vouched, id) != call.vouched.end();
+        });
+  call.vouched.clear();
 }
 
 void Live::EndAll(std::string_view session, const std::optional<std::string>& subagent,
@@ -470,7 +473,8 @@ bool Live::IsUnwatched(const LiveCall& call) const {
 
 void Live::KeepUnwatched() {
   for (LiveCall& call : calls_)
-    if (!call.unseen && IsUnwatched(call) && !BELAY_MUTANT("nobody-writes-unwatched"))
+    if (call.background && !call.unseen && call.part != LiveCall::Part::kAtWork &&
+        !BELAY_MUTANT("nobody-writes-unwatched"))
       call.fresh = true;
 }
 
@@ -520,6 +524,32 @@ void Live::DoubtTurn(std::string_view session,
       call.part = LiveCall::Part::kPerhaps;
 }
 
+void Live::DoubtBackground(std::string_view session) {
+  for (LiveCall& call : calls_)
+    if (call.background && call.author.session == session &&
+        call.part == LiveCall::Part::kAtWork && !call.unseen &&
+        !BELAY_MUTANT("nobody-stops-an-agent"))
+      call.part = LiveCall::Part::kPerhaps;
+}
+
+void Live::GoesOn(std::string_view session) {
+  goes_on_ = session;
+  for (LiveCall& call : calls_)
+    if (call.background && !call.unseen && call.author.session == session &&
+        !BELAY_MUTANT("who-goes-on-may-have-stopped"))
+      StoodForIt(call);
+}
+
+void Live::EndUntold(std::string_view session) {
+  for (LiveCall& call : calls_) {
+    if (!call.background || call.unseen || call.author.session != session ||
+        call.vouched.empty())
+      continue;
+    never_ended_.push_back(call);
+    call.vouched.clear();
+  }
+}
+
 void Live::Trust(const LiveCall& call) {
   const std::string key = KeyOf(call);
   for (LiveCall& at_work : calls_)
@@ -560,8 +590,11 @@ bool Live::Looked(int64_t now_ms) {
 
 void Live::Vouch(const Checkpoint& checkpoint) {
   constexpr auto kAtWork = LiveCall::Part::kAtWork;
-  // The end of a turn is told, and so is, of one in the background, what becomes of it.
-  auto is_told = [](const LiveCall& call) {
+  // The end of a turn is told. One in the background is sure while its agent is in its
+  // turn, which only what that says itself tells: of Escape nobody does.
+  auto is_told = [&](const LiveCall& call) {
+    if (call.background && !BELAY_MUTANT("others-say-that-a-turn-goes-on"))
+      return call.author.session == goes_on_;
     return call.background || !call.author.tool_name;
   };
   // It was at work, whatever is told of others: nobody else has to stand for what both

@@ -147,6 +147,9 @@ class Live {
   // Nobody looks, and time passed in which nobody watched them: the next look doubts
   // them.
   void KeepUnwatched();
+  // Its turn is over, and its user may have been at work for long: what its calls in
+  // the background stand for is doubted from now on.
+  void EndUntold(std::string_view session);
   // Those of `before` that are over by now, and that nobody looked after, perhaps
   // because the directory is gone.
   void KeepUnseen(const std::vector<LiveCall>& before, bool root_is_gone);
@@ -166,6 +169,11 @@ class Live {
              const std::optional<std::string>& subagent = std::nullopt);
   void DoubtTurn(std::string_view session,
                  const std::optional<std::vector<std::string>>& running);
+  // Those in the background: its user may have stopped the agent, which nobody tells,
+  // and have been at work beside them. Or may not: what is told comes from within the
+  // turn.
+  void DoubtBackground(std::string_view session);
+  void GoesOn(std::string_view session);
   // The end of one is told, so that it was at work until now, and those that were made
   // together with it may have been.
   void Trust(const LiveCall& call);
@@ -195,6 +203,8 @@ class Live {
   static std::string KeyOf(const LiveCall& call);
   static std::string PresumedKey(const LiveCall& call);
   void Add(LiveCall call);
+  // It was at work where it stands for what was found; so nobody else need to.
+  void StoodForIt(LiveCall& call);
   // Whose calls are over when the turn is: "", the agent's own, and those of subagents
   // that are not `running`.
   std::vector<std::string> OverWithTurn(
@@ -206,6 +216,7 @@ class Live {
   std::vector<LiveCall> calls_;
   std::vector<std::string> ended_;  // keys, oldest first
   std::vector<LiveCall> unheard_;   // of this capture alone
+  std::string goes_on_;             // the session that tells it, within its turn; so
   std::vector<LiveCall> never_ended_;
 };
 

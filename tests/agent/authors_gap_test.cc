@@ -17,17 +17,6 @@ class AuthorsGapTest : public RecorderWorld {
   // The directory cannot be captured, as when it is gone.
   void Away() { world_.settings.max_files = 1; }
   void Back() { world_.settings.max_files = 1000; }
-  // What a rollback to `target` would ask about.
-  std::string Asked(const Checkpoint& target) {
-    auto opened = Must(world_.Open());
-    RollbackRequest request = world_.RequestFor(opened.root);
-    request.outside = OnOutside::kAsk;
-    std::string out;
-    for (const std::string& path :
-         Must(PreviewRollback(*opened.store, request, target)).plan.outside)
-      out += (out.empty() ? "" : " ") + path;
-    return out;
-  }
 };
 
 // Mutant: part-of-the-time-is-all-of-it.

@@ -49,22 +49,6 @@ class ElsewhereTest : public RecorderWorld {
     const LiveSession* known = live.Find("s");
     return known == nullptr ? LiveSession{} : *known;
   }
-  std::string Asked(const Checkpoint& target) {
-    auto opened = Must(world_.Open());
-    RollbackRequest request = world_.RequestFor(opened.root);
-    std::string out;
-    for (const std::string& path :
-         Must(PreviewRollback(*opened.store, request, target)).plan.outside)
-      out += (out.empty() ? "" : " ") + path;
-    return out;
-  }
-  void Background(const std::string& id) {
-    Pre("s", id);
-    HookEvent end = Call(EventKind::kToolEnd, "s", id);
-    end.tool->background = true;
-    end.tool->task = "task-" + id;
-    Tell(end);
-  }
 
   const AbsPath home_ = AbsPath::Literal("/top/home");
 };
@@ -162,7 +146,7 @@ TEST_F(ElsewhereTest, WhereNoCallWasMadeNothingIsKnown) {
 // Mutant: nobody-writes-unwatched.
 TEST_F(ElsewhereTest, InATurnTheBackgroundIsAloneAndBetweenTurnsItIsNot) {
   HearPrompt("p1");
-  Background("server");
+  Background("s", "server");
   Put("within", "1");
   Pre("s", "c1", {"named"});
   Put("named", "1");
@@ -188,6 +172,27 @@ TEST_F(ElsewhereTest, InATurnTheBackgroundIsAloneAndBetweenTurnsItIsNot) {
   EXPECT_EQ(Authors(),
             "within=s/server named=s/c1 old.txt=s/server+outside again=s/server "
             "named=s/c2 last=s/c3");
+}
+
+// The user pressed Escape, of which no agent tells.
+// Mutant: nobody-writes-unwatched.
+TEST_F(ElsewhereTest, BehindATurnThatWasStoppedTheBackgroundIsNotAlone) {
+  HearPrompt("p1");
+  Background("s", "server");
+  const Checkpoint target = last_;
+  Pre("other", "c0");
+  Put("x", "1");
+  Post("other", "c0");
+  Put("found.txt", "by hand");
+  Pre("other", "c1", {"named"});
+  Put("old.txt", "by hand");
+  HearPrompt("p2");
+  HearPrompt("p2");
+  Pre("s", "c2");
+  EXPECT_EQ(Authors(),
+            "x=s/server+other/c0 found.txt=s/server+outside "
+            "old.txt=s/server+outside");
+  EXPECT_EQ(Asked(target), "found.txt old.txt x");
 }
 
 TEST_F(ElsewhereTest, AProcessThatComesAnewHasNoCallsOfTheOneBefore) {

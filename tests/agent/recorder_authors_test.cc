@@ -280,7 +280,9 @@ TEST_F(RecorderAuthorsTest, WhatGoesOnInTheBackgroundIsTheCallsUntilItEnds) {
   Put("after", "666666");
   Pre("s", "t9");
   EXPECT_EQ(Authors(),
-            "late=s/bg later=s/bg named=s/t who=s/bg+s/shell last=s/bg after=outside");
+            "late=s/bg later=s/bg named=s/t who=s/bg+s/shell last=s/bg+outside "
+            "after=outside")
+      << "a note comes when the agent waits for its user";
 }
 
 // Mutant: a-server-does-all-there-is.

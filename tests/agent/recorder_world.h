@@ -88,6 +88,26 @@ class RecorderWorld : public ::testing::Test {
     return Tell(Event(kind, session));
   }
 
+  // A call that goes on in the background.
+  void Background(const std::string& session, const std::string& id) {
+    Pre(session, id);
+    HookEvent end = Call(EventKind::kToolEnd, session, id);
+    end.tool->background = true;
+    end.tool->task = "task-" + id;
+    Tell(end);
+  }
+
+  // What a rollback to `target` would ask about.
+  std::string Asked(const Checkpoint& target) {
+    auto opened = Must(world_.Open());
+    RollbackRequest request = world_.RequestFor(opened.root);
+    request.outside = OnOutside::kAsk;
+    std::string out;
+    for (const std::string& path :
+         Must(PreviewRollback(*opened.store, request, target)).plan.outside)
+      out += (out.empty() ? "" : " ") + path;
+    return out;
+  }
   // Of every change but those of the first checkpoint, oldest first: "path=author",
   // where an author is "outside" or session/call, and several are joined by "+".
   std::string Authors() {

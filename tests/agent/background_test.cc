@@ -1,0 +1,100 @@
+// Whose doing a change is while a call goes on in the background and nobody says
+// whether its agent does.
+
+#include <gtest/gtest.h>
+
+#include "agent/recorder_world.h"
+
+namespace belay::test {
+namespace {
+
+class BackgroundTest : public RecorderWorld {
+ protected:
+  BackgroundTest() { agent_ = AgentKind::kClaude; }
+
+  // A turn with a server in the background.
+  Checkpoint Serve() {
+    Start("s");
+    Start("other");
+    Prompt("s", "p1");
+    const Checkpoint turn = last_;
+    Background("s", "server");
+    return turn;
+  }
+};
+
+// The user pressed Escape, of which no agent tells.
+// Mutant: nobody-stops-an-agent.
+TEST_F(BackgroundTest, APersonMayWorkBesideItOnceTheTurnWasStopped) {
+  const Checkpoint turn = Serve();
+  Put("old.txt", "by hand");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "old.txt=s/server+outside");
+  EXPECT_EQ(Asked(turn), "old.txt");
+  EXPECT_TRUE(SaidAtOnce());
+  Put("its", "1");
+  Pre("s", "t", {"named"});
+  EXPECT_EQ(Authors(), "old.txt=s/server+outside its=s/server") << "in the next turn";
+  Put("old.txt", "at the end");
+  End(EventKind::kSessionEnd, "s");
+  Prompt("s", "p3");
+  Background("s", "server2");
+  Put("old.txt", "at a start");
+  Start("s", "resume");
+  EXPECT_EQ(Authors(),
+            "old.txt=s/server+outside its=s/server old.txt=s/server+outside "
+            "old.txt=s/server2+outside");
+}
+
+// One that is told twice ends nothing, nor does what an agent tells itself within the
+// turn. What a task in the background says comes when it waits.
+TEST_F(BackgroundTest, APromptThatNobodyWroteMayComeAfterEscape) {
+  Serve();
+  Prompt("s", "p1");
+  HookEvent note = Event(EventKind::kPrompt, "s");
+  note.human = false;
+  Put("a", "1");
+  Tell(note);
+  note.prompt = "<task-notification>";
+  Put("b", "22");
+  Tell(note);
+  EXPECT_EQ(Authors(), "a=s/server b=s/server+outside");
+}
+
+// Mutant: others-say-that-a-turn-goes-on.
+TEST_F(BackgroundTest, WhatAnotherSessionFoundIsDoubtedWhenTheTurnHadBeenStopped) {
+  const Checkpoint turn = Serve();
+  Put("old.txt", "by hand");
+  Prompt("other", "q");
+  EXPECT_EQ(Asked(turn), "old.txt") << "nobody knows yet";
+  Put("more", "by hand");
+  HookEvent sub = Call(EventKind::kToolBegin, "s", "of a subagent", {"named"});
+  sub.subagent = "agent-7";
+  Tell(sub);
+  EXPECT_TRUE(SaidAtOnce());
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "old.txt=s/server+outside more=s/server+outside");
+  EXPECT_EQ(Asked(turn), "more old.txt");
+}
+
+// Mutant: who-goes-on-may-have-stopped.
+TEST_F(BackgroundTest, WhatAnotherSessionFoundIsItsOwnWhenTheTurnGoesOn) {
+  const Checkpoint turn = Serve();
+  Put("a", "1");
+  Prompt("other", "q");
+  EXPECT_EQ(Asked(turn), "a");
+  anchor_ = "p1";
+  Pre("s", "t", {"named"});
+  EXPECT_EQ(Asked(turn), "");
+  Put("b", "1");
+  Prompt("other", "r");
+  anchor_ = "p1";
+  End(EventKind::kTurnEnd, "s");
+  Prompt("s", "p2");
+  EXPECT_EQ(Authors(), "a=s/server b=s/server");
+  EXPECT_EQ(Asked(turn), "");
+  EXPECT_TRUE(SaidAtOnce());
+}
+
+}  // namespace
+}  // namespace belay::test
