@@ -112,6 +112,8 @@ void EndWhatIsOver(Live& live, const HookEvent& event, int64_t now_ms) {
       if (event.source == "compact" && !BELAY_MUTANT("shortened-is-over"))
         return live.BeginTurn(session, now_ms);
       live.EndAll(session, std::nullopt);
+      // Cleared, it is the same process.
+      if (event.source != "clear") live.LeaveBackground(session, now_ms);
       break;
     case EventKind::kSessionEnd:
       live.EndAll(session, std::nullopt);

@@ -53,7 +53,7 @@ void Put(ByteWriter& out, const LiveCall& call) {
                               (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0) |
                               (call.fresh ? 64 : 0) |
                               (call.vouched.empty() ? 0 : 128)));
-  out.U8(call.took_root ? 1 : 0);
+  out.U8(static_cast<uint8_t>((call.took_root ? 1 : 0) | (call.left ? 2 : 0)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
@@ -79,7 +79,9 @@ LiveCall TakeCall(ByteReader& in) {
   call.doubtful = (flags & 16) != 0;
   call.quiet = (flags & 32) != 0;
   call.fresh = (flags & 64) != 0;
-  call.took_root = (in.U8() & 1) != 0;
+  const uint8_t more = in.U8();
+  call.took_root = (more & 1) != 0;
+  call.left = (more & 2) != 0;
   for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
     call.paths.push_back(TakeString(in));
   call.task = TakeString(in);
@@ -460,15 +462,27 @@ void Live::KeepNeverEnded(std::vector<LiveCall> calls) {
 
 bool Live::IsQuiet(const LiveCall& call, int64_t now_ms) const {
   const LiveSession* session = Find(call.author.session.value_or(""));
-  const int64_t seen_ms = session == nullptr ? call.begun_ms : session->seen_ms;
+  const int64_t seen_ms =
+      session == nullptr || call.left ? call.begun_ms : session->seen_ms;
   return now_ms - seen_ms > kCallQuietMs && !BELAY_MUTANT("calls-are-at-work-for-ever");
 }
 
-// In the background, and the agent waits for its user, who may be at work as well.
+// In the background, and the agent waits for its user, who may be at work as well, or
+// is another process.
 bool Live::IsUnwatched(const LiveCall& call) const {
   if (!call.background || BELAY_MUTANT("a-server-does-all-there-is")) return false;
+  if (call.left && !BELAY_MUTANT("who-comes-anew-knows-the-background")) return true;
   const LiveSession* session = Find(call.author.session.value_or(""));
   return session != nullptr && !session->in_turn;
+}
+
+void Live::LeaveBackground(std::string_view session, int64_t now_ms) {
+  for (LiveCall& call : calls_) {
+    if (!call.background || call.unseen || call.left || call.author.session != session)
+      continue;
+    call.left = true;
+    call.begun_ms = now_ms;
+  }
 }
 
 void Live::KeepUnwatched() {
@@ -577,8 +591,10 @@ bool Live::WasAtWork(const LiveCall& call) const {
 bool Live::Looked(int64_t now_ms) {
   for (const LiveCall& call : calls_)
     if (call.unseen && !call.vouched.empty()) never_ended_.push_back(call);
-  bool news =
-      std::erase_if(calls_, [](const LiveCall& call) { return call.unseen; }) > 0;
+  auto is_over = [&](const LiveCall& call) {
+    return call.unseen || (call.left && IsQuiet(call, now_ms));
+  };
+  bool news = std::erase_if(calls_, is_over) > 0;
   for (LiveCall& call : calls_) {
     const bool quiet = IsQuiet(call, now_ms);
     news = news || quiet != call.quiet || call.fresh;

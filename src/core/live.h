@@ -56,6 +56,9 @@ struct LiveCall {
   bool doubtful = false;
   // At the last look nothing had been heard of its session for kCallQuietMs.
   bool quiet = false;
+  // In the background, of a process of its agent that is gone, since `begun_ms`. It may
+  // be at work still (a daemon), and who would tell that it is not is no more.
+  bool left = false;
   // Checkpoints that call changes its doing, and not outside's as well, because it was
   // taken for at work: see NameOutside(). The newest of them.
   std::vector<RecordId> vouched = {};
@@ -144,6 +147,8 @@ class Live {
   // Those in the background: one by its task, or all of the session but some.
   void EndTask(std::string_view session, std::string_view task);
   void KeepTasks(std::string_view session, const std::vector<std::string>& running);
+  // The agent's process is another: who made those in the background is gone.
+  void LeaveBackground(std::string_view session, int64_t now_ms);
   // Nobody looks, and time passed in which nobody watched them: the next look doubts
   // them.
   void KeepUnwatched();

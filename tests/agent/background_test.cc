@@ -96,5 +96,52 @@ TEST_F(BackgroundTest, WhatAnotherSessionFoundIsItsOwnWhenTheTurnGoesOn) {
   EXPECT_TRUE(SaidAtOnce());
 }
 
+// Its process was killed, or says nothing when it ends.
+// Mutant: who-comes-anew-knows-the-background.
+TEST_F(BackgroundTest, OfAProcessThatIsGoneItIsNotAlone) {
+  Serve();
+  End(EventKind::kTurnEnd, "s");
+  Start("s", "clear");
+  Prompt("s", "p2");
+  Put("a", "1");
+  Pre("s", "t1");
+  Post("s", "t1");
+  EXPECT_EQ(Authors(), "a=s/server") << "it was cleared, and is the same process";
+  Start("s", "resume");
+  Prompt("s", "p3");
+  const Checkpoint turn = last_;
+  Pre("s", "t2", {"named"});
+  Put("named", "1");
+  Post("s", "t2", {"named"});
+  Put("old.txt", "by hand");
+  Pre("s", "t3");
+  Put("its", "1");
+  Post("s", "t3");
+  EXPECT_EQ(Authors(),
+            "a=s/server named=s/t2 old.txt=s/server+outside its=s/server+s/t3");
+  EXPECT_EQ(Asked(turn), "old.txt");
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_TRUE(SaidAtOnce());
+}
+
+// Not for ever: nobody is there to say that it ended.
+TEST_F(BackgroundTest, OfAProcessThatIsGoneItIsOverInTime) {
+  Serve();
+  Start("s", "resume");
+  int hours = 0;
+  auto look_an_hour_later = [&] {
+    world_.world.clock.SetWallMillis(world_.world.clock.WallMillis() + 3'600'000);
+    Put("old.txt", std::string(static_cast<size_t>(++hours), 'x'));
+    Prompt("s", "p" + std::to_string(hours));
+  };
+  for (int i = 0; i < 4; ++i) look_an_hour_later();
+  Start("s", "resume");  // does not begin anew
+  look_an_hour_later();
+  look_an_hour_later();
+  std::string shared = "old.txt=s/server+outside", said = shared;
+  for (int i = 0; i < 4; ++i) said += " " + shared;
+  EXPECT_EQ(Authors(), said + " old.txt=outside");
+}
+
 }  // namespace
 }  // namespace belay::test
