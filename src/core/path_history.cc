@@ -1,7 +1,6 @@
 #include "core/path_history.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "base/mutant.h"
@@ -101,6 +100,8 @@ class Historian {
     }
     return out;
   }
+
+  std::map<std::string, Maybe> TakeKnown() { return std::move(pending_); }
 
  private:
   // The directory itself is in no tree: its mode and owner are with the rules. Where
@@ -307,6 +308,7 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
   }
   BELAY_OK(operations_before(UINT64_MAX));
   std::reverse(out.rows.begin(), out.rows.end());
+  out.known = historian.TakeKnown();
   return out;
 }
 

@@ -10,6 +10,7 @@
 // paths, and below them where they differ, are read.
 
 #include <functional>
+#include <map>
 
 #include "core/change.h"
 #include "core/operations.h"
@@ -37,6 +38,9 @@ std::vector<Author> AuthorsIn(const PathHistoryRow& row, std::string_view path);
 
 struct PathHistory {
   std::vector<PathHistoryRow> rows;  // newest first
+  // How paths are for all that is known, where the newest checkpoint's tree is not the
+  // last word: what operations after it left, and what it left out, as it was before.
+  std::map<std::string, std::optional<PathState>> known;
   std::vector<RecordId> unreadable;  // damaged, purged: what they would tell is missing
 };
 

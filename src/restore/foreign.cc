@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/mutant.h"
+#include "core/capture.h"
 #include "core/change.h"
 #include "core/git_authors.h"
 #include "core/live.h"
@@ -17,25 +18,6 @@ namespace belay {
 namespace {
 
 using Maybe = std::optional<PathState>;
-
-// What rollbacks, undos and redos after a place in the log left at each path that they
-// moved. (The root itself is in no tree.)
-using Left = std::map<std::string, Maybe>;
-Result<Left> LeftSince(Store& store, const std::vector<Operation>& oldest_first,
-                       uint64_t seq) {
-  Left out;
-  for (const Operation& operation : oldest_first) {
-    if (operation.seq <= seq) continue;
-    auto bytes = store.Get({ObjectType::kNode, operation.changes});
-    // Damaged: what it did counts as the doing of others.
-    if (!bytes.ok()) continue;
-    BELAY_TRY(Node node, DecodeNode(*bytes));
-    BELAY_TRY(auto changes, DecodeChanges(node));
-    for (PathChange& change : changes)
-      if (!change.path.empty()) out[change.path] = std::move(change.after);
-  }
-  return out;
-}
 
 // An imported checkpoint is no look at the directory: nobody did what it differs by.
 // Whoever was compared with it takes its place beside the look before.
@@ -217,6 +199,7 @@ Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& sess
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees,
+                                    const std::vector<SkippedPath>& now_skipped,
                                     bool root_is_gone) {
   ForeignChanges out;
   if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return out;
@@ -244,22 +227,28 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
       note(changed.path, AuthorsIn(row, changed.path));
   }
   const Checkpoint& newest = since.checkpoints[0].checkpoint;
-  // Since the last checkpoint, or since what a rollback left after it.
+  // Since the last checkpoint, or since what a rollback left after it, or since it was
+  // last seen, by whoever was there when it went.
   BELAY_TRY(State last, store.GetState(newest.state));
   std::set<std::string> changed;
   BELAY_TRY([[maybe_unused]] auto counts,
             DiffTrees(last.tree, now_tree, now_trees,
                       [&](std::string_view path, Change) { changed.emplace(path); }));
-  BELAY_TRY(const Left left, LeftSince(store, since.operations, newest.seq));
   auto is_dir = [](const Maybe& m) { return m && m->kind == EntryKind::kDirectory; };
-  for (const auto& [path, was] : left) {
+  for (const auto& [path, was] : history.known) {
     BELAY_TRY(RelPath rel, RelPath::Parse(path));
     BELAY_TRY(const auto now, FindInTree(now_tree, rel, now_trees));
     const Maybe is = now ? Maybe(StateOf(*now)) : Maybe();
-    if (SameState(was, is) || BELAY_MUTANT("what-was-taken-back-is-nobodys"))
+    if (!is && IsLeftOut(now_skipped, path)) {
+      // It is there, and nobody saw since when it is another.
       changed.erase(path);
-    else if (!is_dir(was) && !is_dir(is))  // a directory, by what is in it
+      if (!BELAY_MUTANT("what-nobody-saw-is-nobodys"))
+        note(path, {{.kind = Author::Kind::kUnknown}});
+    } else if (SameState(was, is) || BELAY_MUTANT("what-was-taken-back-is-nobodys")) {
+      changed.erase(path);
+    } else if (!is_dir(was) && !is_dir(is)) {  // a directory, by what is in it
       changed.insert(path);
+    }
   }
   WhoWrote who(live);
   for (const std::string& path : changed) who.Add(path);

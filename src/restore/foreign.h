@@ -27,11 +27,14 @@ Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& sess
 
 // Path to who changed it, by the checkpoints since `target` and what changed after the
 // last of them. What a call that nobody knows the end of was taken to have done is
-// shared with outside. `root_is_gone`: it is looked at as an empty one.
+// shared with outside. What that tree lacks and is there all the same (`now_skipped`),
+// as it was when the last of them was made, changed nobody knows when, and whose doing
+// that was. `root_is_gone`: it is looked at as an empty one.
 using ForeignChanges = std::map<std::string, std::vector<Author>>;
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
                                     const Checkpoint& target, const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees,
+                                    const std::vector<SkippedPath>& now_skipped,
                                     bool root_is_gone = false);
 
 // What others moved of a repository's git since `target`, which belongs to a session:

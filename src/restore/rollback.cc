@@ -82,7 +82,7 @@ Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target
   if (!target.session || plan.changes.empty()) return plan;
   BELAY_TRY(const ForeignChanges foreign,
             ForeignSince(input.store, request.root.id, target, input.now_tree,
-                         input.now_trees, root_is_gone));
+                         input.now_trees, input.now.skipped, root_is_gone));
   plan.outside = OutsideAmong(plan.changes, foreign);
   if (request.outside != OnOutside::kExact)
     options.keep = TakeOutOfHook(input.store, request, plan);

@@ -28,6 +28,28 @@ TEST_F(RecorderAuthorsTest, EveryChangeHasItsAuthor) {
   EXPECT_EQ(Authors(), "mine=outside its=s/t1 old.txt=s/t1 mine2=outside src/a=s/t2");
 }
 
+// A rollback asks about it before anybody has looked again, too.
+// Mutant: what-nobody-saw-is-nobodys.
+TEST_F(RecorderAuthorsTest, WhatIsNotAsItWasBeforeItWasLeftOutIsAskedAbout) {
+  world_.settings.max_file_size = {.bytes = 100};
+  for (const char* name : {"gone", "there", "back"}) Put(name, "1");
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  const std::string large(200, 'x');
+  for (const char* name : {"gone", "there", "back"}) Put(name, large);
+  Prompt("s", "q");
+  EXPECT_EQ(Asked(turn), "back gone there");
+  Delete("gone");
+  Put("back", "1");
+  EXPECT_EQ(Asked(turn), "gone there");
+  Pre("s", "t");
+  Delete("there");
+  EXPECT_EQ(Asked(turn), "gone there") << "nobody knows when the call ends";
+  Post("s", "t");
+  EXPECT_EQ(Asked(turn), "gone") << "it was the call's";
+}
+
 // A tree that lacks a path does not tell that it went after all.
 // Mutant: left-out-goes-unseen.
 TEST_F(RecorderAuthorsTest, WhatGoesAfterItWasLeftOutHasItsAuthor) {
