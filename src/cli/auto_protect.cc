@@ -17,8 +17,9 @@ namespace belay {
 namespace {
 
 // If `dir` is one that somebody may have meant, and nobody switched it off. One that
-// was renamed goes on with its history.
-Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir) {
+// was renamed goes on with its history. `of`: only as that one.
+Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir,
+                                    const Root* of = nullptr) {
   std::optional<Root> none;
   BELAY_TRY(Fd fd, ctx.fs.OpenDir(dir));
   BELAY_TRY(auto prepared, PrepareStore(ctx));
@@ -39,6 +40,7 @@ Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir) {
   if (!known) {
     BELAY_TRY(was, MovedForCertain(*opened->store, *catalog, fd, stat));
   }
+  if (of != nullptr && (!was || was->bytes() != of->path)) return none;
   BELAY_TRY(Registered done, RegisterRoot(*opened->store, *catalog, dir, stat, was));
   return std::optional(std::move(done.root));
 }
@@ -93,6 +95,33 @@ Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event
   BELAY_TRY(auto tree, FindWorkTree(ctx.fs, *place, ctx.env.git));
   BELAY_TRY(auto root, Protect(ctx, tree ? tree->work_tree : *place));
   return root ? std::vector<Root>{std::move(*root)} : none;
+}
+
+Result<bool> ProtectAway(CommandContext& ctx, std::span<const RootEntry> roots,
+                         const Root& home, const HookEvent& event) {
+  const auto place = PlaceOf(ctx.fs, event);
+  if (event.kind == EventKind::kOther || !place || FindRootFor(roots, *place))
+    return false;
+  BELAY_TRY(AbsPath home_dir, AbsPath::Parse(home.path));
+  const auto at_home = ctx.fs.OpenDir(home_dir);
+  const bool gone = !at_home.ok() && at_home.error().code == Errc::kNotFound;
+  if (!gone && (!event.tool || event.tool->reach == ToolReach::kReads)) return false;
+  BELAY_TRY(AbsPath user_file, ctx.env.UserSettingsFile());
+  BELAY_TRY(Settings settings, LoadSettings(ctx.fs, user_file, std::nullopt));
+  if (!IsMeant(settings)) return false;
+  for (AbsPath dir = *place; gone && !dir.is_root(); dir = dir.parent()) {
+    auto fd = ctx.fs.OpenDir(dir);
+    if (!fd.ok()) break;
+    BELAY_TRY(FileStat stat, ctx.fs.Stat(*fd));
+    if (stat.dev != home.dev || stat.ino != home.ino) continue;
+    BELAY_TRY(auto moved, Protect(ctx, dir, &home));
+    return moved.has_value();
+  }
+  if (!event.tool) return false;
+  auto tree = FindWorkTree(ctx.fs, *place, ctx.env.git);
+  if (!tree.ok() || !*tree || home_dir.IsWithin((*tree)->work_tree)) return false;
+  BELAY_TRY(auto made, Protect(ctx, (*tree)->work_tree));
+  return made.has_value();
 }
 
 Result<bool> ProtectLeftOut(CommandContext& ctx, Store& store,

@@ -17,6 +17,14 @@ namespace belay {
 // None where it is not to be, or nobody can have meant it.
 Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event);
 
+// Where the event takes place, when that is in no root of `roots` and the session's own
+// directory (`home`) is one: what became of that when it is gone, where that is
+// certain; of a call that may write, the git work tree that it is made in. (A shell may
+// stand anywhere: what is no work tree is not meant by it.) True: the roots are others
+// than `roots`.
+Result<bool> ProtectAway(CommandContext& ctx, std::span<const RootEntry> roots,
+                         const Root& home, const HookEvent& event);
+
 // A git work tree inside a protected directory which that leaves out, where the event
 // takes place or which holds what it names (core/left_out_tree.h). True: there is one
 // root more than `roots`. `settings` are those of `first`, the event's first root;

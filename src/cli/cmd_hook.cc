@@ -96,6 +96,7 @@ class HookWork {
       if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
       all = heads->roots();
       concerned = RootsOf(*(*opened)->store, all, event_);
+      AddAway(*(*opened)->store, all, concerned);
       AddLeftOut(*(*opened)->store, all, concerned);
     }
     std::vector<Root>& roots = concerned.here;
@@ -172,6 +173,23 @@ class HookWork {
     return kDone;
   }
 
+  // The session's own directory is not where the event takes place, and nothing is
+  // protected there.
+  void AddAway(Store& store, std::vector<RootEntry>& all, EventRoots& concerned) {
+    if (concerned.here.empty()) return;
+    const Root home = concerned.here[0];
+    auto more = ProtectAway(ctx_, all, home, event_);
+    if (!more.ok()) CountFailure(store, home.id, "hook", more.error());
+    if (more.ok() && *more) LookAgain(store, all, concerned);
+  }
+  bool LookAgain(Store& store, std::vector<RootEntry>& all, EventRoots& concerned) {
+    auto now = Heads::Read(store);
+    if (!now.ok()) return false;
+    all = now->roots();
+    concerned = RootsOf(store, all, event_);
+    return true;
+  }
+
   // What the roots of the event leave out and shall be protected is, and is among them.
   void AddLeftOut(Store& store, std::vector<RootEntry>& all, EventRoots& concerned) {
     constexpr int kMostAtOnce = 8;
@@ -187,10 +205,7 @@ class HookWork {
       auto more = ProtectLeftOut(ctx_, store, all, first, *settings_, event_);
       if (!more.ok()) CountFailure(store, first.id, "hook", more.error());
       if (!more.ok() || !*more) return;
-      auto now = Heads::Read(store);
-      if (!now.ok()) return;
-      all = now->roots();
-      concerned = RootsOf(store, all, event_);
+      if (!LookAgain(store, all, concerned)) return;
     }
   }
 

@@ -1,5 +1,5 @@
 # A project directory that was renamed, with `auto = true`: its history goes on where it is
-# certain that it is the same, and only there.
+# certain that it is the same, and only there. And what else a session works in then.
 . "$(dirname "$0")/lib.bash"
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
@@ -43,4 +43,36 @@ run list --root new; expect_in_out "by hand"
 mkdir old2; echo 1 >old2/a; run on old2; run checkpoint -q --root old2; mv old2 new2
 run on new2; run checkpoint -q --root new2 -m mine
 run on new2 --moved-from "$top/old2"; expect_rc 1; expect_in_err "if that history may go: belay off --forget $top/new2; then: belay on $top/new2 --moved-from $top/old2"
+
+# --- in the middle of a session: it goes on where its directory was moved to
+printf 'auto = true\n' >"$BELAY_CONFIG"
+call() {  # EVENT DIR ID
+  printf '{"session_id":"m","cwd":"%s","hook_event_name":"%s","prompt_id":"pm","tool_name":"Bash","tool_use_id":"%s","tool_input":{"command":"%s"}}' "$2" "$1" "$3" "$3" |
+    "$BELAY_BIN" hook claude >"$scratch/out" 2>&1
+  [ "$?$(cat "$scratch/out")" = 0 ] || fail "not silent: $(cat "$scratch/out")"
+  behind_is_done
+}
+known() { run roots --json; expect_py "('$1' in [r['root'] for r in d['roots']]) == $2"; }
+mkdir -p p1/sub; echo 1 >p1/a; echo 1 >p1/sub/b; sleep 0.1; prompt m "$top/p1"
+call PreToolUse "$top/p1" move; echo 22 >p1/a; mv p1 p2; call PostToolUse "$top/p2/sub" move
+known "$top/p2" True; known "$top/p1" False
+call PreToolUse "$top/p2/sub" write; echo 22 >p2/sub/b; call PostToolUse "$top/p2/sub" write
+run list --tools --json --root p2; expect_py "[c['description'] for c in d['checkpoints']][::-1] == ['in m', 'before Bash: move', 'after Bash: move', 'before Bash: write', 'after Bash: write']"
+run rollback turn:1 --session m --root p2 --yes; expect_rc 0; [ "$(cat p2/a p2/sub/b)" = "1
+1" ] || fail "not as before the turn: $(cat p2/a p2/sub/b)"
+# One that is gone, and not there, is no reason to protect what is.
+mkdir plain; mv p2 p3; rm -rf p3; call PreToolUse "$top/plain" gone; known "$top/plain" False
+
+# --- a second project is one, too; a directory that a shell stands in is not
+mkdir first second place; echo 1 >first/a; echo 1 >second/o; git init -q second; printf '{"session_id":"m","cwd":"%s","hook_event_name":"SessionStart","source":"resume"}' "$top/first" | "$BELAY_BIN" hook claude; behind_is_done
+call PreToolUse "$top/place" b0; known "$top/place" False
+call PreToolUse "$top/second" b1; known "$top/second" True
+echo 22 >second/o; call PostToolUse "$top/second" b1
+run rollback tool:b1 --session m --root second --yes; expect_rc 0; [ "$(cat second/o)" = 1 ] || fail "what was there is lost"
+# What the session is at work in is not protected a second time by what is around it.
+mkdir -p around/inner around/beside; git init -q around; echo 1 >around/inner/a; run on around/inner
+printf '{"session_id":"m","cwd":"%s","hook_event_name":"SessionStart","source":"resume"}' "$top/around/inner" | "$BELAY_BIN" hook claude; behind_is_done
+call PreToolUse "$top/around/beside" b2; known "$top/around" False
+printf 'auto = false\n' >"$BELAY_CONFIG"
+mkdir third; git init -q third; call PreToolUse "$top/third" b3; known "$top/third" False
 finish
