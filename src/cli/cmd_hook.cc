@@ -13,6 +13,7 @@
 #include "agent/notice.h"
 #include "agent/recorder.h"
 #include "agent/rollback_command.h"
+#include "agent/session_queue.h"
 #include "agent/user_hooks.h"
 #include "base/clock.h"
 #include "base/escape.h"
@@ -132,6 +133,7 @@ class HookWork {
     TellOthers(store, concerned);
     RememberAgent(store, event_.agent);
     if (event_.messages.empty() || counts_) heard_.Release();
+    in_turn_.Release();
     if (counts_ && !event_.messages.empty()) Hold(store, LockMode::kShared, 0);
     if (outcome == kDone && !notice_.empty()) shared_.Say(notice_);
     if (outcome == kDone) GoOnBehind(store, roots[0]);
@@ -237,6 +239,7 @@ class HookWork {
     // before it. Two processes of one session may be in two roots, too: neither counts
     // a turn while the other does.
     counts_ = event_.kind == EventKind::kPrompt;
+    in_turn_ = WaitInTurn(store, SessionOf(event_), kLockMs);
     Hold(store, counts_ ? LockMode::kExclusive : LockMode::kShared, kLockMs);
     if (event_.messages.empty() && !counts_) heard_.Release();
   }
@@ -318,6 +321,7 @@ class HookWork {
   bool strict_ = false, settings_read_ = false;
   bool counts_ = false;               // a turn, alone on its session
   std::string notice_;                // for the model
+  HeldLock in_turn_;                  // while others of the session wait behind it
   HeldLock heard_;                    // while others have to wait for what was told
   std::optional<Settings> settings_;  // of the first root
   RootId settings_of_;                // which may have become another since

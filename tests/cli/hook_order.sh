@@ -1,4 +1,5 @@
-# A prompt that waits for a busy directory is recorded before the calls that it led to.
+# What waits for a busy directory, or for the start of its session to be recorded, is
+# recorded in the order in which it was told: the prompt, its calls, the end of the turn.
 . "$(dirname "$0")/lib.bash"
 
 export BELAY_HOME=$scratch/store BELAY_CONFIG=$scratch/config.toml
@@ -34,5 +35,23 @@ for number in 1 2 3 4 5 6 7 8; do
   behind_is_done
   run list --tools --json; expect_rc 0
   expect_py "[c['description'] for c in sorted(d['checkpoints'], key=lambda c: c['number'])][:2] == ['before Bash: make', 'wish $number']"
+done
+
+cat >"$scratch/told" <<'EOF'
+tell() { printf '%s' "{\"session_id\":\"n$number\",\"cwd\":\"$PWD\",\"hook_event_name\":\"$1\",$2}" | "$BELAY_BIN" hook claude; }
+call() { tell "$1" "\"prompt_id\":\"p$2\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t$2\",\"tool_input\":{\"command\":\"make $2\"}"; }
+tell SessionStart '"source":"startup"'
+for turn in 1 2; do
+  tell UserPromptSubmit "\"prompt_id\":\"p$turn\",\"prompt\":\"wish $turn\""
+  call PreToolUse $turn; echo "$number.$turn" >file; call PostToolUse $turn
+done
+tell Stop '"prompt_id":"p2"'
+EOF
+for number in 1 2 3; do
+  export number
+  python3 "$scratch/hold.py" "$BELAY_HOME" "$id" bash "$scratch/told" >"$scratch/out" 2>"$scratch/err" || fail "$(cat "$scratch/err")"
+  behind_is_done
+  run list --tools --json; expect_rc 0
+  expect_py "[(c['description'], c['turn']) for c in sorted(d['checkpoints'], key=lambda c: -c['number']) if c['session'] == 'n$number'] == [('session started', None), ('wish 1', 1), ('before Bash: make 1', 1), ('wish 2', 2), ('before Bash: make 2', 2), ('after Bash: make 2', 2)]"
 done
 finish

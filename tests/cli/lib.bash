@@ -117,14 +117,16 @@ for path in asked:
 
 # Waits until no belay on this store is left that a command started behind itself.
 behind_is_done() {
-  local exe
+  local exe found
   while :; do
+    found=
     for exe in /proc/[0-9]*/exe; do
       [ "$exe" -ef "$BELAY_BIN" ] || continue
-      { tr '\0' '\n' <"${exe%exe}environ" | grep -qxF "BELAY_HOME=$BELAY_HOME"; } 2>/dev/null && break
-      exe=
+      { tr '\0' '\n' <"${exe%exe}environ" | grep -qxF "BELAY_HOME=$BELAY_HOME"; } 2>/dev/null || continue
+      found=1
+      break
     done
-    [ -n "$exe" ] && [ -e "$exe" ] && [ "$exe" -ef "$BELAY_BIN" ] || return 0
+    [ -n "$found" ] || return 0
     read -rt 0.01 <> <(:) || :
   done
 }
