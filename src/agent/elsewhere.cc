@@ -78,6 +78,7 @@ Status TellElsewhere(Store& store, const RecordRequest& request, const HookEvent
   if (!request.settings->enabled ||
       Live::Load(store, request.root.id).Find(SessionOf(event)) == nullptr)
     return Ok();
+  BELAY_OK(CheckHost(store, request.root.id, event));
   ElsewhereStep step(store, *request.settings, event, at_home);
   return TakeStep(store, request.root, request.lock_wait_ms, step);
 }

@@ -651,6 +651,23 @@ std::string SessionOf(const HookEvent& event) {
   return event.session.empty() ? AgentOf(event) : event.session;
 }
 
+Status CheckHost(Store& store, const RootId& root, const HookEvent& event) {
+  if (event.agent != AgentKind::kGeneric || event.host.empty()) return Ok();
+  constexpr int64_t kStaysItsMs = 24 * 60 * 60 * 1000;
+  const Live live = Live::Load(store, root);
+  const LiveSession* known = live.Find(SessionOf(event));
+  if (known == nullptr || known->ended || known->agent == event.host ||
+      known->agent.empty() || AgentNamed(known->agent) ||
+      store.clock().WallMillis() - known->seen_ms > kStaysItsMs ||
+      BELAY_MUTANT("two-hosts-are-one"))
+    return Ok();
+  return Error(Errc::kRefused, "session " + EscapeForDisplay(SessionOf(event)) +
+                                   " is at work for the host " +
+                                   EscapeForDisplay(known->agent) + ": what " +
+                                   EscapeForDisplay(event.host) +
+                                   " tells of one by that id is not recorded");
+}
+
 bool IsRecorded(const HookEvent& event, const Settings& settings) {
   if (!settings.enabled || event.kind == EventKind::kOther) return false;
   const bool tool =
@@ -664,6 +681,7 @@ Result<std::optional<Captured>> RecordEvent(Store& store, const RecordRequest& r
                                             const HookEvent& event) {
   std::optional<Captured> none;
   if (!IsRecorded(event, *request.settings)) return none;
+  BELAY_OK(CheckHost(store, request.root.id, event));
   // A rollback that was interrupted is ended first: half of one is no state that
   // anybody wants.
   RollbackRequest recovery;

@@ -34,6 +34,10 @@ struct RecordRequest {
   std::string* notice = nullptr;
 };
 
+// kRefused when the session is one of another host that is at work in the root, whose
+// turns and calls would be taken for this one's.
+Status CheckHost(Store& store, const RootId& root, const HookEvent& event);
+
 // Whether the event is of any interest: reading tools, and calls that the settings
 // leave out, are not.
 bool IsRecorded(const HookEvent& event, const Settings& settings);

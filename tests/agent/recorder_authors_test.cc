@@ -28,6 +28,32 @@ TEST_F(RecorderAuthorsTest, EveryChangeHasItsAuthor) {
   EXPECT_EQ(Authors(), "mine=outside its=s/t1 old.txt=s/t1 mine2=outside src/a=s/t2");
 }
 
+// Mutant: two-hosts-are-one.
+TEST_F(RecorderAuthorsTest, TwoHostsThatCallASessionTheSameAreNotMixed) {
+  auto tell = [&](const std::string& host, HookEvent event) {
+    event.host = host;
+    return Tell(event);
+  };
+  HookEvent prompt = Event(EventKind::kPrompt, "1");
+  prompt.prompt = "wish";
+  EXPECT_EQ(tell("acme", prompt), "wish");
+  const Checkpoint turn = last_;
+  HookEvent begin = Call(EventKind::kToolBegin, "1", "c1", {"b"});
+  HookEvent end = Call(EventKind::kToolEnd, "1", "c1", {"b"});
+  EXPECT_NE(tell("bravo", begin).find("failed: session 1 is at work for the host acme"),
+            std::string::npos);
+  Put("b", "bravo's");
+  EXPECT_NE(tell("bravo", end).find("failed: "), std::string::npos);
+  EXPECT_EQ(tell("acme", Event(EventKind::kTurnEnd, "1")), "end of the turn");
+  EXPECT_EQ(Authors(), "b=outside");
+  EXPECT_EQ(Asked(turn), "b");
+  // Once it is over, and where no host is named, the id is what counts.
+  tell("acme", Event(EventKind::kSessionEnd, "1"));
+  prompt.prompt = "another";
+  EXPECT_EQ(tell("bravo", prompt), "another");
+  EXPECT_EQ(tell("", begin), "before Write b");
+}
+
 // A rollback asks about it before anybody has looked again, too.
 // Mutant: what-nobody-saw-is-nobodys.
 TEST_F(RecorderAuthorsTest, WhatIsNotAsItWasBeforeItWasLeftOutIsAskedAbout) {
