@@ -228,11 +228,19 @@ Status UnmarkWhole(Store& store, std::vector<std::string>& done) {
   return Ok();
 }
 
+// Packs with bytes that are none of the store's, and may be what it lacks.
+Result<std::vector<PackId>> PacksWithOthers(Store& store) {
+  BELAY_TRY(auto packs, UnlistedPacks(store));
+  BELAY_TRY(auto longer, LongerPacks(store));
+  for (const auto& [id, length] : longer) packs.push_back(id);
+  return packs;
+}
+
 }  // namespace
 
 Result<std::vector<PackId>> PacksWithGivenUp(Store& store) {
   std::vector<PackId> out;
-  BELAY_TRY(auto unlisted, UnlistedPacks(store));
+  BELAY_TRY(auto unlisted, PacksWithOthers(store));
   if (unlisted.empty()) return out;
   Finder finder(store, unlisted);
   BELAY_OK(finder.Look());
@@ -242,7 +250,7 @@ Result<std::vector<PackId>> PacksWithGivenUp(Store& store) {
 }
 
 Status TakeBackGivenUp(Store& store, std::vector<std::string>& done) {
-  BELAY_TRY(auto unlisted, UnlistedPacks(store));
+  BELAY_TRY(auto unlisted, PacksWithOthers(store));
   if (unlisted.empty()) return Ok();
   BELAY_TRY(auto copied, CopyFound(store, unlisted));
   done.insert(done.end(), copied.begin(), copied.end());

@@ -12,8 +12,9 @@
 
 namespace belay {
 
-// Packs that the manifest does not name and that hold something which was given up and
-// cannot be read elsewhere: no leftovers, whatever else is in them.
+// Packs that the manifest does not name, or that go on behind their end, and that hold
+// something which was given up and cannot be read elsewhere: no leftovers, whatever
+// else is in them.
 Result<std::vector<PackId>> PacksWithGivenUp(Store& store);
 
 // Stores it again, as one batch, in which the marks that say it is lost are taken back

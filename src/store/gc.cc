@@ -59,8 +59,9 @@ Result<GcReport> Collector::Run() {
 
 Status Collector::CheckLeftovers() {
   BELAY_TRY(auto unlisted, UnlistedPacks(store_));
-  BELAY_TRY(const bool longer, AnyIsLonger(store_));
-  if ((unlisted.empty() && !longer) || BELAY_MUTANT("gc-trust-leftovers")) return Ok();
+  BELAY_TRY(longer_, LongerPacks(store_));
+  if ((unlisted.empty() && longer_.empty()) || BELAY_MUTANT("gc-trust-leftovers"))
+    return Ok();
   VerifyOptions every_byte;
   every_byte.read_data = true;
   BELAY_TRY(VerifyReport report, VerifyStore(store_, every_byte));
@@ -91,18 +92,26 @@ Status Collector::CheckLeftovers() {
 
 Status Collector::RemoveLeftovers() {
   BELAY_TRY(auto seen, Leftovers());
-  if (seen.empty()) return Ok();  // no reason to stand in a writer's way
+  if (seen.empty() && longer_.empty()) return Ok();  // do not stand in a writer's way
   BELAY_TRY(HeldLock append,
             store_.locks().Acquire(StoreLock::kAppend, LockMode::kExclusive));
   BELAY_TRY(auto leftovers, Leftovers());
   Fs& fs = store_.fs();
   // Whoever wrote this manifest may have been killed before its name was flushed. The
   // one before it may name what goes now, so it must not come back.
-  if (!leftovers.empty() && !BELAY_MUTANT("gc-trust-manifest-name"))
+  if ((!leftovers.empty() || !longer_.empty()) &&
+      !BELAY_MUTANT("gc-trust-manifest-name"))
     BELAY_OK(fs.Sync(store_.dir()));
   for (const auto& [dir, name] : leftovers) {
     BELAY_OK(fs.Unlink(*dir, name));
     ++report_.leftovers_removed;
+  }
+  for (const Manifest::Pack& pack : store_.manifest().packs) {
+    const auto longer = longer_.find(pack.id);
+    if (longer == longer_.end() || std::ranges::find(spared_, pack.id) != spared_.end())
+      continue;
+    BELAY_TRY(const bool cut, CutAtItsEnd(store_, pack, longer->second));
+    (void)cut;  // what cannot be read whole stays, as with packs that are not listed
   }
   return Ok();
 }

@@ -4,6 +4,7 @@
 // are written anew; gc_copy.cc copies what is wanted of them.
 
 #include <array>
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -79,7 +80,9 @@ class Collector {
   // of the rest is right. (Such packs are rare: an operation was interrupted.)
   Status CheckLeftovers();
 
-  // Files that no manifest names: nobody creates one without holding `append`.
+  // Files that no manifest names: nobody creates one without holding `append`. And what
+  // stands behind the end of packs: what is said there would be missed once the record
+  // is gone that took it away.
   Status RemoveLeftovers();
 
   // Certain under `append` only: the manifest is replaced and packs are made under it.
@@ -150,6 +153,7 @@ class Collector {
   std::vector<std::string> set_aside_;
   GcReport report_;
   std::vector<PackId> spared_;
+  std::map<PackId, uint64_t> longer_;  // packs that go on behind their end: how far
   Inventory inventory_;
   LogView log_;
   std::unique_ptr<Marker> marker_;

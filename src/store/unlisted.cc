@@ -246,14 +246,43 @@ Result<Unlisted> LookAtUnlisted(Store& store) {
   return out;
 }
 
-Result<bool> AnyIsLonger(Store& store) {
+Result<std::map<PackId, uint64_t>> LongerPacks(Store& store) {
+  std::map<PackId, uint64_t> longer;
   BELAY_OK(store.Refresh());
   for (const Manifest::Pack& p : store.manifest().packs) {
     if (!p.sealed || p.cut) continue;
     auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(p.id));
-    if (stat.ok() && stat->size > *p.sealed) return true;
+    if (stat.ok() && stat->type == FileType::kRegular && stat->size > *p.sealed)
+      longer.emplace(p.id, stat->size);
   }
-  return false;
+  return longer;
+}
+
+Result<bool> CutAtItsEnd(Store& store, const Manifest::Pack& pack, uint64_t length) {
+  if (!pack.sealed || pack.cut || BELAY_MUTANT("gc-leaves-what-is-behind"))
+    return false;
+  BELAY_TRY(PackFile file, PackFile::Open(store.fs(), store.packs_dir(), pack.id,
+                                          store.manifest().store, OpenMode::Read()));
+  BELAY_TRY(const uint64_t size, file.Size());
+  if (size != length || size <= *pack.sealed) return false;
+  // A write that was not finished is behind all others.
+  bool broken = false, damaged = false;
+  BELAY_OK(file.ForEachBatch(*pack.sealed, size,
+                             [&](const BatchHeader& b, bool unreadable) -> Status {
+                               damaged |= broken;
+                               bool whole = false;
+                               if (!unreadable) {
+                                 BELAY_TRY(whole, file.IsWhole(b));
+                               }
+                               broken |= !whole;
+                               return Ok();
+                             }));
+  if (damaged || file.has_unreadable()) return false;
+  BELAY_TRY(Fd to_cut, store.fs().Open(store.packs_dir(), PackFile::FileName(pack.id),
+                                       OpenMode::ReadWrite()));
+  BELAY_OK(store.fs().Truncate(to_cut, *pack.sealed));
+  BELAY_OK(store.fs().SyncData(to_cut));
+  return true;
 }
 
 Result<bool> MissesUnlisted(Store& store) {

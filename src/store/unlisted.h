@@ -33,9 +33,13 @@ struct Unlisted {
 // `use` is held.
 Result<Unlisted> LookAtUnlisted(Store& store);
 
-// Does a listed pack go on behind its end? Whether with anything that counts,
-// LookAtUnlisted() finds out.
-Result<bool> AnyIsLonger(Store& store);
+// The length of every listed pack that goes on behind its end. Whether with anything
+// that counts, LookAtUnlisted() finds out.
+Result<std::map<PackId, uint64_t>> LongerPacks(Store& store);
+// Takes away what is behind the end of such a pack, durably. False, and nothing is
+// done, when there are batches that cannot be read whole, or it has another length by
+// now. LookAtUnlisted() found nothing lacking, and `append` is held.
+Result<bool> CutAtItsEnd(Store& store, const Manifest::Pack& pack, uint64_t length);
 
 // What a collection replaced of a pack: so many bytes, the last batch of which has this
 // mark. Without a length all that ever stood under that name.

@@ -207,6 +207,64 @@ TEST_F(TwoHistories, NumbersOfALostPackAreNotGivenAgain) {
   EXPECT_EQ(Listed(disk_).size(), 5u);
 }
 
+// What is deleted later must not be missed because those bytes still have it.
+TEST_F(TwoHistories, WhatCameBackFromBehindAnEndCanBeDeleted) {
+  Make(disk_, "zero");
+  ClosePack(disk_);
+  Make(disk_, "one");
+  auto before = disk_.Clone();
+  const PackId lost = Open(disk_)->manifest().packs.back().id;
+  Must(disk_.Unlink(Packs(disk_), PackFile::FileName(lost)));
+  Must(disk_.Unlink(Packs(disk_), PackIndex::FileName(lost)));
+  Remove(disk_, "tail");
+  Make(disk_, "new");
+  CopyPack(*before, disk_, lost);
+  EXPECT_EQ(TakeBack(disk_).size(), 1u);
+  EXPECT_TRUE(Verify(disk_).clean());
+
+  for (const char* name : {"one", "later"}) {
+    World& world = NewWorld(disk_);
+    world.options.pack_target = 2000;  // so that a collection takes some packs alone
+    auto store = Must(world.Open());
+    Must(MakeCheckpoint(*store, "later", {{"a", "later"}}));
+    Must(DropCheckpoints(*store, {name}));
+    Must(CollectGarbage(*store, {.everything = true}));
+  }
+  const VerifyReport report = Verify(disk_);
+  EXPECT_TRUE(report.clean());
+  EXPECT_TRUE(TakeBack(disk_).empty());
+  EXPECT_EQ(Listed(disk_), (Names{"new", "zero"}));
+}
+
+// As with a pack that is not listed: nobody knows what else was in it.
+TEST_F(TwoHistories, WhatCannotBeReadWholeBehindAnEndStays) {
+  for (const bool damaged : {false, true}) {
+    MemFs disk;
+    Make(disk, "zero");
+    ClosePack(disk);
+    Make(disk, "one");
+    Make(disk, "two");
+    const PackId pack = Open(disk)->manifest().packs.back().id;
+    const Name name = PackFile::FileName(pack);
+    Bytes bytes = Must(ReadSmallFile(disk, Packs(disk), name, 1 << 20));
+    Must(disk.Unlink(Packs(disk), name));
+    Remove(disk, "tail");
+    Make(disk, "new");
+    if (damaged) bytes[kPackHeaderSize + kBatchHeaderSize] ^= std::byte{1};
+    bytes.push_back(std::byte{7});
+    Must(ReplaceFile(disk, Packs(disk), name, bytes));
+    EXPECT_EQ(TakeBack(disk).size(), damaged ? 1u : 2u);
+    {
+      World& world = NewWorld(disk);
+      world.options.pack_target = 2000;
+      Must(CollectGarbage(*Must(world.Open()), {}));
+    }
+    EXPECT_EQ(Must(disk.StatAt(Packs(disk), name)).size,
+              damaged ? bytes.size() : kPackHeaderSize);
+    EXPECT_TRUE(Verify(disk).clean());
+  }
+}
+
 TEST_F(TwoHistories, TheTailOfACopyGivesNoNumberAgain) {
   Make(disk_, "zero");
   auto other = disk_.Clone();
