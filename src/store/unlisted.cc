@@ -287,7 +287,10 @@ Result<bool> CutAtItsEnd(Store& store, const Manifest::Pack& pack, uint64_t leng
 
 Result<bool> MissesUnlisted(Store& store) {
   BELAY_TRY(auto packs, NotReplaced(store));
-  if (packs.empty() || BELAY_MUTANT("unlisted-only-by-the-tail")) return false;
+  BELAY_TRY(auto longer, LongerPacks(store));
+  if (BELAY_MUTANT("unlisted-only-by-name")) longer.clear();
+  if ((packs.empty() && longer.empty()) || BELAY_MUTANT("unlisted-only-by-the-tail"))
+    return false;
   BELAY_TRY(HeldLock use, store.HoldForReading());
   BELAY_TRY(Unlisted others, LookAtUnlisted(store));
   return !others.lacking.empty();

@@ -61,8 +61,8 @@ Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
 // What will be replaced when `pack` is.
 Result<ReplacedPack> ToReplace(Store& store, const Manifest::Pack& pack);
 
-// Is there a pack which has records that the log lacks? Cheap when every pack is listed
-// or replaced. Takes `use`.
+// Is there a pack which has records that the log lacks, and be it behind its end? Cheap
+// when every pack is listed or replaced, and ends where it should. Takes `use`.
 Result<bool> MissesUnlisted(Store& store);
 
 }  // namespace belay

@@ -188,6 +188,7 @@ TEST_F(TwoHistories, NumbersOfALostPackAreNotGivenAgain) {
   CopyPack(*before, disk_, lost);
 
   // Nobody knew how far it went: it goes on behind its end.
+  EXPECT_TRUE(Must(MissesUnlisted(*Open(disk_))));
   const VerifyReport report = Verify(disk_);
   EXPECT_FALSE(report.clean());
   EXPECT_EQ(report.hit.size(), 2u);
@@ -202,6 +203,7 @@ TEST_F(TwoHistories, NumbersOfALostPackAreNotGivenAgain) {
   const auto after = Numbers(disk_);
   for (const auto& [name, number] : numbers) EXPECT_EQ(after.at(name), number) << name;
   EXPECT_TRUE(Verify(disk_).clean());
+  EXPECT_FALSE(Must(MissesUnlisted(*Open(disk_))));
   EXPECT_TRUE(TakeBack(disk_).empty());
   ClosePack(disk_);
   EXPECT_EQ(Listed(disk_).size(), 5u);
