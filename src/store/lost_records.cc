@@ -112,6 +112,27 @@ bool IsSaidLater(const LogView& log, const LogRecord& record) {
       return false;
   }
 }
+
+// Of a conversation the copy with the highest number is the latest: one that came after
+// a hidden one has to come after it again.
+std::vector<LogRecord> LaterCopies(const LogView& log,
+                                   const std::vector<LogRecord>& hidden) {
+  std::map<std::pair<std::string, std::string>, uint64_t> shown_anew;
+  for (const LogRecord& record : hidden)
+    if (auto copy = ToTranscript(record); copy.ok())
+      shown_anew[{copy->session, copy->path}] = record.seq;
+  std::map<std::pair<std::string, std::string>, LogRecord> latest;
+  if (shown_anew.empty() || BELAY_MUTANT("an-older-copy-is-the-latest")) return {};
+  for (const LogRecord& record : log.records) {  // by number
+    auto copy = ToTranscript(record);
+    if (!copy.ok() || !log.IsWanted(record)) continue;
+    const auto at = shown_anew.find({copy->session, copy->path});
+    if (at != shown_anew.end() && record.seq > at->second) latest[at->first] = record;
+  }
+  std::vector<LogRecord> out;
+  for (auto& [what, record] : latest) out.push_back(std::move(record));
+  return out;
+}
 }  // namespace
 
 std::vector<LogRecord> HiddenRecords(const LogView& log) {
@@ -145,7 +166,9 @@ Status ShowHidden(Store& store, std::vector<std::string>& done) {
     BELAY_OK(ReadOn(store, log));
   }
   const std::vector<LogRecord> hidden = HiddenRecords(log);
-  BELAY_OK(BringBack(store, hidden));
+  std::vector<LogRecord> anew = hidden;
+  for (LogRecord& copy : LaterCopies(log, hidden)) anew.push_back(std::move(copy));
+  BELAY_OK(BringBack(store, anew));
   for (const LogRecord& record : hidden)
     done.push_back("gave a number of its own to " + RecordTitle(record) +
                    ", which was in no list");

@@ -34,7 +34,8 @@ Status BringBack(Store& store, const std::vector<LogRecord>& lost,
 // far as nothing shows what they say. Two histories of one store that were laid
 // together have such; each record is in the log, and no bytes are missing.
 std::vector<LogRecord> HiddenRecords(const LogView& log);
-// Publishes those again with numbers of their own. May be repeated, as BringBack().
+// Publishes those again with numbers of their own, in such an order that the copy of a
+// conversation that was the latest stays that. May be repeated, as BringBack().
 Status ShowHidden(Store& store, std::vector<std::string>& done);
 
 // Roots that have checkpoints and no record: nothing leads to those any more. With the

@@ -144,6 +144,48 @@ TEST_F(TwoHistories, NoNumberOfItsOwnMakesWhatWasSaidBeforeTheLastWord) {
   EXPECT_EQ(HiddenRecords(twice).size(), 1u);
 }
 
+// Both went on with one conversation: the copy that was kept last stays the last.
+TEST_F(TwoHistories, AnOlderCopyOfAConversationIsNotTheLatest) {
+  Make(disk_, "zero");
+  ClosePack(disk_);
+  auto other = disk_.Clone();
+  auto keep = [&](MemFs& disk, const std::string& text) {
+    auto store = Open(disk);
+    auto writer = Must(store->Begin());
+    Node node;
+    node.fields.Add(1, text);
+    const ObjectId content =
+        Must(writer->PutObject(ObjectType::kNode, EncodeNode(node)));
+    writer->Add(ToRecord(TranscriptRecord{.session = "s",
+                                          .path = "/t.jsonl",
+                                          .content = content,
+                                          .bytes = text.size()},
+                         RecordId(IdFor(text)), RootId(), 1));
+    Must(writer->Commit());
+  };
+  for (const char* text : {"a", "bb"}) {  // whichever is hidden by the other's number
+    MemFs& disk = text[0] == 'a' ? disk_ : *other;
+    keep(disk, text);
+    if (text[0] == 'b') Make(disk, "between");
+    keep(disk, std::string(text) + ", and then");
+  }
+  CopyPack(*other, disk_, Open(*other)->manifest().packs.back().id);
+  for (const char* name : {"manifest", "tail"}) Remove(disk_, name);
+  Repair(disk_);
+  Show(disk_);
+  auto store = Open(disk_);
+  auto catalog = Must(Catalog::Open(*store));
+  Must(catalog->Rebuild());
+  const auto copies = Must(catalog->ListRecords({.kind = RecordKind::kTranscript}));
+  std::set<uint64_t> lengths;
+  for (const LogRecord& r : copies) lengths.insert(Must(ToTranscript(r)).bytes);
+  EXPECT_EQ(lengths.size(), 4u);
+  EXPECT_EQ(Must(ToTranscript(copies.front())).bytes,
+            std::string("bb, and then").size());
+  EXPECT_TRUE(Verify(disk_).clean());
+  EXPECT_TRUE(Show(disk_).empty());
+}
+
 TEST_F(TwoHistories, APackOfTheOtherIsCopiedAndNotTakenIn) {
   Make(disk_, "zero");
   ClosePack(disk_);
