@@ -50,14 +50,17 @@ Result<RepairReport> Repairer::Run() {
   BELAY_OK(SealUnreadable());
   BELAY_OK(SealCutShort());
   if (changed_) {
+    // A tail of a pack that was replaced, and is gone, would say without the file
+    // `replaced` that one is missing. So it goes first, and for good.
+    if (tail_ && !manifest_.Find(tail_->pack) && !BELAY_MUTANT("replaced-goes-first") &&
+        !Exists(packs_dir_, PackFile::FileName(tail_->pack).bytes())) {
+      BELAY_OK(fs_.Unlink(home_, TailName()));
+      BELAY_OK(fs_.Sync(home_));
+    }
     // Packs that it names may be listed now: none of them is replaced any more.
     Status gone = fs_.Unlink(home_, ReplacedName());
     if (!gone.ok() && gone.error().code != Errc::kNotFound)
       return std::move(gone).error();
-    // A tail of a pack that it named, and that is gone, would say that one is missing.
-    if (tail_ && !manifest_.Find(tail_->pack) &&
-        !Exists(packs_dir_, PackFile::FileName(tail_->pack).bytes()))
-      (void)fs_.Unlink(home_, TailName());
     BELAY_OK(ReplaceFile(fs_, home_, ManifestName(), EncodeManifest(manifest_)));
   }
   for (std::string& what : once_listed_) Done(std::move(what));

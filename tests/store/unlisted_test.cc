@@ -215,6 +215,52 @@ TEST_F(UnlistedTest, TwoCollectionsThatWereKilledMissNothing) {
   }
 }
 
+// It has something else to put right, and is killed at every call in turn.
+TEST_F(UnlistedTest, ARepairThatIsKilledMissesNothingThatWasReplaced) {
+  for (const char* name : {"one", "two"}) Make(name);
+  ClosePacks();
+  Make("gone");
+  {
+    auto store = Open();
+    Must(DropCheckpoints(*store, {"gone"}));
+  }
+  bool dead = false;
+  {
+    HookFs dying(*disk_, [&](FsCall now, const std::string& what) -> Status {
+      dead |= now == FsCall::kUnlink && what == "tail";
+      return dead ? Status(Error(Errc::kIo, EIO, "killed")) : Ok();
+    });
+    World world(dying, 9300);
+    auto store = Must(world.Open(Store::Mode::kWriteExisting));
+    // Of the smallest pack, the open one: its tail stays.
+    (void)CollectGarbage(*store, {.everything = true, .room = 0});
+    ASSERT_TRUE(dead);
+  }
+  Manifest manifest = Open()->manifest();
+  ASSERT_FALSE(manifest.Find(Must(Open()->AnyTail())->pack));
+  for (Manifest::Pack& p : manifest.packs)
+    if (*p.sealed > 1000) *p.sealed -= 40;  // the batch behind it is whole
+  Must(
+      ReplaceFile(*disk_, Home(), Name::Literal("manifest"), EncodeManifest(manifest)));
+  const auto start = disk_->Clone();
+  for (int at = 1; dead; ++at) {
+    disk_ = start->Clone();
+    dead = false;
+    int calls = 0;
+    HookFs dying(*disk_, [&](FsCall, const std::string&) -> Status {
+      dead |= ++calls == at;
+      return dead ? Status(Error(Errc::kIo, EIO, "killed")) : Ok();
+    });
+    static uint64_t seed = 9400;
+    for (Fs* fs : {static_cast<Fs*>(&dying), static_cast<Fs*>(disk_.get())}) {
+      World world(*fs, ++seed);
+      (void)RepairStore(*fs, world.clock, world.random, world.dir, world.options);
+    }
+    EXPECT_TRUE(Verify().clean()) << at;
+    EXPECT_EQ(Names(), (std::set<std::string>{"one", "two"}));
+  }
+}
+
 // Nobody knew what was in it when the loss was accepted.
 TEST_F(UnlistedTest, APackThatIsPutBackBringsItsRecordsAlong) {
   for (bool erased : {false, true}) {
