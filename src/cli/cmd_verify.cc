@@ -84,6 +84,7 @@ void WriteJson(const VerifyReport& report, JsonWriter& json) {
   }
   json.EndArray();
   json.Key("unknown_records").Uint(report.unknown_records);
+  json.Key("uncounted_records").Bool(report.uncounted_records);
   json.Key("notes").BeginArray();
   for (const std::string& n : report.notes) json.String(n);
   json.EndArray().EndObject();
@@ -116,7 +117,7 @@ void Show(const VerifyReport& report, bool read_data, Terminal& term) {
       term.Out(StrCat("lost, but remembered by the catalogue: ", Scrub(RecordTitle(r)),
                       "\n"));
   if (report.unknown_records > 0)
-    term.Out(StrCat("up to ", CountText(report.unknown_records, "record"),
+    term.Out(StrCat(UnknownRecordsText(report),
                     " of the log cannot be read, and nobody remembers them: perhaps "
                     "checkpoints (the catalogue knows those that a list, a search or "
                     "upkeep saw before)\n"));

@@ -116,7 +116,7 @@ class Mender {
       given_up.push_back(std::move(line));
     }
     if (left.unknown_records > 0)
-      given_up.push_back("up to " + Counted(left.unknown_records, "record") +
+      given_up.push_back(UnknownRecordsText(left) +
                          " of the log, of which nobody knows anything");
     if (left.lost_objects.empty()) {
       report_.given_up = std::move(given_up);

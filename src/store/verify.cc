@@ -98,7 +98,7 @@ class Verifier {
     else if (auto known = store_.Expected(open->id); known && known->next_seq != 0)
       LoseNumbersBelow(std::max(known->next_seq, manifest.next_seq));
     else
-      ++report_.unknown_records;
+      LoseAnyNumber();
     return Ok();
   }
 
@@ -175,9 +175,15 @@ class Verifier {
   void LoseNumbers(uint64_t from, uint64_t to) {
     constexpr uint64_t kMany = 1'000'000;  // more is a damaged number, not a batch
     if (from == 0 || to < from || to - from > kMany)
-      ++report_.unknown_records;
+      LoseAnyNumber();
     else
       for (uint64_t seq = from; seq < to; ++seq) lost_numbers_.push_back(seq);
+  }
+
+  // At least one, and nothing says how many.
+  void LoseAnyNumber() {
+    ++report_.unknown_records;
+    report_.uncounted_records = !BELAY_MUTANT("an-unknown-loss-is-one-record");
   }
 
   // All of a pack, or the end of one, is gone: any record up to the next one may have
@@ -230,7 +236,7 @@ class Verifier {
     if (logs < b.log_count && b.first_seq != 0)
       LoseNumbers(b.first_seq, b.first_seq + b.log_count);
     else if (logs < b.log_count)
-      ++report_.unknown_records;
+      LoseAnyNumber();
     if (!walked.ok()) {
       if (walked.error().code != Errc::kCorrupt) return walked;
       Damage(name + ": " + walked.error().what);
@@ -488,6 +494,11 @@ class Verifier {
 };
 
 }  // namespace
+
+std::string UnknownRecordsText(const VerifyReport& report) {
+  if (report.uncounted_records) return "records, nobody can tell how many,";
+  return "up to " + Counted(report.unknown_records, "record");
+}
 
 Result<VerifyReport> VerifyStore(Store& store, const VerifyOptions& options) {
   return Verifier(store, options).Run();

@@ -42,6 +42,8 @@ struct VerifyReport {
   // How many more there may have been at most, of which nobody knows anything. (Numbers
   // of records that were collected cannot be told from those of lost ones.)
   uint64_t unknown_records = 0;
+  // Nothing says how many: there may have been any number more.
+  bool uncounted_records = false;
   // Objects that a checkpoint needs and of which no copy can be read.
   std::vector<ObjectKey> lost_objects;
   std::vector<PackId> damaged_packs;
@@ -54,6 +56,9 @@ struct VerifyReport {
     return lost_records.empty() && unknown_records == 0 && lost_objects.empty();
   }
 };
+
+// "up to 3 records", or "records, nobody can tell how many,".
+std::string UnknownRecordsText(const VerifyReport& report);
 
 Result<VerifyReport> VerifyStore(Store& store, const VerifyOptions& options);
 

@@ -147,6 +147,21 @@ TEST_F(LostTwice, TheManifestAndTheNewestPackBehindOneThatIsFull) {
   EXPECT_GE(Verify().unknown_records, 1u);
 }
 
+// The one pack and the tail: nothing says how many records there were.
+TEST_F(LostTwice, OfALossThatNothingCountsNoNumberIsSaid) {
+  Make("one");
+  Make("two");
+  RemoveNewestPack();
+  Must(memory_->Unlink(Home(), Name::Literal("tail")));
+  const VerifyReport missed = Verify();
+  EXPECT_FALSE(missed.clean());
+  EXPECT_TRUE(missed.uncounted_records);
+  EXPECT_EQ(UnknownRecordsText(missed), "records, nobody can tell how many,");
+  const MendReport given_up = Repair(/*accept_loss=*/true);
+  ASSERT_EQ(given_up.given_up.size(), 1u);
+  EXPECT_NE(given_up.given_up[0].find("nobody can tell how many"), std::string::npos);
+}
+
 TEST_F(LostTwice, AnOlderManifestAndTheTail) {
   const Bytes older = MakeTwoPacks();
   Must(ReplaceFile(*memory_, Home(), Name::Literal("manifest"), older));
