@@ -678,11 +678,10 @@ Result<bool> IsWithinTurn(Store& store, Catalog& catalog, const Checkpoint& targ
   return WasMoreDeleted(catalog, target);
 }
 
-}  // namespace
-
-Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
-                                               const std::string& session,
-                                               const Checkpoint& target) {
+// The first turn that was said since, whether it counts or not.
+Result<std::optional<uint64_t>> TurnSince(Store& store, Catalog& catalog,
+                                          const std::string& session,
+                                          const Checkpoint& target) {
   if (target.turn && target.kind == CheckpointKind::kAuto) {
     BELAY_TRY(const TurnStart start,
               FindTurnOf(catalog, target.root, session, *target.turn));
@@ -717,6 +716,46 @@ Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
                     ShellWord(session) + " --to ID");
   }
   return std::optional<uint64_t>();
+}
+
+// A host goes on with the same session. Where it was told to forget `turn`, and has all
+// that came before it, what it has to forget now is what it said since, if anything.
+Result<std::optional<uint64_t>> TurnOfHost(Catalog& catalog, const std::string& session,
+                                           uint64_t turn) {
+  BELAY_TRY(const auto turns, TurnsOf(catalog, session));
+  BELAY_TRY(const ChatLog log, ChatLog::Read(catalog));
+  const Chats now(log);
+  auto counts = [&](const Chats& chats, const TurnOf& one) {
+    return chats.TakenBackBy(session, one.turn.turn, one.seq) == nullptr;
+  };
+  const TurnOf* named = FindTurn(turns, turn);
+  const Operation* last = now.LastOf(session);
+  if (named == nullptr || last == nullptr || !last->chat->hosted ||
+      counts(now, *named) || BELAY_MUTANT("a-host-is-not-there-already"))
+    return std::optional(turn);
+  const Chats then(log, named->seq);
+  for (const TurnOf& one : turns)
+    if (one.seq < named->seq && counts(then, one) && !counts(now, one))
+      return std::optional(turn);
+  for (const Operation& rewind : now.in_effect())
+    if (rewind.chat->session == session && rewind.chat->inside &&
+        rewind.chat->inherited < turn &&
+        std::ranges::find(then.in_effect(), rewind.id, &Operation::id) ==
+            then.in_effect().end())
+      return std::optional(turn);
+  for (const TurnOf& one : turns)
+    if (one.seq > named->seq && counts(now, one)) return std::optional(one.turn.turn);
+  return std::optional<uint64_t>();
+}
+
+}  // namespace
+
+Result<std::optional<uint64_t>> TurnToTakeBack(Store& store, Catalog& catalog,
+                                               const std::string& session,
+                                               const Checkpoint& target) {
+  BELAY_TRY(const auto turn, TurnSince(store, catalog, session, target));
+  if (!turn) return turn;
+  return TurnOfHost(catalog, session, *turn);
 }
 
 Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,

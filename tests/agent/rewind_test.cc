@@ -11,6 +11,7 @@
 #include "agent/summarize.h"
 #include "core/annotate.h"
 #include "core/chat.h"
+#include "core/lineage.h"
 #include "core/sessions.h"
 #include "store/batch_writer.h"
 #include "support/agent_world.h"
@@ -880,6 +881,49 @@ TEST_F(HostTest, WhatItWasToldToForgetIsNotGoneForwardTo) {
   Turn(4);
   EXPECT_EQ(Must(Plan("h", 4)).prompt, "wish 4");
   EXPECT_EQ(Must(Plan("h", 1)).prompt, "wish 1");
+}
+
+// Mutant: a-host-is-not-there-already.
+TEST_F(HostTest, ACheckpointIsGoneBackToFromWhereItStands) {
+  auto by_hand = [&](const std::string& name) {
+    opened = Must(world.world.Open());
+    CaptureRequest request;
+    request.root = opened.root;
+    request.settings = &world.world.settings;
+    request.git.user.no_system = true;
+    request.name = name;
+    request.of_active_session = true;
+    return Must(CaptureCheckpoint(*opened.store, request)).checkpoint;
+  };
+  auto turn_of = [&](const Checkpoint& target) {
+    opened = Must(world.world.Open());
+    return Must(TurnToTakeBack(*opened.store, *opened.catalog, "h", target));
+  };
+  Turn(1);
+  const Checkpoint first = by_hand("first");
+  Turn(2);
+  const Checkpoint second = by_hand("second");
+  Turn(3);
+  opened = Must(world.world.Open());
+  const Checkpoint asked =
+      Must(FindTurnOf(*opened.catalog, opened.root.id, "h", 2)).state->checkpoint;
+  EXPECT_EQ(turn_of(first), 2u);
+  Rewind("h", 2);
+  EXPECT_EQ(turn_of(first), std::nullopt) << "it stands there";
+  EXPECT_EQ(turn_of(asked), std::nullopt);
+  EXPECT_EQ(turn_of(second), 3u) << "of what came before it has forgotten a part";
+  Turn(4);
+  Turn(5);
+  EXPECT_EQ(turn_of(first), 4u) << "what it said since";
+  EXPECT_EQ(turn_of(asked), 4u);
+  EXPECT_EQ(turn_of(second), 3u);
+  EXPECT_EQ(Plan("h", 3).error().code, Errc::kRefused);
+  Rewind("h", 5);
+  EXPECT_EQ(turn_of(first), 4u);
+  Rewind("h", 4);
+  EXPECT_EQ(turn_of(first), std::nullopt);
+  Rewind("h", 1);
+  EXPECT_EQ(turn_of(first), 2u) << "of what came before it has forgotten a part";
 }
 
 // Mutant: what-is-too-far-back-is-undone.
