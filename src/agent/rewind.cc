@@ -330,6 +330,16 @@ class RewindPlanner {
     return out;
   }
 
+  // One that was made for a session by name does not say; 0: before the first turn.
+  uint64_t TurnOfCheckpoint(const Checkpoint& c) const {
+    if (c.turn || BELAY_MUTANT("what-names-no-turn-is-before-all"))
+      return c.turn.value_or(0);
+    uint64_t out = 0;
+    for (const TurnOf& one : turns_)
+      if (one.seq < c.seq) out = one.turn.turn;
+    return out;
+  }
+
   // Those within a turn that the request may mean: one that a checkpoint was made of,
   // one that the host told of.
   Status FindWithin(const std::vector<CatalogEntry>& checkpoints,
@@ -338,7 +348,7 @@ class RewindPlanner {
       const Checkpoint& c = entry.checkpoint;
       if (c.message_id == request_.message)
         out.push_back(
-            {.turn = c.turn.value_or(0), .seq = c.seq, .index = c.message_index});
+            {.turn = TurnOfCheckpoint(c), .seq = c.seq, .index = c.message_index});
     }
     BELAY_TRY(const Lineage lineage, Lineage::Of(catalog_, request_.session));
     BELAY_TRY(const Told told, BELAY_MUTANT("what-was-inherited-began-a-turn")
@@ -347,8 +357,10 @@ class RewindPlanner {
     for (const ToldMessage& one : told.messages) {
       if (one.id.empty() || one.id != request_.message) continue;
       const TurnOf* in = FindTurn(turns_, one.turn);
+      // Before the first turn nothing was recorded.
+      const uint64_t said = one.turn == 0 ? 0 : UINT64_MAX;
       out.push_back({.turn = one.turn,
-                     .seq = in == nullptr ? UINT64_MAX : in->seq,
+                     .seq = in == nullptr ? said : in->seq,
                      .index = one.index});
       for (const ToldMessage* before = told.messages.data(); before != &one; ++before)
         if (before->turn == one.turn) out.back().from.push_back(before->id);
@@ -477,7 +489,8 @@ class RewindPlanner {
       BELAY_OK(IsThere(chats, within->turn, within->seq, &*within));
       record.message_index = within->index;
       record.inherited = within->turn;
-      if (within->turn > 0) {
+      // Also of what was said before the first turn, which all turns come behind.
+      if (within->turn > 0 || !BELAY_MUTANT("turns-stay-behind-what-goes")) {
         record.turn = within->turn + 1;
         record.inside = true;
       }

@@ -238,8 +238,11 @@ std::optional<ToldCounts> CountTold(const Told& told, const Chats& chats,
     if (turn != turns.end() &&
         chats.TakenBackBy(chat.session, message.turn, turn->seq) != nullptr)
       continue;
-    if (turn != turns.end() && !BELAY_MUTANT("what-was-cut-off-is-counted") &&
-        CutOffBy(chats, chat.session, message.turn, turn->seq, message.index,
+    // Before the first turn nothing was recorded.
+    const bool known = turn != turns.end() || message.turn == 0;
+    const uint64_t said = turn != turns.end() ? turn->seq : 0;
+    if (known && !BELAY_MUTANT("what-was-cut-off-is-counted") &&
+        CutOffBy(chats, chat.session, message.turn, said, message.index,
                  [&](const std::string& id) {
                    const auto first = met.find(id);
                    return first != met.end() && first->second == message.turn;

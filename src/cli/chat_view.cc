@@ -41,6 +41,11 @@ std::string_view ScopeName(const std::optional<ChatRecord>& chat) {
 
 namespace {
 
+// Not what a host said before the first turn.
+bool IsWithinTurn(const ChatRecord& chat) {
+  return chat.turn && chat.inside && chat.inherited > 0;
+}
+
 void WriteGoingOn(const ChatRecord& chat, const Resumption& resumption, bool dry_run,
                   bool undone, JsonWriter& json) {
   auto text = [&](std::string_view key, const std::string& value) {
@@ -63,8 +68,9 @@ void WriteGoingOn(const ChatRecord& chat, const Resumption& resumption, bool dry
   json.Key("prompt_cut").Bool(IsPromptCut(chat.prompt));
   json.Key("messages_taken_back").Uint(chat.taken);
   json.Key("messages_kept").Uint(chat.kept);
-  json.Key("turn").Uint(chat.inside ? chat.inherited : chat.turn);
-  json.Key("inside_turn").Bool(chat.inside);
+  const bool inside = IsWithinTurn(chat);
+  json.Key("turn").Uint(inside ? chat.inherited : chat.turn);
+  json.Key("inside_turn").Bool(inside);
   text("message", chat.message.value_or(""));
   json.Key("message_index").Uint(chat.message_index);
   text("transcript", dry_run ? "" : chat.path);
@@ -111,7 +117,7 @@ std::string ChatTitle(const ChatRecord& chat, bool brief) {
     return StrCat("summary of ", TurnsText(chat.summary->first, chat.summary->last),
                   " of session ", session);
   if (!brief) return StrCat("rewind of ", TakenText(chat));
-  const std::string to = chat.turn && chat.inside
+  const std::string to = IsWithinTurn(chat)
                              ? StrCat(" into turn ", std::to_string(chat.inherited))
                          : chat.turn ? StrCat(" to turn ", std::to_string(*chat.turn))
                                      : std::string();
@@ -134,10 +140,10 @@ std::string TakenText(const ChatRecord& chat) {
   std::string text = chat.taken ? StrCat(CountText(*chat.taken, "message"), " of ")
                                 : "what was said in ";
   text += StrCat("session ", EscapeText(chat.session));
-  if (chat.turn && chat.inside)
+  if (IsWithinTurn(chat))
     text += StrCat(", from message ", EscapeText(chat.message.value_or("?")),
                    " in turn ", std::to_string(chat.inherited), " on");
-  else if (chat.turn)
+  else if (chat.turn && !chat.inside)
     text += StrCat(", from turn ", std::to_string(*chat.turn), " on");
   else if (chat.message)
     text += StrCat(", from message ", EscapeText(*chat.message), " on");

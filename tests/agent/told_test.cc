@@ -183,6 +183,69 @@ TEST_F(ToldTest, WhatWasCutOffWithinATurnIsNeitherGoneForwardToNorCounted) {
   EXPECT_EQ(Plan(3, {}).kept, 1u);
 }
 
+// Mutant: turns-stay-behind-what-goes.
+TEST_F(ToldTest, WhatWasSaidBeforeTheFirstTurnTakesAllTurnsAlong) {
+  HookEvent start = EventOf(EventKind::kSessionStart, 0);
+  start.anchor.reset();
+  for (const char* id : {"s-1", "s-2", "s-3"})
+    start.messages.push_back({.role = "assistant", .id = id, .text = id});
+  Tell(start);
+  for (uint64_t number : {1u, 2u}) Turn(number);
+  auto plan = [&](const std::string& message) {
+    auto opened = Must(world.world.Open());
+    return PlanRewind(*opened.store, *opened.catalog,
+                      {.session = "h",
+                       .message = message,
+                       .settings = &world.world.settings,
+                       .root = world.world.project});
+  };
+  RewindPlan cut = Must(plan("s-2"));
+  EXPECT_EQ(cut.chat.record.taken, 10u);
+  EXPECT_EQ(cut.chat.record.kept, 1u);
+  cut.chat.record.alone = true;
+  auto opened = Must(world.world.Open());
+  RollbackRequest request = world.world.RequestFor(opened.root);
+  request.chat = &cut.chat;
+  Must(belay::Rewind(*opened.store, request, {}));
+  opened = Must(world.world.Open());
+  const Chats chats = Must(Chats::Read(*opened.catalog));
+  const auto kept = chats.After(chats.in_effect().back()).kept;
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->turn, 0u);
+  EXPECT_EQ(kept->message, "s-2");
+  EXPECT_THAT(Shown(), ElementsAre(::testing::StartsWith("wish 1 -"),
+                                   ::testing::StartsWith("wish 2 -")));
+  for (const char* gone : {"m-20", "m-10", "s-3", "s-2"}) {
+    const auto forward = plan(gone);
+    EXPECT_TRUE(!forward.ok() && forward.error().code == Errc::kRefused) << gone;
+  }
+  EXPECT_EQ(Plan({}, "s-1").taken, 1u) << "of the rest it was told already";
+  Turn(3);
+  EXPECT_EQ(Plan({}, "s-1").taken, 5u);
+  EXPECT_EQ(Plan(3, {}).kept, 1u);
+}
+
+// Mutant: what-names-no-turn-is-before-all.
+TEST_F(ToldTest, AMessageThatACheckpointAloneNamesIsInTheTurnOfItsTime) {
+  for (uint64_t number : {1u, 2u}) Turn(number);
+  auto opened = Must(world.world.Open());
+  CaptureRequest request;
+  request.root = opened.root;
+  request.settings = &world.world.settings;
+  request.git.user.no_system = true;
+  request.session = "h";
+  request.message_id = "x";
+  EXPECT_EQ(Must(CaptureCheckpoint(*opened.store, request)).checkpoint.turn,
+            std::nullopt);
+  Turn(3);
+  const ChatRecord plan = Plan({}, "x");
+  EXPECT_TRUE(plan.inside);
+  EXPECT_EQ(plan.inherited, 2u);
+  EXPECT_EQ(plan.turn, 3u);
+  EXPECT_EQ(plan.taken, 4u);
+  EXPECT_EQ(plan.kept, 8u);
+}
+
 // Mutants: what-began-a-turn-goes-with-its-checkpoint, a-turns-id-is-a-messages.
 TEST_F(ToldTest, WhatBeganATurnIsKnownWhenItsCheckpointIsGone) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);
