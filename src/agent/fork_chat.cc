@@ -233,11 +233,19 @@ class ForkPlanner {
         own.refers_until = std::min(until, own.refers_until.value_or(0));
         continue;
       }
-      if (behind != own.prompts.end())
-        theirs.point.message = behind->anchor;
-      else if (std::ranges::any_of(own.prompts, &TranscriptPrompt::dead))
-        return no;  // it went back since, behind the fork
       if (!counted) return no;
+      // It went back since: what comes before the next prompt is not what it was.
+      const uint64_t end = behind == own.prompts.end() ? UINT64_MAX : *behind->ordinal;
+      if (std::ranges::any_of(
+              own.prompts,
+              [&](const TranscriptPrompt& prompt) {
+                return prompt.dead && *prompt.ordinal < until &&
+                       (!prompt.dead_from ||
+                        (*prompt.dead_from >= until && *prompt.dead_from < end));
+              }) &&
+          !BELAY_MUTANT("what-went-since-had-gone-before"))
+        return no;
+      if (behind != own.prompts.end()) theirs.point.message = behind->anchor;
       return PlanConversationFork(fs_, store_.random(), theirs);
     }
     return no;

@@ -34,7 +34,7 @@ class CodexFormat final : public TranscriptFormat {
   void BeginTurn(const Record& record, const std::optional<std::string>& turn);
   enum class By : uint8_t { kPerson, kAnybody };
   void Prompt(const Record& record, std::string text, By by);
-  void RollBack(uint64_t turns);
+  void RollBack(const Record& record, uint64_t turns);
 
   std::string turn_;
   uint64_t turn_offset_ = 0;
@@ -78,11 +78,12 @@ void CodexFormat::Prompt(const Record& record, std::string text, By by) {
                        .prompt = prompt_});
 }
 
-void CodexFormat::RollBack(uint64_t turns) {
+void CodexFormat::RollBack(const Record& record, uint64_t turns) {
   std::vector<TranscriptPrompt>& prompts = builder_.out.prompts;
   for (size_t i = prompts.size(); i > 0 && turns > 0; --i) {
     if (prompts[i - 1].dead) continue;
     prompts[i - 1].dead = true;
+    prompts[i - 1].dead_from = Ordinal(record.json.Get("ordinal"));
     --turns;
   }
 }
@@ -100,7 +101,7 @@ void CodexFormat::TakeEvent(const Record& record, const Json& payload) {
     Prompt(record, ContentText(payload.Get("message"), kMaxPrompt), By::kPerson);
   if (Is(type, "thread_rolled_back"))
     if (const auto turns = payload.Get("num_turns"))
-      RollBack(turns->Uint().value_or(0));
+      RollBack(record, turns->Uint().value_or(0));
   if (Is(type, "item_completed"))
     if (const auto item = payload.Get("item");
         item && Is(item->Get("type"), "UserMessage"))

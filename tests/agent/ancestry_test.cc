@@ -639,6 +639,46 @@ TEST_F(CodexForksTest, GoAlongToAnotherDirectoryWholeOrNotAtAll) {
   EXPECT_EQ(again->chat.record.kept, 2u);
 }
 
+// Mutant: what-went-since-had-gone-before.
+TEST_F(CodexForksTest, GoAlongWithWhatTheyReferToAsItWasThen) {
+  auto rolled_back = [](uint64_t ordinal) {
+    return R"({"ordinal":)" + std::to_string(ordinal) +
+           R"(,"type":"event_msg","payload":{"type":"thread_rolled_back",)"
+           R"("num_turns":1}})"
+           "\n";
+  };
+  TalkTwice();
+  const std::string two =
+      Meta("one", 0) + Turn("p1", 1, "first wish") + Turn("p2", 3, "second wish");
+  Write("fork", Meta("fork", 5, "one", 5));
+  Start("fork", "fork");
+  auto kept = [&]() -> std::optional<uint64_t> {
+    auto opened = Must(world_.Open());
+    const auto planned = PlanForkChat(*opened.store, *opened.catalog,
+                                      {.session = "fork",
+                                       .from = world_.project,
+                                       .to = AbsPath::Literal("/elsewhere")});
+    if (!planned.ok() || !*planned) return std::nullopt;
+    return (*planned)->chat.record.kept;
+  };
+  EXPECT_EQ(kept(), 2u);
+  // The session itself takes its second turn back, behind the fork, and goes on.
+  Write("one", two + rolled_back(5));
+  EXPECT_EQ(kept(), std::nullopt) << "a copy would begin with the first turn alone";
+  Write("one", two + rolled_back(5) + Turn("p3", 6, "another second wish"));
+  EXPECT_EQ(kept(), std::nullopt);
+  // Behind a turn of its own: all that the fork has comes before that.
+  Write("one", two + Turn("p3", 5, "third wish") + rolled_back(7) + rolled_back(8));
+  EXPECT_EQ(kept(), 2u);
+  // Before the fork was made.
+  Write("one", two + rolled_back(5) + Turn("p3", 6, "another second wish"));
+  Write("fork", Meta("fork", 8, "one", 8));
+  EXPECT_TRUE(kept());
+  Write("one",
+        two + rolled_back(5) + Turn("p3", 6, "another second wish") + rolled_back(8));
+  EXPECT_EQ(kept(), std::nullopt);
+}
+
 // Mutant: half-a-conversation-is-summarized.
 TEST_F(CodexForksTest, AreSummarizedAsFarAsTheyAreThere) {
   TalkTwice();
