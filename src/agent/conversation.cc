@@ -207,6 +207,20 @@ Error OnlyRefers(const ForkRequest& request, const Transcript& transcript,
   return {Errc::kUnsupported, std::move(what)};
 }
 
+bool ConversationFork::IsEmpty() const {
+  return kept_messages == 0 && (counted || kept_turns == 0 ||
+                                BELAY_MUTANT("what-is-not-counted-is-not-there"));
+}
+
+std::optional<uint64_t> ConversationFork::Kept() const {
+  return counted ? std::optional(kept_messages) : std::nullopt;
+}
+
+std::optional<uint64_t> ConversationFork::Taken() const {
+  // Those that are not counted are the oldest.
+  return counted || kept_messages > 0 ? std::optional(taken_messages) : std::nullopt;
+}
+
 std::string NewUuid(Random& random) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::byte bytes[16];
@@ -292,6 +306,7 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   }
 
   fork.refers = transcript.refers;
+  fork.counted = transcript.messages_left_out == 0;
   fork.uid = stat.uid;
   fork.gid = stat.gid;
 

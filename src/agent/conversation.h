@@ -58,8 +58,13 @@ struct ConversationFork {
   std::vector<ConversationFile> files = {};  // none of them is there yet
   std::string prompt = {};                   // what was taken back, to be edited
   uint64_t kept_messages = 0, taken_messages = 0;
+  bool counted = true;      // false: of very many messages those are the newest alone
   bool refers = false;      // to another file, for what is kept beside those messages
   uint64_t kept_turns = 0;  // prompts of the conversation that are still in it
+  bool IsEmpty() const;     // nothing that was said is in it
+  // As far as they are known.
+  std::optional<uint64_t> Kept() const;
+  std::optional<uint64_t> Taken() const;
   // Of the turns that were asked about: the first that is taken back as a whole, and up
   // to which number they stay, at least a part.
   std::optional<uint64_t> turn = {};

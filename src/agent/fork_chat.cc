@@ -254,10 +254,10 @@ class ForkPlanner {
   Result<std::optional<ForkChat>> OfFile() {
     ChatRecord& record = out_.chat.record;
     BELAY_TRY(ConversationFork fork, PlanCopy());
-    if (fork.kept_messages == 0) return std::optional<ForkChat>();
+    if (fork.IsEmpty()) return std::optional<ForkChat>();
     record.forked = fork.session;
-    record.taken = fork.taken_messages;
-    record.kept = fork.kept_messages;
+    record.taken = fork.Taken();
+    record.kept = fork.Kept();
     record.message.reset();
     if (request_.turn) record.message = fork.first_taken;
     if (marker_)

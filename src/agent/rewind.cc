@@ -556,10 +556,10 @@ class RewindPlanner {
     record.message = fork.first_taken;
     if (fork.inside && request_.message != fork.first_taken)
       out_.among_calls = request_.message;
-    record.taken = fork.taken_messages;
-    record.kept = fork.kept_messages;
+    record.taken = fork.Taken();
+    record.kept = fork.Kept();
     out_.prompt = fork.prompt;
-    if (fork.kept_messages == 0 && !fork.refers) return Ok();  // the agent begins anew
+    if (fork.IsEmpty() && !fork.refers) return Ok();  // the agent begins anew
     record.forked = fork.session;
     if (out_.agent == AgentKind::kCodex && fork.turn && fork.recorded &&
         (!fork.inside || BELAY_MUTANT("codex-forks-behind-the-turn")))

@@ -621,6 +621,57 @@ TEST_F(RewindTest, ATurnThatNamesTheDirectoryIsFoundInTheFork) {
   }
 }
 
+// Mutant: what-is-not-counted-is-not-there.
+TEST_F(RewindTest, WhatIsKeptOfAVeryLongConversationGoesOn) {
+  transcript = AbsPath::Literal("/h/.claude/projects/-top-project/s.jsonl");
+  std::string lines, above = "null";
+  auto line = [&](const std::string& id, const std::string& type,
+                  const std::string& m) {
+    lines += R"({"type":")" + type + R"(","parentUuid":)" + above + R"(,"uuid":")" +
+             id + R"(","promptId":"p)" + id + R"(","sessionId":"s","message":)" + m +
+             "}\n";
+    above = '"' + id + '"';
+  };
+  for (const std::string turn : {"1", "2"}) {
+    line(turn, "user", R"({"role":"user","content":"wish )" + turn + R"("})");
+    HookEvent event = EventOf(EventKind::kPrompt, "s");
+    event.prompt = "wish " + turn;
+    event.anchor = "p" + turn;
+    world.Tell(event);
+    Said(EventKind::kTurnEnd, "s");
+  }
+  for (size_t i = 0; i < kMostMessages; ++i)
+    line("a" + std::to_string(i), "assistant", R"({"role":"assistant"})");
+  world.PutAt(transcript.parent(), "s.jsonl", lines);
+  auto copy_of = [&](const ChatPlan& plan) {
+    std::string copy;
+    for (const ChatFile& file : plan.files)
+      Must(file.content([&](ByteSpan bytes) {
+        copy += AsText(bytes);
+        return Ok();
+      }));
+    return copy;
+  };
+  const RewindPlan plan = Must(Plan("s", 2));
+  EXPECT_FALSE(plan.chat.record.forked.empty()) << "the agent begins anew";
+  EXPECT_THAT(copy_of(plan.chat), HasSubstr("wish 1"));
+  EXPECT_THAT(copy_of(plan.chat), Not(HasSubstr("wish 2")));
+  EXPECT_EQ(plan.chat.record.taken, std::nullopt);
+  EXPECT_EQ(plan.chat.record.kept, std::nullopt);
+  EXPECT_TRUE(Must(Plan("s", 1)).chat.record.forked.empty()) << "nothing is left";
+  const RewindPlan end =
+      Must(PlanMessage("s", "a" + std::to_string(kMostMessages - 1)));
+  EXPECT_EQ(end.chat.record.taken, 1u);
+  EXPECT_EQ(end.chat.record.kept, std::nullopt);
+  const auto forked = Must(PlanForkChat(*opened.store, *opened.catalog,
+                                        {.session = "s",
+                                         .turn = 2,
+                                         .from = world.world.project,
+                                         .to = AbsPath::Literal("/top/other")}));
+  ASSERT_TRUE(forked);
+  EXPECT_THAT(copy_of(forked->chat), HasSubstr("wish 1"));
+}
+
 // Stores of before turns were counted over all roots have such.
 // Mutant: one-of-two-turns-is-meant, a-turn-that-was-counted-twice-stays.
 TEST_F(RewindTest, OfTwoTurnsWithOneNumberTheOneSaidHereIsMeant) {
