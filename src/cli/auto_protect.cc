@@ -40,9 +40,16 @@ Result<std::optional<Root>> Protect(CommandContext& ctx, const AbsPath& dir,
   if (!known) {
     BELAY_TRY(was, MovedForCertain(*opened->store, *catalog, fd, stat));
   }
-  if (of != nullptr && (!was || was->bytes() != of->path)) return none;
-  BELAY_TRY(Registered done, RegisterRoot(*opened->store, *catalog, dir, stat, was));
-  return std::optional(std::move(done.root));
+  const bool is_it = of == nullptr || (was && was->bytes() == of->path);
+  Result<Registered> done = Error(Errc::kNotFound, "another directory");
+  if (is_it) done = RegisterRoot(*opened->store, *catalog, dir, stat, was);
+  if (done.ok()) return std::optional(std::move(done->root));
+  // Of hooks that come at once another one was faster.
+  BELAY_TRY(known, FindRootAt(*catalog, dir));
+  if (known && !known->root.off && (of == nullptr || known->root.id == of->id))
+    return std::optional(std::move(known->root));
+  if (!is_it) return none;
+  return std::move(done).error();
 }
 
 bool WasSwitchedOff(std::span<const RootEntry> roots, const AbsPath& dir) {

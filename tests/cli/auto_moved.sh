@@ -60,6 +60,27 @@ call PreToolUse "$top/p2/sub" write; echo 22 >p2/sub/b; call PostToolUse "$top/p
 run list --tools --json --root p2; expect_py "[c['description'] for c in d['checkpoints']][::-1] == ['in m', 'before Bash: move', 'after Bash: move', 'before Bash: write', 'after Bash: write']"
 run rollback turn:1 --session m --root p2 --yes; expect_rc 0; [ "$(cat p2/a p2/sub/b)" = "1
 1" ] || fail "not as before the turn: $(cat p2/a p2/sub/b)"
+# Of calls that are made at once each finds it where it is by then.
+cat >"$scratch/hold.py" <<'EOF'
+import fcntl, hashlib, struct, subprocess, sys
+store, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+byte = (1 << 50) + (int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little") >> 16)
+F_OFD_SETLK = 37
+with open(store + "/lock", "r+b") as lock:
+    fcntl.fcntl(lock, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, byte, 1, 0))
+    sys.exit(subprocess.run(command, close_fds=True).returncode)
+EOF
+cat >"$scratch/both" <<'EOF'
+for id in one other; do
+  printf '%s' "{\"session_id\":\"m\",\"cwd\":\"$1\",\"hook_event_name\":\"PreToolUse\",\"agent_id\":\"$id\",\"tool_name\":\"Bash\",\"tool_use_id\":\"$id\",\"tool_input\":{\"command\":\"$id\"}}" | "$BELAY_BIN" hook claude &
+done
+sleep 0.4  # both are at it
+EOF
+mv p2 p2b
+python3 "$scratch/hold.py" "$BELAY_HOME" "root $top/p2b" bash "$scratch/both" "$top/p2b" >"$scratch/out" 2>&1 || fail "$(cat "$scratch/out")"
+behind_is_done
+run list --tools --json --root p2b; expect_py "sorted(c['description'] for c in d['checkpoints'][:2]) == ['before Bash: one', 'before Bash: other']"
+mv p2b p2
 # One that is gone, and not there, is no reason to protect what is.
 mkdir plain; mv p2 p3; rm -rf p3; call PreToolUse "$top/plain" gone; known "$top/plain" False
 
