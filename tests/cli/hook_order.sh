@@ -41,17 +41,17 @@ cat >"$scratch/told" <<'EOF'
 tell() { printf '%s' "{\"session_id\":\"n$number\",\"cwd\":\"$PWD\",\"hook_event_name\":\"$1\",$2}" | "$BELAY_BIN" hook claude; }
 call() { tell "$1" "\"prompt_id\":\"p$2\",\"tool_name\":\"Bash\",\"tool_use_id\":\"t$2\",\"tool_input\":{\"command\":\"make $2\"}"; }
 tell SessionStart '"source":"startup"'
-for turn in 1 2; do
+for turn in 1 2 3 4 5; do
   tell UserPromptSubmit "\"prompt_id\":\"p$turn\",\"prompt\":\"wish $turn\""
   call PreToolUse $turn; echo "$number.$turn" >file; call PostToolUse $turn
 done
-tell Stop '"prompt_id":"p2"'
+tell Stop '"prompt_id":"p5"'
 EOF
 for number in 1 2 3; do
   export number
   python3 "$scratch/hold.py" "$BELAY_HOME" "$id" bash "$scratch/told" >"$scratch/out" 2>"$scratch/err" || fail "$(cat "$scratch/err")"
   behind_is_done
   run list --tools --json; expect_rc 0
-  expect_py "[(c['description'], c['turn']) for c in sorted(d['checkpoints'], key=lambda c: -c['number']) if c['session'] == 'n$number'] == [('session started', None), ('wish 1', 1), ('before Bash: make 1', 1), ('wish 2', 2), ('before Bash: make 2', 2), ('after Bash: make 2', 2)]"
+  expect_py "[(c['description'], c['turn']) for c in sorted(d['checkpoints'], key=lambda c: -c['number']) if c['session'] == 'n$number'] == [('session started', None)] + [one for n in range(1, 6) for one in [(f'wish {n}', n), (f'before Bash: make {n}', n)]] + [('after Bash: make 5', 5)]"
 done
 finish
