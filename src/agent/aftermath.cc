@@ -105,7 +105,13 @@ Aftermath AfterEvent(Store& store, const Root& root, const Settings& settings,
       out.failed.push_back(ended.error());
   }
   if (settings.transcripts != Transcripts::kKeep) return out;
-  if (auto told = KeepTold(store, root, settings, event); told.ok())
+  auto keep_told = [&]() -> Result<bool> {
+    // Nothing else may be recorded of the event.
+    if (!event.messages.empty() && !BELAY_MUTANT("two-hosts-have-one-conversation"))
+      BELAY_OK(CheckHost(store, root.id, event));
+    return KeepTold(store, root, settings, event);
+  };
+  if (auto told = keep_told(); told.ok())
     out.copies += *told ? 1 : 0;
   else
     out.failed.push_back(told.error());

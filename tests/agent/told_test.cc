@@ -134,6 +134,23 @@ TEST_F(ToldTest, AMessageThatComesLateBelongsToItsTurn) {
   EXPECT_THAT(Shown()[0], ::testing::HasSubstr("[assistant late]"));
 }
 
+// Mutant: two-hosts-have-one-conversation.
+TEST_F(ToldTest, WhatAnotherHostSaysUnderTheSameIdIsNotOfTheConversation) {
+  Turn(1);
+  const auto before = Shown();
+  HookEvent said = EventOf(EventKind::kOther, 1);
+  said.messages = {{.role = "assistant", .id = "x", .text = "another's"}};
+  said.host = "chair";
+  auto opened = Must(world.world.Open());
+  const Aftermath after =
+      AfterEvent(*opened.store, opened.root, world.world.settings, said);
+  ASSERT_EQ(after.failed.size(), 1u);
+  EXPECT_THAT(after.failed[0].what, ::testing::HasSubstr("at work for the host desk"));
+  EXPECT_EQ(Shown(), before);
+  said.host = "desk";
+  EXPECT_EQ(After(said), 1u);
+}
+
 // Mutant: hosts-are-not-counted.
 TEST_F(ToldTest, WhatARewindTakesBackIsCounted) {
   for (uint64_t number : {1u, 2u, 3u}) Turn(number);
