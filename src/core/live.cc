@@ -266,7 +266,10 @@ LiveSession& Live::Meet(std::string_view session, int64_t now_ms) {
                                      [](const LiveSession& a, const LiveSession& b) {
                                        return a.seen_ms < b.seen_ms;
                                      });
-      Forget(std::string(oldest->id));
+      const std::string id = oldest->id;
+      for (const LiveCall& call : calls_)
+        if (call.author.session == id) Doubt(call);
+      Forget(id);
     }
     sessions_.push_back({.id = std::string(session)});
     at = std::prev(sessions_.end());
@@ -340,8 +343,19 @@ void Live::Add(LiveCall call) {
     call.paths.clear();
     call.anything = true;
   }
-  if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
+  MakeRoom();
   calls_.push_back(std::move(call));
+}
+
+void Live::Doubt(const LiveCall& call) {
+  if (!call.vouched.empty() && !BELAY_MUTANT("who-is-forgotten-did-it-all"))
+    never_ended_.push_back(call);
+}
+
+void Live::MakeRoom() {
+  if (calls_.size() < kMaxCalls) return;
+  Doubt(calls_.front());
+  calls_.erase(calls_.begin());
 }
 
 Live::Ending Live::End(const LiveCall& call, bool background) {
@@ -439,7 +453,7 @@ void Live::KeepUnseen(const std::vector<LiveCall>& before, bool root_is_gone) {
     call.task.clear();
     call.vouched.clear();
     call.took_root = root_is_gone && !call.fresh;
-    if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
+    MakeRoom();
     calls_.push_back(std::move(call));
   }
 }
@@ -455,7 +469,7 @@ void Live::KeepNeverEnded(std::vector<LiveCall> calls) {
     }
     call.unseen = call.background = true;
     call.task.clear();
-    if (calls_.size() >= kMaxCalls) calls_.erase(calls_.begin());
+    MakeRoom();
     calls_.push_back(std::move(call));
   }
 }

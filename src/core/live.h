@@ -208,6 +208,9 @@ class Live {
   static std::string KeyOf(const LiveCall& call);
   static std::string PresumedKey(const LiveCall& call);
   void Add(LiveCall call);
+  // There are too many, and the oldest is forgotten: what it stands for is doubted.
+  void MakeRoom();
+  void Doubt(const LiveCall& call);
   // It was at work where it stands for what was found; so nobody else need to.
   void StoodForIt(LiveCall& call);
   // Whose calls are over when the turn is: "", the agent's own, and those of subagents

@@ -28,6 +28,21 @@ TEST_F(RecorderAuthorsTest, EveryChangeHasItsAuthor) {
   EXPECT_EQ(Authors(), "mine=outside its=s/t1 old.txt=s/t1 mine2=outside src/a=s/t2");
 }
 
+// The one that was killed in a call is not remembered for ever.
+// Mutant: who-is-forgotten-did-it-all.
+TEST_F(RecorderAuthorsTest, WhatAForgottenSessionStandsForIsDoubtedBeforeThat) {
+  Prompt("s", "p1");
+  const Checkpoint turn = last_;
+  Pre("s", "t1");
+  Put("old.txt", "by hand");
+  Start("other");
+  EXPECT_EQ(Authors(), "old.txt=s/t1");
+  EXPECT_EQ(Asked(turn), "old.txt");
+  for (int i = 0; i < 64; ++i) Start("o" + std::to_string(i));
+  EXPECT_EQ(Authors(), "old.txt=s/t1+outside");
+  EXPECT_EQ(Asked(turn), "old.txt");
+}
+
 // Mutant: two-hosts-are-one.
 TEST_F(RecorderAuthorsTest, TwoHostsThatCallASessionTheSameAreNotMixed) {
   auto tell = [&](const std::string& host, HookEvent event) {
