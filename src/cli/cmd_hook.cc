@@ -40,6 +40,8 @@ namespace {
 // How long a hook waits when nobody has read the settings yet, how long for all of its
 // input, and how long the work goes on behind it for somebody else to finish.
 constexpr int64_t kWaitMs = 2000, kInputMs = 5000, kLockMs = 60'000;
+// And how long an agent waits for a directory that it is not at work in.
+constexpr int64_t kMomentMs = 100;
 
 // What the child tells its parent.
 enum Ending : int { kDone = 0, kFailed = 1, kFailedStrictly = 2 };
@@ -107,7 +109,7 @@ class HookWork {
       if (!fresh.ok())
         return Fail(opened.ok() ? (*opened)->store.get() : nullptr, {}, fresh.error());
       if (fresh->empty()) {
-        if (opened.ok()) TellOthers(*(*opened)->store, concerned);
+        if (opened.ok()) TellOthers(*(*opened)->store, concerned, kLockMs);
         return kDone;
       }
       roots = std::move(*fresh);
@@ -128,15 +130,23 @@ class HookWork {
     }
     if (concerned.news) RememberCallsIn(store, event_.session, roots);
     int outcome = kDone;
-    for (size_t i = 0; i < roots.size(); ++i)
+    HeldLock elsewhere;
+    for (size_t i = 0; i < roots.size(); ++i) {
+      if (i == 1) elsewhere = WaitElsewhere(store, kLockMs);
       outcome = std::max(outcome, Record(store, roots[i], i == 0));
-    TellOthers(store, concerned);
+    }
+    elsewhere.Release();
+    TellOthers(store, concerned, kMomentMs);
     RememberAgent(store, event_.agent);
     if (event_.messages.empty() || counts_) heard_.Release();
     in_turn_.Release();
     if (counts_ && !event_.messages.empty()) Hold(store, LockMode::kShared, 0);
     if (outcome == kDone && !notice_.empty()) shared_.Say(notice_);
+    // Somebody else is at work there, and this session here.
+    if (!concerned.elsewhere.empty()) shared_.Reply(outcome);
     if (outcome == kDone) GoOnBehind(store, roots[0]);
+    heard_.Release();
+    TellOthers(store, concerned, kLockMs);
     return outcome;
   }
 
@@ -211,23 +221,39 @@ class HookWork {
     }
   }
 
+  // A queue of its own for what is told, or recorded, where the session did not begin.
+  HeldLock WaitElsewhere(Store& store, int64_t wait_ms) {
+    return WaitInTurn(store, SessionOf(event_) + '\0' + "elsewhere", wait_ms);
+  }
+
   // Other directories in which the session has made calls. Whoever comes next waits for
-  // a prompt and a start (`heard_`), so that calls find them told.
-  void TellOthers(Store& store, const EventRoots& concerned) {
+  // a prompt and a start (`heard_`), so that calls find them told; of those that are
+  // busy, calls there alone.
+  void TellOthers(Store& store, EventRoots& concerned, int64_t wait_ms) {
     if (concerned.elsewhere.empty()) return;
+    const bool again = wait_ms < kLockMs;
+    const HeldLock in_turn = WaitElsewhere(store, wait_ms);
+    if (!in_turn.held() && again) return;
     std::optional<Live> home;
     if (!concerned.here.empty()) home = Live::Load(store, concerned.here[0].id);
+    std::vector<Root> busy;
     for (const Root& root : concerned.elsewhere) {
       auto path = AbsPath::Parse(root.path);
       if (!path.ok()) continue;
       Status told = [&]() -> Status {
         BELAY_TRY(const Settings settings, LoadSettingsFor(ctx_, *path));
-        return TellElsewhere(
-            store, {.root = root, .settings = &settings, .lock_wait_ms = kLockMs},
-            event_, home ? home->Find(SessionOf(event_)) : nullptr);
+        return TellElsewhere(store,
+                             {.root = root,
+                              .settings = &settings,
+                              .lock_wait_ms = busy.empty() ? wait_ms : 0},
+                             event_, home ? home->Find(SessionOf(event_)) : nullptr);
       }();
-      if (!told.ok()) CountFailure(store, root.id, "hook", told.error());
+      if (!told.ok() && told.error().code == Errc::kBusy && again)
+        busy.push_back(root);
+      else if (!told.ok())
+        CountFailure(store, root.id, "hook", told.error());
     }
+    concerned.elsewhere = std::move(busy);
   }
 
   // The start of a session is recorded behind the reply to it; whoever waits for this
