@@ -13,6 +13,7 @@
 #include "store/lost_records.h"
 #include "store/mend.h"
 #include "store/repair.h"
+#include "store/unlisted.h"
 
 namespace belay {
 
@@ -21,13 +22,15 @@ namespace {
 Status TakeInUnlisted(CommandContext& ctx, OpenedStore& at, Store& store,
                       std::vector<std::string>& done) {
   BELAY_TRY(auto unlisted, UnlistedPacks(store));
-  if (unlisted.empty()) return Ok();
+  BELAY_TRY(auto longer, LongerPacks(store));
+  if (unlisted.empty() && longer.empty()) return Ok();
   VerifyOptions every_byte;
   every_byte.read_data = true;
   BELAY_TRY(VerifyReport report, VerifyStore(store, every_byte));
   if (report.clean()) return Ok();
-  BELAY_OK(RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
-                       {.take_in = true, .said = &done}));
+  if (!unlisted.empty())
+    BELAY_OK(RepairStore(ctx.fs, at.clock, at.random, at.dir, at.options,
+                         {.take_in = true, .said = &done}));
   BELAY_OK(store.Refresh());
   // What could not be taken in as it is may still have what is damaged here.
   return TakeBackObjects(store, report.lost_objects, done);

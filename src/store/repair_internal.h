@@ -112,6 +112,10 @@ class Repairer {
   // replaced may come back with it; that brings back the unwanted, never loses the
   // wanted.)
   Status ListFromPacks();
+  // Objects that a record needs, and that only stand behind the last whole batch of a
+  // pack, in one that lost its end: such a pack is listed as long as it is. (A torn
+  // write was acknowledged to nobody, and nothing needs it.)
+  Status KeepWhatIsNeededBehindTheEnds();
   // With the packs the manifest may have lost some, and with them records that the
   // catalogue still knows. They go into a pack of their own, which the new manifest
   // names from its first moment: whoever reads the store by it finds them, or finds

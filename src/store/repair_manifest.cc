@@ -118,9 +118,14 @@ Status Repairer::ListFromPacks() {
     BELAY_TRY(uint64_t length, SealedLength(file));
     // Sealed, its objects will be relied on: also those of a writer that was killed.
     BELAY_OK(fs_.SyncData(file.fd()));
-    // One that was cut short stays known as that.
-    manifest_.packs.push_back({id, std::max(length, KnownLength(id))});
+    // One that was cut short stays known as that: its index, too, goes only as far as
+    // the pack was flushed.
+    BELAY_TRY(PackIndex index, PackIndex::Load(fs_, packs_dir_, id));
+    const uint64_t covered =
+        BELAY_MUTANT("no-index-tells-of-an-end") ? 0 : index.covered();
+    manifest_.packs.push_back({id, std::max({length, KnownLength(id), covered})});
   }
+  BELAY_OK(KeepWhatIsNeededBehindTheEnds());
   if (tail_) next_seq_ = std::max(next_seq_, tail_->next_seq);
   for (const RememberedEnd& end : ends_) next_seq_ = std::max(next_seq_, end.next_seq);
   OnceListed("made a new manifest from " + CountPacks(manifest_.packs.size()));
@@ -135,6 +140,82 @@ Status Repairer::ListFromPacks() {
   }
   manifest_.next_seq = next_seq_;
   changed_ = true;
+  return Ok();
+}
+
+Status Repairer::KeepWhatIsNeededBehindTheEnds() {
+  if (BELAY_MUTANT("repair-cuts-at-the-last-whole-batch")) return Ok();
+  using Places = std::unordered_multimap<ObjectKey, std::pair<size_t, RecordAt>>;
+  std::vector<PackFile> files;
+  Places whole, behind;
+  const auto find = [&](size_t pack, uint64_t from, uint64_t end,
+                        Places& places) -> Status {
+    BELAY_TRY(auto records, files[pack].ReadableRecords(from, end));
+    for (const RecordAt& r : records)
+      if (r.header.type != ObjectType::kLog)
+        places.emplace(r.header.key(), std::make_pair(pack, r));
+    return Ok();
+  };
+  std::vector<uint64_t> sizes;
+  for (const Manifest::Pack& p : manifest_.packs) {
+    BELAY_TRY(PackFile file,
+              PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read()));
+    BELAY_TRY(uint64_t size, file.Size());
+    files.push_back(std::move(file));
+    sizes.push_back(size);
+    if (size > *p.sealed) BELAY_OK(find(files.size() - 1, *p.sealed, size, behind));
+  }
+  if (behind.empty()) return Ok();
+  for (size_t i = 0; i < files.size(); ++i)
+    BELAY_OK(find(i, kPackHeaderSize, std::min(sizes[i], *manifest_.packs[i].sealed),
+                  whole));
+
+  BELAY_TRY(LogView log, ListedLog());
+  log.Take(LackingRecords(log, remembered_, [&](const ObjectKey& key) {
+    return whole.contains(key) || behind.contains(key);
+  }));
+  std::unordered_set<ObjectKey> seen;
+  std::set<size_t> needed;
+  const auto read = [&](const Places& places,
+                        const ObjectKey& key) -> Result<std::optional<Bytes>> {
+    const auto [first, last] = places.equal_range(key);
+    for (auto at = first; at != last; ++at) {
+      const auto& [pack, record] = at->second;
+      auto bytes = files[pack].ReadRecord(record);
+      if (!bytes.ok() && bytes.error().code != Errc::kCorrupt)
+        return std::move(bytes).error();
+      if (!bytes.ok()) continue;
+      if (&places == &behind) needed.insert(pack);
+      return std::optional(std::move(*bytes));
+    }
+    return std::optional<Bytes>();
+  };
+  for (const LogRecord& r : log.records) {
+    if (!log.IsWanted(r)) continue;
+    std::vector<ObjectKey> work = r.refs;
+    while (!work.empty()) {
+      const ObjectKey key = work.back();
+      work.pop_back();
+      if (!seen.insert(key).second || log.purged.contains(key)) continue;
+      if (key.type == ObjectType::kBlob) {
+        // A file's content is asked for as a blob, whatever it is stored as.
+        work.push_back({ObjectType::kChunks, key.id});
+        if (!behind.contains(key)) continue;
+      }
+      BELAY_TRY(auto bytes, read(whole, key));
+      if (!bytes) {
+        BELAY_TRY(bytes, read(behind, key));
+      }
+      if (!bytes || key.type == ObjectType::kBlob) continue;
+      auto below = ReferencesOf(key.type, *bytes);
+      if (below.ok()) work.insert(work.end(), below->begin(), below->end());
+    }
+  }
+  for (const size_t pack : needed) {
+    manifest_.packs[pack].sealed = sizes[pack];
+    OnceListed("pack " + manifest_.packs[pack].id.text() +
+               " has lost its end: what can be read of its last batch is kept");
+  }
   return Ok();
 }
 

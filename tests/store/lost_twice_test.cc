@@ -7,7 +7,10 @@
 
 #include "base/fast_hash.h"
 #include "base/mem_fs.h"
+#include "store/catalog.h"
+#include "store/found_again.h"
 #include "store/gc.h"
+#include "store/lost_records.h"
 #include "store/mend.h"
 #include "store/relied_on.h"
 #include "store/repair.h"
@@ -79,6 +82,36 @@ class LostTwice : public ::testing::Test {
     EXPECT_FALSE(Open()->TailOfUnlisted());
     Make("after");
     EXPECT_TRUE(Verify().clean());
+  }
+  // As the command does it.
+  MendReport RepairWhole(bool accept_loss = false) {
+    World& world = NewWorld();
+    std::vector<RememberedRecord> remembered;
+    {
+      const Fd home = Home();
+      StoreLocks locks(*memory_, world.clock, home, 200);
+      auto catalog = Must(
+          Catalog::Open({*memory_, world.clock, world.random, locks, home}, nullptr));
+      remembered = catalog->Remembered(0);
+    }
+    Must(RepairStore(*memory_, world.clock, world.random, world.dir, world.options));
+    auto store = Must(NewWorld().Open(Store::Mode::kWriteExisting));
+    std::vector<std::string> done;
+    Must(TakeBackGivenUp(*store, done));
+    Must(TakeBackRecords(*store, done));
+    Must(TakeBackObjects(
+        *store, Must(VerifyStore(*store, {.read_data = true})).lost_objects, done));
+    MendReport mended;
+    Must(MendStore(*store, remembered, accept_loss, mended));
+    return mended;
+  }
+  // Objects that are there and read well.
+  std::set<ObjectId> Readable(const std::set<ObjectKey>& keys) {
+    auto store = Open();
+    std::set<ObjectId> readable;
+    for (const ObjectKey& key : keys)
+      if (store->Get(key).ok()) readable.insert(key.id);
+    return readable;
   }
   // A stat cache that relies on `place`, as a checkpoint leaves one.
   void RelyOn(const BatchPlace& place) {
@@ -208,6 +241,76 @@ TEST_F(LostTwice, AWholePackIsNoneThatWasCutShort) {
   Make("three");
   EXPECT_TRUE(Verify().clean());
   EXPECT_EQ(Must(ReadAll(*Open())).size(), 3u);
+}
+
+// A collection's pack is one batch with its records at the end: without that nothing in
+// it is whole, and most of it can be read.
+TEST_F(LostTwice, TheManifestAndTheEndOfACollectedPack) {
+  for (const char* how : {"cut", "cut, no index", "zeros", "sealed before"}) {
+    SCOPED_TRACE(how);
+    Anew();
+    Make("one");
+    Make("closing");
+    {
+      auto store = Open();
+      for (int i = 0; i < 5; ++i)
+        Must(MakeCheckpoint(*store, "c" + std::to_string(i),
+                            {{"f", Noise(40 + static_cast<uint64_t>(i), 900)}}));
+      Must(DropCheckpoints(*store, {"closing"}));
+      Must(CollectGarbage(*store, {.everything = true}));
+    }
+    const PackId id = Open()->manifest().packs.front().id;
+    Make("later");
+    {
+      auto store = Open();
+      Must(Must(Catalog::Open(*store))->CatchUp());
+    }
+    const Name name = PackFile::FileName(id);
+    const Bytes good = Must(ReadSmallFile(*memory_, Packs(), name, 1 << 24));
+    std::set<ObjectKey> keys;
+    {
+      auto store = Open();
+      PackFile file = Must(PackFile::Open(*memory_, Packs(), id,
+                                          store->manifest().store, OpenMode::Read()));
+      for (const IndexEntry& e : Must(ObjectsIn(file, kPackHeaderSize, good.size())))
+        keys.insert(e.key);
+    }
+    const Checkpoints all = Must(ReadAll(*Open()));
+    const bool sealed = how == std::string("sealed before");
+    const uint64_t left = good.size() * 2 / 3;
+    if (sealed) {
+      // As a repair left it that took nothing for whole but the header.
+      Manifest manifest = Open()->manifest();
+      manifest.packs.front().sealed = kPackHeaderSize;
+      ++manifest.generation;
+      Must(ReplaceFile(*memory_, Home(), Name::Literal("manifest"),
+                       EncodeManifest(manifest)));
+      Must(memory_->Unlink(Packs(), PackIndex::FileName(id)));
+    } else {
+      Fd file = Must(memory_->Open(Packs(), name, OpenMode::ReadWrite()));
+      Must(memory_->Truncate(file, left));
+      if (how == std::string("zeros"))
+        Must(WriteFull(*memory_, file, left, Bytes(good.size() - left)));
+      const auto readable = Readable(keys);
+      EXPECT_GE(readable.size(), 3u);
+      EXPECT_LT(readable.size(), keys.size());
+      Must(memory_->Unlink(Home(), Name::Literal("manifest")));
+      if (how == std::string("cut, no index"))
+        Must(memory_->Unlink(Packs(), PackIndex::FileName(id)));
+      EXPECT_FALSE(RepairWhole().left.clean());
+      EXPECT_EQ(Readable(keys), readable);
+      if (how == std::string("cut")) {
+        EXPECT_EQ(Open()->manifest().Find(id)->sealed, good.size());
+      }
+      // It is put back.
+      Must(ReplaceFile(*memory_, Packs(), name, good));
+    }
+    for (const std::string& d : RepairWhole().left.damage) ADD_FAILURE() << d;
+    EXPECT_EQ(Must(ReadAll(*Open())), all);
+    Must(CollectGarbage(*Open(), {.everything = true}));
+    for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+    EXPECT_EQ(Must(ReadAll(*Open())), all);
+  }
 }
 
 TEST_F(LostTwice, ManifestAndPacksAreNoDirectoryToSettleIn) {
