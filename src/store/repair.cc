@@ -74,8 +74,11 @@ Result<RepairReport> Repairer::Run() {
   return std::move(report_);
 }
 
-bool Repairer::HasRemains() {
-  if (Exists(home_, "manifest") || Exists(home_, "tail")) return true;
+bool Repairer::HasRemains() { return Exists(home_, "manifest") || WasStoredTo(); }
+
+bool Repairer::WasStoredTo() {
+  if (Exists(home_, "tail") || Heads::SavedEnd(fs_, home_)) return true;
+  if (lost_manifest_.find("\npack ") != std::string::npos) return true;
   auto catalog = fs_.Open(home_, Name::Literal("catalog"), OpenMode::Directory());
   return catalog.ok() &&
          (Exists(*catalog, "catalog.db") || Exists(*catalog, "catalog.next"));
@@ -102,7 +105,8 @@ Status Repairer::OpenPacks() {
     return std::move(packs).error();
   if (!HasRemains())
     return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
-  if (how_.without_packs && Exists(home_, "manifest")) {
+  const bool listed = !ManifestIsLost();
+  if (how_.without_packs && listed) {
     if (in_the_way) {
       BELAY_TRY(Name to, MoveAside(fs_, home_, name));
       Done("packs was " + std::string(FileTypeName(stat->type)) +
@@ -117,10 +121,9 @@ Status Repairer::OpenPacks() {
   }
   const std::string path = dir_.bytes() + "/packs";
   const std::string or_without =
-      Exists(home_, "manifest")
-          ? ", then run belay repair again; to go on without it: belay "
-            "repair --accept-loss"
-          : ", then run belay repair again";
+      listed ? ", then run belay repair again; to go on without it: belay "
+               "repair --accept-loss"
+             : ", then run belay repair again";
   if (in_the_way)
     return Error(Errc::kCorrupt, path + " is " + std::string(FileTypeName(stat->type)) +
                                      ", not the directory with the packs")
@@ -131,8 +134,9 @@ Status Repairer::OpenPacks() {
 }
 
 Status Repairer::CheckIsStore() {
-  auto manifest = fs_.StatAt(home_, ManifestName());
-  if (manifest.ok()) return Ok();
+  if (!ManifestIsLost()) return Ok();
+  const bool damaged = Exists(home_, "manifest");
+  if (damaged && BELAY_MUTANT("a-damaged-manifest-begins-anew")) return Ok();
   BELAY_TRY(auto entries, fs_.List(packs_dir_));
   bool index = false;
   for (const DirEntry& e : entries) {
@@ -141,10 +145,18 @@ Status Repairer::CheckIsStore() {
     if (e.name.ends_with(".pack")) return Ok();
     index |= e.name.ends_with(".idx");
   }
-  if (!index && !HasRemains())
-    return Error(Errc::kNotFound, "there is no store at " + dir_.bytes());
-  return Error(Errc::kCorrupt, "the manifest and every pack of " + dir_.bytes() +
-                                   " are gone: there is nothing to repair it from")
+  if (!index && !WasStoredTo())
+    return damaged
+               ? Ok()
+               : Status(Error(Errc::kNotFound, "there is no store at " + dir_.bytes()));
+  return NothingLeft(
+      damaged
+          ? "the manifest of " + dir_.bytes() + " is damaged, and every pack is gone"
+          : "the manifest and every pack of " + dir_.bytes() + " are gone");
+}
+
+Error Repairer::NothingLeft(std::string what) {
+  return Error(Errc::kCorrupt, std::move(what) + ": there is nothing to repair it from")
       .WithHint(
           "bring back the packs from a copy, then run belay repair again; to "
           "begin anew, remove " +
@@ -216,7 +228,13 @@ Result<bool> Repairer::ReadManifest() {
     return true;
   }
   if (manifest.error().code == Errc::kUnsupported) return std::move(manifest).error();
+  lost_manifest_ = AsText(*bytes);
   return false;
+}
+
+bool Repairer::ManifestIsLost() {
+  auto there = ReadManifest();
+  return there.ok() && !*there;
 }
 
 Status Repairer::MakeTailReadable() {

@@ -43,6 +43,8 @@ class Repairer {
   }
   // Files that only a store has, and only once something was stored.
   bool HasRemains();
+  // The same without the manifest, but for what a damaged one still says.
+  bool WasStoredTo();
   Status OpenPacks();
   // A manifest of a newer format is said before anything is moved out of the way.
   Status CheckVersion();
@@ -58,6 +60,10 @@ class Repairer {
   Status ClearCache();
   // False: it is lost, and what the packs say must do.
   Result<bool> ReadManifest();
+  bool ManifestIsLost();
+  // No pack is left that says of which store it is, and there were some. One made up
+  // would take those for foreign that are put back.
+  Error NothingLeft(std::string what);
   // Writers stop at a tail that they cannot read; without one they look for themselves.
   Status MakeTailReadable();
   // None when it is about other bytes than its pack has (PackFile::MayEndAt()).
@@ -149,6 +155,7 @@ class Repairer {
   Fd home_;
   Fd packs_dir_;
   Manifest manifest_;
+  std::string lost_manifest_;  // the text of a damaged one
   uint64_t next_seq_ = 1;
   bool changed_ = false;
   std::vector<std::string> once_listed_;

@@ -55,8 +55,14 @@ Result<StoreId> Repairer::WhoseStore(const std::vector<PackId>& ids) {
     if (unreadable.ok()) unreadable = MayBeLeftOut(id, header.error());
   }
   // Nobody to say it, and somebody who might have: no store is made up.
-  if (votes.empty()) BELAY_OK(unreadable);
-  if (votes.empty()) return StoreId(random_.NewId());
+  if (votes.empty()) {
+    BELAY_OK(unreadable);
+    if ((!ids.empty() || WasStoredTo()) &&
+        !BELAY_MUTANT("a-damaged-manifest-begins-anew"))
+      return NothingLeft("there is no manifest, and no pack in " + dir_.bytes() +
+                         "/packs that says of which store it is");
+    return StoreId(random_.NewId());
+  }
   if (votes.size() == 1) return votes.begin()->first;
   // Packs of others lie about. Who remembers where this store ended knows better than
   // any number of them.

@@ -203,6 +203,12 @@ Status Store::SecurePlace(const FileStat& stat) {
 
 Status Store::OpenExisting() {
   auto packs = fs_.Open(dir_, PacksName(), OpenMode::Directory());
+  const auto or_without = [this] {
+    return std::string(
+        LoadManifest().ok()
+            ? "; to go on without it, for good: belay repair --accept-loss"
+            : ", then run: belay repair");
+  };
   if (!packs.ok()) {
     if (auto stat = fs_.StatAt(dir_, PacksName());
         stat.ok() && stat->type != FileType::kDirectory &&
@@ -210,9 +216,7 @@ Status Store::OpenExisting() {
       return Error(Errc::kCorrupt, path_.bytes() + "/packs is " +
                                        std::string(FileTypeName(stat->type)) +
                                        ", not the directory with the packs")
-          .WithHint("bring that back as " + path_.bytes() +
-                    "/packs; to go on without it, for good: belay repair "
-                    "--accept-loss");
+          .WithHint("bring that back as " + path_.bytes() + "/packs" + or_without());
     if (packs.error().code != Errc::kNotFound) return std::move(packs).error();
     auto manifest = fs_.StatAt(dir_, ManifestName());
     // Somebody may have made the store between the two looks: the manifest comes last.
@@ -221,9 +225,8 @@ Status Store::OpenExisting() {
       return std::move(manifest).error();
     if (manifest.ok() && !packs.ok())
       return Error(Errc::kCorrupt, "the store's packs directory is gone")
-          .WithHint("bring back " + path_.bytes() +
-                    "/packs from a copy; to go on without it, for good: belay repair "
-                    "--accept-loss");
+          .WithHint("bring back " + path_.bytes() + "/packs from a copy" +
+                    or_without());
     if (!packs.ok())
       return Error(Errc::kNotFound, "there is no store at " + path_.bytes());
   }

@@ -14,6 +14,7 @@
 #include "store/mend.h"
 #include "store/relied_on.h"
 #include "store/repair.h"
+#include "store/store_files.h"
 #include "store/unlisted.h"
 #include "store/verify.h"
 #include "support/fs_world.h"
@@ -311,6 +312,80 @@ TEST_F(LostTwice, TheManifestAndTheEndOfACollectedPack) {
     for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
     EXPECT_EQ(Must(ReadAll(*Open())), all);
   }
+}
+
+// Packs that are away for a while are of this store when they come back.
+TEST_F(LostTwice, ADamagedManifestAndEveryPack) {
+  const Name manifest = Name::Literal("manifest");
+  for (const char* how : {"empty", "appended to", "a directory", "garbage packs"}) {
+    for (const char* left :
+         {"all", "the tail", "the index", "the catalogue", "the text"}) {
+      SCOPED_TRACE(std::string(how) + ", " + left);
+      Anew();
+      Make("one");
+      Make("two");
+      {
+        auto store = Open();
+        Must(Must(Catalog::Open(*store))->CatchUp());
+      }
+      const auto is = [&](const char* what) { return left == std::string(what); };
+      const bool garbage = how == std::string("garbage packs");
+      if (is("the text") &&
+          (how == std::string("empty") || how == std::string("a directory")))
+        continue;
+      const StoreId id = Open()->manifest().store;
+      const Checkpoints all = Must(ReadAll(*Open()));
+      std::map<std::string, Bytes> packs;
+      for (const DirEntry& e : Must(memory_->List(Packs()))) {
+        const Name name = Name::Literal(e.name);
+        if (e.name.ends_with(".pack")) {
+          packs[e.name] = Must(ReadSmallFile(*memory_, Packs(), name, 1 << 24));
+          Must(memory_->Unlink(Packs(), name));
+          if (garbage)
+            Must(ReplaceFile(*memory_, Packs(), name, ToBytes(Noise(9, 5000))));
+        } else if (!is("all") && !is("the index")) {
+          Must(memory_->Unlink(Packs(), name));
+        }
+      }
+      if (!is("all") && !is("the tail")) Must(memory_->Unlink(Home(), TailName()));
+      if (!is("all") && !is("the catalogue"))
+        for (const char* file : {"catalog.db", "catalog.db-wal"}) {
+          Fd dir = Must(memory_->OpenDir(AbsPath::Literal("/store/catalog")));
+          (void)memory_->Unlink(dir, Name::Literal(file));
+        }
+      Bytes text = Must(ReadSmallFile(*memory_, Home(), manifest, 1 << 16));
+      text.push_back(std::byte{'\n'});
+      if (how == std::string("empty")) text.clear();
+      Must(memory_->Unlink(Home(), manifest));
+      if (how == std::string("a directory"))
+        Must(memory_->MakeDir(Home(), manifest, 0700));
+      else
+        Must(ReplaceFile(*memory_, Home(), manifest, text));
+
+      for (bool accept_loss : {false, true}) {
+        World& world = NewWorld();
+        auto repaired = RepairStore(*memory_, world.clock, world.random, world.dir,
+                                    world.options, {.without_packs = accept_loss});
+        ASSERT_FALSE(repaired.ok());
+        EXPECT_EQ(repaired.error().code, Errc::kCorrupt) << repaired.error().what;
+        EXPECT_NE(repaired.error().hint.find("bring back the packs"),
+                  std::string::npos);
+      }
+      for (const auto& [name, bytes] : packs)
+        Must(ReplaceFile(*memory_, Packs(), Name::Literal(name), bytes));
+      for (const std::string& d : RepairWhole().left.damage) ADD_FAILURE() << d;
+      EXPECT_EQ(Open()->manifest().store, id);
+      EXPECT_EQ(Must(ReadAll(*Open())), all);
+    }
+  }
+}
+
+TEST_F(LostTwice, ADamagedManifestOfAStoreWithNothingInIt) {
+  (void)Open();
+  Must(ReplaceFile(*memory_, Home(), Name::Literal("manifest"), Bytes()));
+  EXPECT_TRUE(Repair().left.clean());
+  Make("one");
+  EXPECT_TRUE(Verify().clean());
 }
 
 TEST_F(LostTwice, ManifestAndPacksAreNoDirectoryToSettleIn) {
