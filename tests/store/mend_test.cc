@@ -328,6 +328,40 @@ TEST(Mend, AFlippedBitAnywhereCostsNoRecordAndNothingThatIsWhole) {
   EXPECT_GT(tally.given_up, 5);
 }
 
+// A batch whose header is damaged, and an object in it.
+TEST(Mend, AnObjectInABatchThatIsNotWholeIsReadToo) {
+  Tally tally;
+  for (const std::string& pack : TheSample().packs) {
+    std::vector<std::pair<uint64_t, uint64_t>> places;  // of batch and record
+    {
+      Patient patient;
+      auto store = patient.Open();
+      const auto id = Id128::FromText(pack.substr(0, pack.find('.')));
+      PackFile file = Must(PackFile::Open(patient.disk(), patient.Packs(), PackId(*id),
+                                          store->manifest().store, OpenMode::Read()));
+      Must(file.ForEachBatch(kPackHeaderSize, Must(file.Size()),
+                             [&](const BatchHeader& b, bool) -> Status {
+                               return file.ForEachRecord(
+                                   b, PackFile::Part::kObjects,
+                                   [&](const RecordAt& r) -> Status {
+                                     places.emplace_back(b.offset, r.offset);
+                                     return Ok();
+                                   });
+                             }));
+    }
+    for (const auto& [batch, record] : places) {
+      Patient patient;
+      patient.Flip(pack, batch + 20);
+      patient.Flip(pack, record + kRecordHeaderSize + 2);
+      SCOPED_TRACE(pack + " at " + std::to_string(batch) + " and " +
+                   std::to_string(record));
+      Judge(patient, tally);
+    }
+  }
+  EXPECT_GT(tally.given_up, 5);
+  Show("an object in a damaged batch", tally);
+}
+
 TEST(Mend, APackCutShortCostsNoRecordAndNothingThatIsWhole) {
   Tally tally;
   for (size_t i = 0; i < TheSample().packs.size(); ++i)
