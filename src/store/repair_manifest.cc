@@ -87,11 +87,19 @@ Status Repairer::ListFromPacks() {
   BELAY_TRY(auto entries, fs_.List(packs_dir_));
   std::vector<PackId> ids;
   std::set<PackId> missing;  // of which only traces are left
+  std::vector<Name> no_files;
   for (const DirEntry& e : entries) {
     const size_t dot = std::min(e.name.find('.'), e.name.size());
     auto id = Id128::FromText(std::string_view(e.name).substr(0, dot));
     if (!id) continue;
-    if (e.name.substr(dot) == ".pack") ids.emplace_back(*id);
+    if (e.name.substr(dot) == ".pack") {
+      auto stat = fs_.StatAt(packs_dir_, Name::Literal(e.name));
+      if (stat.ok() && stat->type != FileType::kRegular &&
+          !BELAY_MUTANT("repair-stops-at-what-is-no-pack"))
+        no_files.push_back(Name::Literal(e.name));
+      else
+        ids.emplace_back(*id);
+    }
     if (e.name.substr(dot) == ".idx") missing.insert(PackId(*id));
   }
   // The tail tells of the pack that was open, unless a collection replaced that.
@@ -101,6 +109,8 @@ Status Repairer::ListFromPacks() {
     missing.insert(tail_->pack);
   for (const PackId& id : ids) missing.erase(id);
   BELAY_TRY(const StoreId store, WhoseStore(ids));
+  for (const Name& name : no_files) BELAY_OK(ClearTheWayTo(packs_dir_, name));
+  if (!no_files.empty()) BELAY_OK(fs_.Sync(packs_dir_));
   std::vector<std::pair<int64_t, PackId>> order;
   for (const PackId& id : ids) {
     auto header = HeaderOf(id, store);

@@ -442,6 +442,29 @@ TEST(Unreadable, APackThatBecameSomethingElseIsNamed) {
     }
 }
 
+// The same without a manifest: what has the name of a pack is kept under another, and
+// the pack is missed until it is back.
+TEST(Unreadable, WhatIsInTheWayOfAPackIsMovedAsideWhereThereIsNoManifest) {
+  for (FileType type : {FileType::kDirectory, FileType::kSymlink, FileType::kFifo})
+    for (const std::string& pack : ThePacks()) {
+      SCOPED_TRACE(pack + " is " + std::string(FileTypeName(type)));
+      BadDisk disk;
+      disk.Replace(disk.Packs(), pack, type);
+      Must(disk.disk().Unlink(disk.Home(), Name::Literal("manifest")));
+      Status repaired = disk.Repair();
+      ASSERT_TRUE(repaired.ok()) << repaired.error().what;
+      EXPECT_NE(disk.said().find("now " + pack + ".aside"), std::string::npos)
+          << disk.said();
+      EXPECT_EQ(
+          Must(disk.disk().StatAt(disk.Packs(), Name::Literal(pack + ".aside"))).type,
+          type);
+      ExpectDamage(disk, pack + " is missing");
+      Must(disk.disk().Rename(disk.Packs(), Name::Literal(pack + ".kept"), disk.Packs(),
+                              Name::Literal(pack), RenameHow::kNoReplace));
+      ExpectAllIsThere(disk);
+    }
+}
+
 TEST(Unreadable, APackThatMayNotBeOpenedIsNamed) {
   for (bool refused : {true, false})
     for (const std::string& pack : ThePacks()) {
