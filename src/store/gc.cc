@@ -237,8 +237,7 @@ Status Collector::NoteReplaced(const Manifest& manifest, uint64_t next_generatio
   // both. Not unlinked: whoever holds it open goes on writing to it.
   auto tail = store_.AnyTail();
   if (tail.ok() && *tail && !manifest.Find((*tail)->pack) &&
-      ReplacedPacks(fs, store_.dir(), manifest.generation, Unnamed::kAll)
-          .contains((*tail)->pack) &&
+      IsOfReplaced(fs, store_.dir(), manifest.generation, **tail) &&
       !BELAY_MUTANT("gc-forgets-what-the-tail-names")) {
     BELAY_TRY(Fd file, fs.Open(store_.dir(), TailName(), OpenMode::ReadWrite()));
     BELAY_OK(fs.Truncate(file, 0));
@@ -252,10 +251,20 @@ Status Collector::NoteReplaced(const Manifest& manifest, uint64_t next_generatio
     if (!salvage_.empty() || listed == nullptr) continue;
     BELAY_TRY(replaced[id], ToReplace(store_, *listed));
   }
-  for (const auto& [id, what] : ReplacedPacks(fs, store_.dir(), manifest.generation))
-    if (!manifest.Find(id) &&
-        fs.StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
-      replaced.emplace(id, what);
+  const ReplacedMap before = ReplacedPacks(fs, store_.dir(), manifest.generation);
+  for (const auto& [id, what] : before) {
+    if (manifest.Find(id)) continue;
+    const auto at = replaced.emplace(id, what).first;
+    if (!fs.StatAt(store_.packs_dir(), PackFile::FileName(id)).ok())
+      at->second.gone = 1;
+  }
+  // Those that are gone are told for a while: a tail that is put back may be about one.
+  for (auto [id, what] :
+       ReplacedPacks(fs, store_.dir(), manifest.generation, Unnamed::kAll)) {
+    if (what.gone++ != 0 && !manifest.Find(id)) replaced.emplace(id, what);
+  }
+  if (BELAY_MUTANT("gone-is-forgotten"))
+    std::erase_if(replaced, [](const auto& pack) { return pack.second.gone != 0; });
   std::set<PackId> given_up;
   if (!salvage_.empty()) given_up.insert(victims_.begin(), victims_.end());
   if (BELAY_MUTANT("gc-notes-no-replaced")) return Ok();

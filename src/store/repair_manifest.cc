@@ -247,7 +247,7 @@ void Repairer::ListMissing(const PackId& id, uint64_t length) {
 Status Repairer::ListWhatTheTailMisses() {
   if (!tail_ || tail_->flushed <= kPackHeaderSize || manifest_.Find(tail_->pack) ||
       Exists(packs_dir_, PackFile::FileName(tail_->pack).bytes()) ||
-      ReplacedPacks(fs_, home_, UINT64_MAX, Unnamed::kAll).contains(tail_->pack))
+      IsOfReplaced(fs_, home_, UINT64_MAX, *tail_))
     return Ok();
   // Only the last one may be open.
   if (const Manifest::Pack* open = manifest_.open_pack()) {

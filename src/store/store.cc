@@ -226,7 +226,7 @@ std::optional<Tail> Store::TailOfUnlisted() {
   auto listed = LoadManifest();
   const PackId& pack = (*tail)->pack;
   if (!listed.ok() || listed->Find(pack) ||
-      ReplacedPacks(fs_, dir_, listed->generation, Unnamed::kAll).contains(pack))
+      IsOfReplaced(fs_, dir_, listed->generation, **tail))
     return std::nullopt;
   if (BELAY_MUTANT("gone-with-the-manifest") &&
       !fs_.StatAt(packs_dir_, PackFile::FileName(pack)).ok())

@@ -82,12 +82,16 @@ Status LookBehindTheEnds(Store& store, const Manifest& manifest, Unlisted& out,
   return Ok();
 }
 
+// Of those that are gone: more would cost more than it tells.
+constexpr size_t kMaxGone = 256;
+
 // "ID" or "ID LENGTH MARK". A line that makes no sense names none.
-void ReadReplaced(std::string_view line, ReplacedMap& packs) {
+void ReadReplaced(std::string_view line, uint32_t gone, ReplacedMap& packs) {
   const size_t id_end = std::min(line.find(' '), line.size());
   const auto id = Id128::FromText(line.substr(0, id_end));
   if (!id) return;
   ReplacedPack what;
+  what.gone = gone;
   if (id_end < line.size()) {
     line.remove_prefix(id_end + 1);
     uint64_t length = 0;
@@ -161,7 +165,9 @@ ReplacedMap ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation, Unnamed w
     return packs;
   text = body.substr(kFirstLine.size());
   uint64_t written = 0;
-  constexpr std::string_view kGeneration = "generation ", kPack = "pack ";
+  uint32_t gone = 0;
+  constexpr std::string_view kGeneration = "generation ", kPack = "pack ",
+                             kGone = "gone ";
   constexpr std::string_view kGivenUp = "given up ";
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -171,7 +177,9 @@ ReplacedMap ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation, Unnamed w
       const std::string_view number = line.substr(kGeneration.size());
       (void)std::from_chars(number.data(), number.data() + number.size(), written);
     } else if (line.starts_with(kPack)) {
-      ReadReplaced(line.substr(kPack.size()), packs);
+      ReadReplaced(line.substr(kPack.size()), 0, packs);
+    } else if (which == Unnamed::kAll && line.starts_with(kGone)) {
+      ReadReplaced(line.substr(kGone.size()), ++gone, packs);
     } else if (which == Unnamed::kAll && line.starts_with(kGivenUp)) {
       if (auto id = Id128::FromText(line.substr(kGivenUp.size())))
         packs.emplace(PackId(*id), ReplacedPack());
@@ -184,12 +192,25 @@ ReplacedMap ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation, Unnamed w
   return packs;
 }
 
+bool IsOfReplaced(Fs& fs, const Fd& home, uint64_t generation, const Tail& tail) {
+  const ReplacedMap known = ReplacedPacks(fs, home, generation, Unnamed::kAll);
+  const auto at = known.find(tail.pack);
+  return at != known.end() &&
+         (at->second.gone == 0 || !at->second.length ||
+          tail.flushed <= *at->second.length || BELAY_MUTANT("gone-by-name-alone"));
+}
+
 Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
                      const ReplacedMap& packs, const std::set<PackId>& given_up) {
   std::string text(kFirstLine);
   text += "generation " + std::to_string(generation) + "\n";
-  for (const auto& [id, what] : packs) {
-    text += "pack " + id.text();
+  std::vector<std::pair<PackId, ReplacedPack>> lines(packs.begin(), packs.end());
+  std::ranges::stable_sort(lines, {},
+                           [](const auto& line) { return line.second.gone; });
+  size_t gone = 0;
+  for (const auto& [id, what] : lines) {
+    if (what.gone != 0 && ++gone > kMaxGone) break;
+    text += (what.gone != 0 ? "gone " : "pack ") + id.text();
     if (what.length)
       text += " " + std::to_string(*what.length) + " " + ToHex(what.last);
     text += "\n";

@@ -46,15 +46,22 @@ Result<bool> CutAtItsEnd(Store& store, const Manifest::Pack& pack, uint64_t leng
 struct ReplacedPack {
   std::optional<uint64_t> length = {};
   BatchMark last{};
+  // Replaced by a collection before the last one, and its file is gone: 1 is the newest
+  // such pack. 0: not so.
+  uint32_t gone = 0;
 };
 using ReplacedMap = std::map<PackId, ReplacedPack>;
 
 // Packs that a collection of `generation` or before replaced, by what the last one
 // wrote down. What is damaged or not there names none. kAll: also those that a repair
-// gave up, which may be missed but are no longer named by the manifest.
+// gave up, which may be missed but are no longer named by the manifest, and those that
+// are gone.
 enum class Unnamed { kReplaced, kAll };
 ReplacedMap ReplacedPacks(Fs& fs, const Fd& home, uint64_t generation,
                           Unnamed which = Unnamed::kReplaced);
+// Whether a tail is about such a pack (kAll), and no longer than it was: then it is an
+// older one, and nothing is missing.
+bool IsOfReplaced(Fs& fs, const Fd& home, uint64_t generation, const Tail& tail);
 // Durable when it returns: before the manifest of that generation is written.
 Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
                      const ReplacedMap& packs, const std::set<PackId>& given_up = {});

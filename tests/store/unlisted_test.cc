@@ -15,6 +15,7 @@
 #include "store/lost_records.h"
 #include "store/mend.h"
 #include "store/repair.h"
+#include "store/store_files.h"
 #include "store/verify.h"
 #include "support/fs_world.h"
 #include "support/store_fixture.h"
@@ -159,6 +160,52 @@ TEST_F(UnlistedTest, WhatACollectionReplacedGoes) {
   store.reset();
   for (const auto& [name, bytes] : before) EXPECT_FALSE(PackFiles().contains(name));
   EXPECT_EQ(Names(), (std::set<std::string>{"one"}));
+}
+
+// A copy of the tail from before collections: the pack that it is about was replaced,
+// and nothing is missing.
+TEST_F(UnlistedTest, AnOlderTailMissesNothingThatWasReplaced) {
+  for (const int rounds : {1, 2, 5}) {
+    SCOPED_TRACE(std::to_string(rounds) + " collections");
+    Anew();
+    Make("one");
+    Make("two");
+    const Bytes older = Read(Home(), TailName());
+    std::set<std::string> all = {"one", "two"};
+    for (int i = 0; i < rounds; ++i) {
+      ClosePacks();
+      const std::string name = "after " + std::to_string(i);
+      Make(name);
+      all.insert(name);
+    }
+    auto put = [&](Tail tail) {
+      const auto bytes = Encode(tail);
+      Must(ReplaceFile(*disk_, Home(), TailName(), Bytes(bytes.begin(), bytes.end())));
+    };
+    Tail tail = *DecodeTail(older);
+    put(tail);
+    for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+    EXPECT_FALSE(Open()->TailOfUnlisted());
+    {
+      auto store = Open();
+      EXPECT_TRUE(Must(Must(Catalog::Open(*store))->LogIsWhole()));
+      EXPECT_EQ(Must(GlanceAtPacks(*store)).size(), 0u);
+    }
+    // A pack that went on elsewhere was not replaced here.
+    if (rounds > 1) {
+      tail.flushed += 1000;
+      put(tail);
+      EXPECT_FALSE(Verify().clean());
+      tail.flushed -= 1000;
+      put(tail);
+    }
+    Make("last");
+    all.insert("last");
+    ClosePacks();
+    for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+    EXPECT_EQ(Names(), all);
+    ExpectNumbersOnce();
+  }
 }
 
 // Killed when everything but the tail was in place; the next one when `replaced` was,
