@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 
 #include "base/clock.h"
 #include "base/escape.h"
@@ -77,6 +78,7 @@ class Obstacles {
     auto opened = OpenStore(ctx_, Store::Mode::kRead);
     if (!opened.ok()) return;
     Store& store = *(*opened)->store;
+    LookAtLock(store);
     auto catalog = Catalog::Open(store);
     if (!catalog.ok()) return;
     auto root = FindRootAt(**catalog, status_.root);
@@ -138,6 +140,17 @@ class Obstacles {
       return Add(StrCat("no checkpoint can be made: ", settings.error().what));
     settings_ = std::move(*settings);
     if (!settings_->enabled) Add(SwitchedOff(*settings_));
+  }
+  // Who may not lock may only read; of the catalogue that was said, too.
+  void LookAtLock(Store& store) {
+    auto lock = ctx_.fs.Open(store.dir(), Name::Literal("lock"), OpenMode::ReadWrite());
+    if (lock.ok() || (lock.error().sys != EACCES && lock.error().sys != EPERM)) return;
+    std::erase_if(status_.failures, [&](const RootStatus::Failure& failure) {
+      return failure.passing &&
+             failure.what.find(lock.error().what) != std::string::npos;
+    });
+    Add(StrCat("no checkpoint can be made: ", lock.error().what,
+               "; see whose it is, and who may read and write it: ls -l"));
   }
   void LookAtLimits(Store& store, const std::optional<CatalogEntry>& last) {
     Status room = CheckRoom(store, *settings_);

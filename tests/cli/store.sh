@@ -226,6 +226,10 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   for command in verify du gc; do
     as_nobody $command; expect_rc 3; [[ $out$err == *"${pack##*/}"* ]] || fail "$out$err"
   done
+  chmod 600 "$pack"; chmod 000 "$BELAY_HOME/lock"
+  as_nobody status; expect_rc 1; expect_in_out "protected, with problems"
+  expect_in_err "no checkpoint can be made: open $BELAY_HOME/lock: Permission denied"
+  [[ $out$err == *catalogue* ]] && fail "of the lock, not the catalogue: $out$err"
 fi
 restore
 
