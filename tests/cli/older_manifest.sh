@@ -28,6 +28,17 @@ all_there() {
   echo 4 >file
 }
 
+# A pack of which only the header was left when the manifest was made anew, and whose
+# records the catalogue brought back: put back whole, it is taken from.
+pack=$(awk '/^pack / && !/open/ { print $2; exit }' "$BELAY_HOME/manifest")
+run list; expect_rc 0
+truncate -s 64 "$BELAY_HOME/packs/$pack.pack"; rm "$BELAY_HOME/packs/$pack.idx" "$BELAY_HOME/manifest"
+run repair; expect_rc 3; expect_in_out "brought back from the catalogue"
+cp "$scratch/good/packs/$pack.pack" "$BELAY_HOME/packs/"
+run repair; expect_rc 0; expect_in_out "from behind the end of one"
+all_there
+restore
+
 # An older manifest: nothing goes, and all of it comes back.
 cp "$scratch/older" "$BELAY_HOME/manifest"
 run list; expect_rc 0; expect_in_err "damaged"
