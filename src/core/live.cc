@@ -40,36 +40,66 @@ std::optional<uint64_t> TakeNumber(ByteReader& in) {
 }
 std::string TakeString(ByteReader& in) { return std::string(AsText(in.Sized())); }
 
-void Put(ByteWriter& out, const LiveCall& call) {
-  out.U8(static_cast<uint8_t>(call.author.kind));
-  for (const auto* text :
-       {&call.author.session, &call.author.agent, &call.author.subagent,
-        &call.author.tool_name, &call.author.tool_use_id})
+void Put(ByteWriter& out, const Author& author) {
+  out.U8(static_cast<uint8_t>(author.kind));
+  for (const auto* text : {&author.session, &author.agent, &author.subagent,
+                           &author.tool_name, &author.tool_use_id})
     Put(out, *text);
-  Put(out, call.author.turn);
+  Put(out, author.turn);
+}
+Author TakeAuthor(ByteReader& in) {
+  Author author;
+  author.kind = static_cast<Author::Kind>(std::min<uint8_t>(in.U8(), 2));
+  for (auto* text : {&author.session, &author.agent, &author.subagent,
+                     &author.tool_name, &author.tool_use_id})
+    *text = TakeText(in);
+  author.turn = TakeNumber(in);
+  return author;
+}
+
+void Put(ByteWriter& out, const LiveCall& call) {
+  Put(out, call.author);
   out.Sized(call.fingerprint);
   out.U8(static_cast<uint8_t>((call.anything ? 1 : 0) | (call.background ? 2 : 0) |
                               (call.outlives_turn ? 4 : 0) | (call.unseen ? 8 : 0) |
                               (call.doubtful ? 16 : 0) | (call.quiet ? 32 : 0) |
                               (call.fresh ? 64 : 0) |
                               (call.vouched.empty() ? 0 : 128)));
-  out.U8(static_cast<uint8_t>((call.took_root ? 1 : 0) | (call.left ? 2 : 0)));
+  out.U8(static_cast<uint8_t>((call.took_root ? 1 : 0) | (call.left ? 2 : 0) |
+                              (call.vouched.empty() ? 0 : 4)));
   out.Varint(call.paths.size());
   for (const std::string& path : call.paths) out.Sized(path);
   out.Sized(call.task);
   out.U64(static_cast<uint64_t>(call.begun_ms));
   if (call.vouched.empty()) return;
   out.Varint(call.vouched.size());
-  for (const RecordId& id : call.vouched) out.Raw(id.span());
+  for (const Vouched& what : call.vouched) {
+    out.Raw(what.id.span());
+    out.U8(what.for_others ? 1 : 0);
+    out.Varint(what.paths.size());
+    for (const std::string& path : what.paths) out.Sized(path);
+    out.Varint(what.beside.size());
+    for (const Author& author : what.beside) Put(out, author);
+  }
+}
+
+// As files of before have it: without `more` the id alone.
+Vouched TakeVouched(ByteReader& in, bool more) {
+  Vouched what;
+  if (ByteSpan id = in.Raw(16); id.size() == 16)
+    what.id = RecordId(Id128::FromSpan(id));
+  if (!more) return what;
+  what.for_others = in.U8() != 0;
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    what.paths.push_back(TakeString(in));
+  for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
+    what.beside.push_back(TakeAuthor(in));
+  return what;
 }
 
 LiveCall TakeCall(ByteReader& in) {
   LiveCall call;
-  call.author.kind = static_cast<Author::Kind>(std::min<uint8_t>(in.U8(), 2));
-  for (auto* text : {&call.author.session, &call.author.agent, &call.author.subagent,
-                     &call.author.tool_name, &call.author.tool_use_id})
-    *text = TakeText(in);
-  call.author.turn = TakeNumber(in);
+  call.author = TakeAuthor(in);
   call.fingerprint = TakeString(in);
   const uint8_t flags = in.U8();
   call.anything = (flags & 1) != 0;
@@ -88,8 +118,7 @@ LiveCall TakeCall(ByteReader& in) {
   call.begun_ms = static_cast<int64_t>(in.U64());
   if ((flags & 128) != 0)
     for (uint64_t left = in.Varint(); left > 0 && !in.failed(); --left)
-      if (ByteSpan id = in.Raw(16); id.size() == 16)
-        call.vouched.emplace_back(Id128::FromSpan(id));
+      call.vouched.push_back(TakeVouched(in, (more & 4) != 0));
   return call;
 }
 
@@ -152,9 +181,9 @@ LiveSession TakeSession(ByteReader& in) {
   return session;
 }
 
-// It is the path itself, or a directory that had to be there for it.
-bool Covers(const LiveCall& call, std::string_view path) {
-  return std::any_of(call.paths.begin(), call.paths.end(), [&](std::string_view named) {
+// One of them is the path itself, or in a directory that had to be there for it.
+bool Covers(const std::vector<std::string>& paths, std::string_view path) {
+  return std::any_of(paths.begin(), paths.end(), [&](std::string_view named) {
     return named == path || (named.size() > path.size() && named.starts_with(path) &&
                              named[path.size()] == '/');
   });
@@ -164,9 +193,28 @@ bool IsOfSameAgent(const LiveCall& a, const LiveCall& b) {
   return a.author.session == b.author.session && a.author.subagent == b.author.subagent;
 }
 
+bool Names(const std::vector<Author>& authors, const Author& author) {
+  return std::find(authors.begin(), authors.end(), author) != authors.end();
+}
+
 void AddOnce(std::vector<Author>& authors, const Author& author) {
-  if (std::find(authors.begin(), authors.end(), author) == authors.end())
-    authors.push_back(author);
+  if (!Names(authors, author)) authors.push_back(author);
+}
+
+const Vouched* FindVouched(const LiveCall& call, const RecordId& id) {
+  auto at = std::ranges::find(call.vouched, id, &Vouched::id);
+  return at == call.vouched.end() ? nullptr : &*at;
+}
+
+// All that the checkpoint says was changed there; nothing when it does not say all.
+std::optional<std::vector<std::string>> PathsOf(const Checkpoint& checkpoint,
+                                                const Authorship& by) {
+  if (!by.paths.empty()) return by.paths;
+  if (checkpoint.paths.empty() || checkpoint.paths.size() != checkpoint.added +
+                                                                 checkpoint.modified +
+                                                                 checkpoint.deleted)
+    return std::nullopt;
+  return checkpoint.paths;
 }
 
 }  // namespace
@@ -385,13 +433,36 @@ Live::Ending Live::End(const LiveCall& call, bool background) {
 }
 
 void Live::StoodForIt(LiveCall& call) {
-  if (call.anything)
-    for (LiveCall& other : calls_)
-      if (&other != &call && other.anything)
-        std::erase_if(other.vouched, [&](const RecordId& id) {
-          return std::ranges::find(call.vouched, id) != call.vouched.end();
-        });
+  // The same look: it was at work there, and so nobody is asked for what it may have
+  // done as well, which is what it names, or what it is not named for, too.
+  auto relieve = [&](LiveCall& other, Vouched& what) {
+    if (other.anything) return call.anything;
+    if (call.anything) {
+      if (!BELAY_MUTANT("who-may-write-anything-writes-no-named-path"))
+        AddOnce(what.beside, call.author);
+      return false;
+    }
+    return std::erase_if(what.paths,
+                         [&](const std::string& path) {
+                           return Covers(call.paths, path) ||
+                                  BELAY_MUTANT("one-path-stands-for-all");
+                         }) > 0 &&
+           what.paths.empty();
+  };
+  for (LiveCall& other : calls_)
+    if (&other != &call && !BELAY_MUTANT("who-ended-stands-for-nobody"))
+      std::erase_if(other.vouched, [&](Vouched& what) {
+        return FindVouched(call, what.id) != nullptr && relieve(other, what);
+      });
   call.vouched.clear();
+  // There may be nobody left to be asked.
+  for (LiveCall& other : calls_)
+    std::erase_if(other.vouched, [&](const Vouched& what) {
+      return what.for_others && std::ranges::none_of(calls_, [&](const LiveCall& c) {
+               const Vouched* its = FindVouched(c, what.id);
+               return its != nullptr && !its->for_others;
+             });
+    });
 }
 
 void Live::EndAll(std::string_view session, const std::optional<std::string>& subagent,
@@ -637,18 +708,46 @@ void Live::Vouch(const Checkpoint& checkpoint) {
            std::ranges::any_of(
                calls_, [&](const LiveCall& c) { return is_its(c) && is_told(c); });
   };
+  auto stands = [&](const LiveCall& call, const Authorship& by) {
+    return Names(by.authors, call.author) && !Names(by.authors, Author()) &&
+           (std::ranges::none_of(by.authors, is_sure) ||
+            BELAY_MUTANT("all-stand-for-all"));
+  };
+  auto add = [&](LiveCall& call, Vouched what) {
+    if (call.vouched.size() >= kMaxVouched) call.vouched.erase(call.vouched.begin());
+    call.vouched.push_back(std::move(what));
+  };
+  std::vector<Author> sure;  // they may have done what others are named for, too
+  for (const LiveCall& call : unheard_)
+    if (call.part == kAtWork && call.anything) AddOnce(sure, call.author);
+  for (const LiveCall& call : calls_)
+    if (call.part == kAtWork && call.anything && is_told(call))
+      AddOnce(sure, call.author);
+  bool named = false;
   for (LiveCall& call : calls_) {
     if (call.part != kAtWork || is_told(call)) continue;
-    const bool stands = std::ranges::any_of(checkpoint.by, [&](const Authorship& by) {
-      return std::ranges::find(by.authors, call.author) != by.authors.end() &&
-             std::ranges::find(by.authors, Author()) == by.authors.end() &&
-             (std::ranges::none_of(by.authors, is_sure) ||
-              BELAY_MUTANT("all-stand-for-all"));
-    });
-    if (!stands) continue;
-    if (call.vouched.size() >= kMaxVouched) call.vouched.erase(call.vouched.begin());
-    call.vouched.push_back(checkpoint.id);
+    Vouched what{.id = checkpoint.id};
+    bool found = false;
+    for (const Authorship& by : checkpoint.by) {
+      if (!stands(call, by)) continue;
+      found = true;
+      if (call.anything) break;
+      const auto paths = PathsOf(checkpoint, by);
+      for (const std::string& path : paths ? *paths : call.paths)
+        if (Covers(call.paths, path)) what.paths.push_back(path);
+    }
+    if (call.anything ? !found : what.paths.empty()) continue;
+    if (!call.anything) {
+      named = true;
+      what.beside = sure;
+    }
+    add(call, std::move(what));
   }
+  if (!named) return;
+  for (LiveCall& call : calls_)
+    if (call.part == kAtWork && call.anything && !is_told(call) &&
+        FindVouched(call, checkpoint.id) == nullptr)
+      add(call, {.id = checkpoint.id, .for_others = true});
 }
 
 void Live::EndTask(std::string_view session, std::string_view task) {
@@ -665,28 +764,36 @@ void Live::KeepTasks(std::string_view session,
   });
 }
 
-bool AddOutside(std::vector<Authorship>& by, const std::vector<Author>& authors) {
+bool NameBeside(std::vector<Authorship>& by, const Author& author,
+                const Vouched& what) {
+  if (what.for_others) return false;
   bool news = false;
   for (Authorship& one : by) {
-    const bool named =
-        std::ranges::find_first_of(one.authors, authors) != one.authors.end();
-    if (!named || std::ranges::find(one.authors, Author()) != one.authors.end())
+    if (!Names(one.authors, author) || Names(one.authors, Author())) continue;
+    // It is named there for what is its own all the same.
+    if (!what.paths.empty() && !one.paths.empty() &&
+        std::ranges::none_of(one.paths, [&](const std::string& path) {
+          return Covers(what.paths, path);
+        }))
       continue;
-    one.authors.emplace_back();
-    news = true;
+    const size_t before = one.authors.size();
+    for (const Author& other : what.beside) AddOnce(one.authors, other);
+    if (what.beside.empty()) one.authors.emplace_back();
+    news = news || one.authors.size() > before;
   }
   return news;
 }
 
 Status NameOutside(Store& store, const RootId& root,
                    const std::vector<LiveCall>& never_ended) {
-  std::map<RecordId, std::vector<Author>> doubted;
+  std::map<RecordId, std::vector<std::pair<const Author*, const Vouched*>>> doubted;
   for (const LiveCall& call : never_ended)
-    for (const RecordId& id : call.vouched) doubted[id].push_back(call.author);
+    for (const Vouched& what : call.vouched)
+      if (!what.for_others) doubted[what.id].emplace_back(&call.author, &what);
   if (doubted.empty() || BELAY_MUTANT("never-ended-calls-were-at-work")) return Ok();
   BELAY_TRY(auto catalog, Catalog::Open(store));
   std::vector<LogRecord> records;
-  for (const auto& [id, authors] : doubted) {
+  for (const auto& [id, calls] : doubted) {
     auto entry = catalog->FindById(root, id.text());
     if (!entry.ok()) {
       // Let go meanwhile, or damaged: nothing is left to be said of it.
@@ -695,7 +802,10 @@ Status NameOutside(Store& store, const RootId& root,
       return std::move(entry).error();
     }
     Checkpoint& checkpoint = entry->checkpoint;
-    if (!AddOutside(checkpoint.by, authors)) continue;
+    bool news = false;
+    for (const auto& [author, what] : calls)
+      news = NameBeside(checkpoint.by, *author, *what) || news;
+    if (!news) continue;
     LogRecord& record = records.emplace_back();
     record.kind = RecordKind::kAnnotation;
     record.root = root;
@@ -732,7 +842,7 @@ void WhoWrote::Add(std::string_view path) {
   std::vector<Author> authors;
   bool sure = false;
   for (const LiveCall* call : calls_) {
-    if (call->anything || !Covers(*call, path)) continue;
+    if (call->anything || !Covers(call->paths, path)) continue;
     AddOnce(authors, call->author);
     sure = sure || call->part == LiveCall::Part::kAtWork;
   }

@@ -16,7 +16,9 @@
 // everything is told. So there is one rule for all of it: whose doing a change is, is
 // known of those calls alone that were at work from the look before it to the one after
 // it. Where there is none but such as began or ended in between, or may have, whoever
-// is outside is named, too: see LiveCall::Part.
+// is outside is named, too: see LiveCall::Part. And where a call was taken for at work
+// whose end never came, another that was, and that may have done it, is named in place
+// of outside: see Vouched.
 //
 // A file in the store (cache/<root id>.live), read and written under the root's lock.
 // It is a hint that no flush protects: without it sessions are known from the log, and
@@ -33,6 +35,21 @@
 #include "store/store.h"
 
 namespace belay {
+
+// A checkpoint that calls changes a call's doing, and not outside's as well, because it
+// was taken for at work: see NameOutside().
+struct Vouched {
+  RecordId id;
+  // Which of its changes, or what may be them, of a call that names paths; less those
+  // that another call names as well whose end was told.
+  std::vector<std::string> paths = {};
+  // Calls that may write anything and were at work as well, their ends told: what the
+  // call did not do they did, and nobody from outside.
+  std::vector<Author> beside = {};
+  // It stands for nothing there; but if its end is told, nobody else need to.
+  bool for_others = false;
+  bool operator==(const Vouched&) const = default;
+};
 
 struct LiveCall {
   Author author;
@@ -59,9 +76,7 @@ struct LiveCall {
   // In the background, of a process of its agent that is gone, since `begun_ms`. It may
   // be at work still (a daemon), and who would tell that it is not is no more.
   bool left = false;
-  // Checkpoints that call changes its doing, and not outside's as well, because it was
-  // taken for at work: see NameOutside(). The newest of them.
-  std::vector<RecordId> vouched = {};
+  std::vector<Vouched> vouched = {};  // the newest
   int64_t begun_ms = 0;
   // As far as the present look is concerned; it is in no file. Of what is found while
   // nothing but kPerhaps is at work, outside is named, too.
@@ -231,12 +246,12 @@ class Live {
 // In every root nothing is left of the session: what it said is in no such file.
 Status ForgetSession(Store& store, std::string_view session, int64_t lock_wait_ms);
 
-// Names outside in each of these that one of the authors is named in; whether that is
-// news.
-bool AddOutside(std::vector<Authorship>& by, const std::vector<Author>& authors);
+// Of a call that may not have been at work: who else did what it is named for is named
+// beside it in these, outside where nobody is known to have been. Whether that is news.
+bool NameBeside(std::vector<Authorship>& by, const Author& author, const Vouched& what);
 
 // Of calls whose end was never told: checkpoints that took them for at work, as they
-// may have been at the time, name outside beside them from now on.
+// may have been at the time, name outside beside them from now on, or who else was.
 Status NameOutside(Store& store, const RootId& root,
                    const std::vector<LiveCall>& never_ended);
 

@@ -70,9 +70,10 @@ Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
     if (call.part == LiveCall::Part::kAtWork ||
         BELAY_MUTANT("interrupted-calls-are-believed"))
       continue;
-    for (CatalogEntry& entry : out.checkpoints)
-      if (std::ranges::find(call.vouched, entry.checkpoint.id) != call.vouched.end())
-        (void)AddOutside(entry.checkpoint.by, {call.author});
+    for (const Vouched& what : call.vouched)
+      for (CatalogEntry& entry : out.checkpoints)
+        if (entry.checkpoint.id == what.id)
+          (void)NameBeside(entry.checkpoint.by, call.author, what);
   }
   BELAY_TRY(out.operations, ListOperations(catalog, root));
   std::erase_if(out.operations, [&](const Operation& o) { return o.seq < target.seq; });

@@ -308,6 +308,123 @@ TEST_F(AuthorsGapTest, WhatGoesOnBehindTheTurnIsNotDoubted) {
   EXPECT_EQ(Authors(), "a=s/sub b=s/sub c=s/sub");
 }
 
+// A failed edit, of which no end is told, and the agent's own next try.
+// Mutant: who-ended-stands-for-nobody.
+TEST_F(AuthorsGapTest, WhoTriesAgainAfterAFailedEditIsNotAskedAbout) {
+  agent_ = AgentKind::kCodex;
+  for (const bool ids : {true, false}) {
+    ids_ = ids;
+    const std::string s = ids ? "s" : "t";
+    Start(s);
+    Prompt(s, "p" + s);
+    const Checkpoint turn = last_;
+    Pre(s, "failed", {"old.txt"});
+    Pre(s, "again", {"old.txt"});
+    Put("old.txt", "edited by " + s);
+    Post(s, "again", {"old.txt"});
+    EXPECT_EQ(Asked(turn), "") << "in the turn";
+    End(EventKind::kTurnEnd, s);
+    EXPECT_EQ(Asked(turn), "") << "and after it";
+  }
+  EXPECT_EQ(Authors(), "old.txt=s/failed+s/again old.txt=t/Write");
+  EXPECT_TRUE(SaidAtOnce());
+}
+
+// What the other does not name is doubted all the same.
+// Mutant: one-path-stands-for-all.
+TEST_F(AuthorsGapTest, WhoTriesOneOfTwoFilesAgainStandsForThatAlone) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Pre("s", "failed", {"a", "old.txt"});
+  Pre("s", "again", {"a"});
+  Put("a", "1");
+  Put("old.txt", "by hand");
+  Post("s", "again", {"a"});
+  EXPECT_EQ(Asked(turn), "old.txt");
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Asked(turn), "old.txt");
+  EXPECT_EQ(Authors(), "a=s/failed+s/again old.txt=s/failed+outside");
+  // Nor is a person's edit that was found before the next try began its doing.
+  Prompt("s", "q");
+  const Checkpoint second = last_;
+  Pre("s", "failed2", {"old.txt"});
+  Put("old.txt", "by hand again");
+  Pre("s", "again2", {"old.txt"});
+  Put("old.txt", "by the agent");
+  Post("s", "again2", {"old.txt"});
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Asked(second), "old.txt");
+}
+
+// Mutant: who-may-write-anything-writes-no-named-path.
+TEST_F(AuthorsGapTest, AShellBesideAFailedEditMayHaveWrittenItsFile) {
+  agent_ = AgentKind::kCodex;
+  for (const bool ids : {true, false}) {
+    ids_ = ids;
+    const std::string s = ids ? "s" : "t";
+    Start(s);
+    Prompt(s, "p" + s);
+    const Checkpoint turn = last_;
+    Pre(s, "failed", {"old.txt"});
+    Pre(s, "shell");
+    Put("old.txt", "edited by " + s);
+    Post(s, "shell");
+    EXPECT_EQ(Asked(turn), "");
+    Pre(s, "more");
+    Put("old.txt", "edited again by " + s);
+    Post(s, "more");
+    End(EventKind::kTurnEnd, s);
+    EXPECT_EQ(Asked(turn), "");
+  }
+  EXPECT_EQ(Authors(),
+            "old.txt=s/failed+s/shell old.txt=s/failed+s/more "
+            "old.txt=t/Write+t/Bash old.txt=t/Write+t/Bash");
+  // One that was refused as well says nothing of who was at work.
+  Start("u");
+  Prompt("u", "pu");
+  const Checkpoint turn = last_;
+  Pre("u", "failed", {"old.txt"});
+  Pre("u", "refused");
+  Put("old.txt", "by hand");
+  Pre("u", "shell");
+  Post("u", "shell");
+  End(EventKind::kTurnEnd, "u");
+  EXPECT_EQ(Asked(turn), "old.txt");
+}
+
+// It goes on in the background, and is sure to have been at work.
+TEST_F(AuthorsGapTest, ACallInTheBackgroundMayHaveWrittenTheFileOfAFailedEdit) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  const Checkpoint turn = last_;
+  Background("s", "server");
+  Pre("s", "failed", {"old.txt"});
+  Put("old.txt", "by the server");
+  Pre("s", "one", {"a"});
+  Post("s", "one", {"a"});
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Authors(), "old.txt=s/failed+s/server");
+  EXPECT_EQ(Asked(turn), "");
+}
+
+// An edit beside a shell, both of which end, is its own.
+TEST_F(AuthorsGapTest, AnEditThatEndsBehindAShellIsItsOwn) {
+  agent_ = AgentKind::kCodex;
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "edit", {"old.txt"});
+  Pre("s", "shell");
+  Put("old.txt", "edited");
+  Post("s", "shell");
+  Post("s", "edit", {"old.txt"});
+  End(EventKind::kTurnEnd, "s");
+  EXPECT_EQ(Authors(), "old.txt=s/edit");
+  EXPECT_TRUE(SaidAtOnce());
+}
+
 // A call in the background was at work, whatever became of the one beside it.
 // Mutant: all-stand-for-all.
 TEST_F(AuthorsGapTest, BesideACallThatIsSureNobodyStandsForWhatIsFound) {

@@ -175,7 +175,7 @@ TEST_F(RecorderAuthorsTest, ACallThatLaterOnesOvertookIsDoubted) {
   Start("s");
   Prompt("s", "p");
   Pre("s", "refused");
-  Pre("s", "patch", {"named"});
+  Pre("s", "patch", {"named", "other"});
   Put("a", "1");
   Pre("s", "t1");
   Put("b", "1");
@@ -190,10 +190,13 @@ TEST_F(RecorderAuthorsTest, ACallThatLaterOnesOvertookIsDoubted) {
             "a=s/refused b=s/refused+s/t1 person=s/refused+outside c=s/refused+s/t2 "
             "named=s/patch");
   Put("person", "22");
+  Put("other", "1");
   End(EventKind::kTurnEnd, "s");
   EXPECT_EQ(Authors(),
             "a=s/refused+outside b=s/refused+s/t1 person=s/refused+outside "
-            "c=s/refused+s/t2 named=s/patch+outside person=s/refused+outside");
+            "c=s/refused+s/t2 named=s/patch+s/t2 other=s/patch+s/refused+outside "
+            "person=s/refused+outside")
+      << "t2 was at work when `named` was written, nobody when the last two were";
 }
 
 // As agents make several edits at once: they end in any order.
