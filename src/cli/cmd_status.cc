@@ -9,6 +9,7 @@
 #include "core/capture.h"
 #include "core/interrupted.h"
 #include "core/last_failure.h"
+#include "core/partial.h"
 #include "core/roots.h"
 #include "core/space.h"
 #include "core/state_view.h"
@@ -89,6 +90,7 @@ class Obstacles {
     LookForStages(store, **catalog, (*root)->root.id);
     LookAtFailures(store, **catalog, (*root)->root.id);
     LookAtDoubts(store, *last);
+    LookForPartial(**catalog, (*root)->root.id);
     if (auto all = AllocatedBytes(store); all.ok())
       aside_ = AsideText(store.path(), all->aside, all->aside_paths);
   }
@@ -205,6 +207,39 @@ class Obstacles {
     for (const std::string& doubt : DoubtsOf(*state->rules))
       status_.failures.push_back({FormatUtcMillis(last->checkpoint.made_ms),
                                   StrCat("the last checkpoint: ", doubt)});
+  }
+
+  void LookForPartial(Catalog& catalog, const RootId& root) {
+    const auto found = FindPartial(catalog, root);
+    if (!found.ok() || !*found) return;
+    const Checkpoint& c = (*found)->last.checkpoint;
+    const size_t count = (*found)->count;
+    const bool of_agent = c.session.has_value();
+    std::string text =
+        (*found)->is_newest && count == 1 ? "the last checkpoint is partial"
+        : count == 1 ? "a checkpoint of the last session is partial"
+                     : StrCat(std::to_string(count),
+                              " checkpoints of the last session are partial");
+    text += StrCat(": not complete before ", of_agent ? "the agent" : "the program",
+                   " went on, so what changed meanwhile is not in ",
+                   count == 1 ? "it" : "them", ", and a rollback to ",
+                   count == 1 ? "it" : "one", " deletes nothing",
+                   count == 1 ? ": " : "; the last: ", c.id.text().substr(0, 7));
+    if (!c.description.empty())
+      text += StrCat(" ('", EscapeForDisplay(c.description), "')");
+    if ((*found)->is_start) {
+      text += "; nobody waits for the one at a session's start";
+    } else {
+      text += StrCat("; for more time: belay config ",
+                     of_agent ? "deadline_ms" : "run_wait_ms", " MILLISECONDS");
+      if (settings_)
+        text += StrCat(
+            " (now ",
+            std::to_string(of_agent ? settings_->deadline_ms : settings_->run_wait_ms),
+            ")");
+    }
+    // It keeps no checkpoint from being made.
+    status_.failures.push_back({FormatUtcMillis(c.made_ms), text, /*passing=*/true});
   }
 
   CommandContext& ctx_;
