@@ -130,11 +130,12 @@ HookEvent ParseGeneric(const Payload& payload, std::string_view given) {
   event.parent_session = payload.Id({"parent_session"});
   if (const auto turns = payload.Get("parent_turns"))
     event.parent_turns = turns->Uint();
-  event.cwd = AnyPath(payload.Get("cwd")).value_or("");
+  event.cwd = PlaceIn(AnyPath(payload.Get("cwd")));
   if (!event.cwd.starts_with('/')) event.cwd.clear();
   if (const auto list = payload.Get("workspaces"); list && list->is_array())
     for (JsonParts parts(*list); parts.Next() && event.workspaces.size() < 64;)
-      if (auto path = AnyPath(parts.value())) event.workspaces.push_back(*path);
+      if (std::string path = PlaceIn(AnyPath(parts.value())); path.starts_with('/'))
+        event.workspaces.push_back(std::move(path));
   event.transcript = AnyPath(payload.Get("transcript"));
   if (const std::optional<Json> subagent = payload.Get("subagent")) {
     event.subagent = subagent->is_object() ? IdOf(subagent->Get("id")) : IdOf(subagent);

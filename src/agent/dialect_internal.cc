@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/mutant.h"
+#include "base/path.h"
 #include "base/sha256.h"
 
 namespace belay {
@@ -23,9 +24,18 @@ std::optional<std::string> PathOf(const std::optional<Json>& value) {
   return text;
 }
 
+// By its text, as paths of calls are.
+std::string PlaceIn(const std::optional<std::string>& path) {
+  if (!path) return {};
+  if (path->front() != '/' || BELAY_MUTANT("directories-have-one-spelling"))
+    return *path;
+  auto clean = AbsPath::Resolve(AbsPath::Literal("/"), *path);
+  return clean.ok() ? clean->bytes() : std::string();
+}
+
 std::string DirectoryOf(const std::optional<Json>& value) {
-  const std::optional<std::string> path = PathOf(value);
-  return path && path->front() == '/' ? *path : std::string();
+  std::string path = PlaceIn(PathOf(value));
+  return path.starts_with('/') ? path : std::string();
 }
 
 std::optional<Json> Payload::Get(std::string_view name) const {

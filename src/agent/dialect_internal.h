@@ -55,8 +55,10 @@ class Payload {
 
 std::optional<std::string> IdOf(const std::optional<Json>& value);
 std::optional<std::string> PathOf(const std::optional<Json>& value);
-// An absolute path, or nothing.
+// An absolute path without "//", "." and "..", or nothing.
 std::string DirectoryOf(const std::optional<Json>& value);
+// The same of what an event calls its directory; a relative one as it is.
+std::string PlaceIn(const std::optional<std::string>& path);
 
 // One line for people: runs of white space become one space, cut at kMaxWhat.
 std::string OneLine(std::string_view text);

@@ -34,6 +34,28 @@ TEST(Generic, ASessionBegins) {
               ElementsAre(Pair("task", "T-1"), Pair("n", "1.50"), Pair("ok", "true")));
 }
 
+// Mutant: directories-have-one-spelling.
+TEST(Generic, ADirectoryIsTheSameHoweverItIsWritten) {
+  for (const std::string text : {"/p", "/p/", "/p//", "//p", "/./p/.", "/p/src/.."}) {
+    EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":")" + text + R"("})").cwd, "/p");
+    EXPECT_THAT(
+        Read(R"({"event":"turn.begin","workspaces":[")" + text + R"("]})").workspaces,
+        ElementsAre("/p"));
+    auto claude = ParseHook(AgentKind::kClaude, "",
+                            R"({"hook_event_name":"Stop","cwd":")" + text + R"("})");
+    EXPECT_EQ(claude->cwd, "/p");
+    auto opencode =
+        ParseHook(AgentKind::kOpencode, "session.idle",
+                  R"({"directory":")" + text + R"(","worktree":")" + text + R"("})");
+    EXPECT_EQ(opencode->cwd, "/p");
+    EXPECT_THAT(opencode->workspaces, ElementsAre("/p"));
+  }
+  EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"/../.."})").cwd, "/");
+  EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"src/"})").cwd, "");
+  const std::string long_name(300, 'x');
+  EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"/p/)" + long_name + R"("})").cwd, "");
+}
+
 TEST(Generic, ATurnBeginsAndEnds) {
   const HookEvent begin =
       Read(R"({"event":"turn.begin","session":"s","turn":"t7","prompt":"fix it",)"
