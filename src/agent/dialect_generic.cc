@@ -131,7 +131,6 @@ HookEvent ParseGeneric(const Payload& payload, std::string_view given) {
   if (const auto turns = payload.Get("parent_turns"))
     event.parent_turns = turns->Uint();
   event.cwd = PlaceIn(AnyPath(payload.Get("cwd")));
-  if (!event.cwd.starts_with('/')) event.cwd.clear();
   if (const auto list = payload.Get("workspaces"); list && list->is_array())
     for (JsonParts parts(*list); parts.Next() && event.workspaces.size() < 64;)
       if (std::string path = PlaceIn(AnyPath(parts.value())); path.starts_with('/'))

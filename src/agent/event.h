@@ -90,7 +90,10 @@ struct HookEvent {
   // many turns of that are its own too, when it says.
   std::optional<std::string> parent_session = {};
   std::optional<uint64_t> parent_turns = {};
-  std::string cwd = {};                      // absolute, or empty
+  // Absolute, without "//", "." and "..", or empty. Of a host it may be from where the
+  // hook runs on, until TakePlace().
+  std::string cwd = {};
+  bool cwd_is_hooks = false;  // nobody said it: it is where the hook runs
   std::vector<std::string> workspaces = {};  // where the agent says its project is
   std::optional<std::string> transcript = {};
   std::optional<std::string> subagent = {};       // its id

@@ -7,6 +7,7 @@
 #include "agent/recorder.h"
 #include "base/mutant.h"
 #include "base/sha256.h"
+#include "core/live.h"
 #include "core/roots.h"
 #include "scan/stat_cache.h"
 
@@ -140,6 +141,34 @@ std::optional<AbsPath> RealDir(Fs& fs, std::string_view text) {
 }
 
 }  // namespace
+
+void TakePlace(HookEvent& event, const std::optional<AbsPath>& here) {
+  if (!event.cwd.empty() && event.cwd.front() != '/') {
+    auto full = here ? AbsPath::Resolve(*here, event.cwd)
+                     : Result<AbsPath>(Error(Errc::kNotFound, ""));
+    event.cwd = full.ok() ? full->bytes() : std::string();
+  }
+  if (!event.cwd.empty() || !event.workspaces.empty() || !here ||
+      event.agent == AgentKind::kHermes ||
+      (event.agent == AgentKind::kGeneric && BELAY_MUTANT("hosts-say-where-they-are")))
+    return;
+  event.cwd = here->bytes();
+  event.cwd_is_hooks = true;
+}
+
+void LeavePlace(Store& store, std::span<const RootEntry> roots, HookEvent& event) {
+  if (event.agent != AgentKind::kGeneric || !event.cwd_is_hooks ||
+      event.session.empty() || event.kind == EventKind::kSessionStart ||
+      BELAY_MUTANT("hosts-are-where-their-hooks-run"))
+    return;
+  const Places places = Places::In(Lines(store, SessionsName()), event.session);
+  for (const RootEntry& entry : roots) {
+    if (entry.root.id.text() != places.home) continue;
+    const Live live = Live::Load(store, entry.root.id);
+    const LiveSession* known = live.Find(event.session);
+    if (known == nullptr || known->cwd != event.cwd) event.cwd.clear();
+  }
+}
 
 std::optional<AbsPath> PlaceOf(Fs& fs, const HookEvent& event) {
   for (const std::string& workspace : event.workspaces)

@@ -37,6 +37,12 @@ EventRoots RootsOf(Store& store, std::span<const RootEntry> roots,
                    const HookEvent& event);
 std::vector<Root> OtherRootsOf(Store& store, std::span<const RootEntry> roots,
                                const std::string& session, std::span<const Root> here);
+// Where the hook runs completes what the event says, or stands in its place: agents run
+// hooks where they were started. (Hermes does not.)
+void TakePlace(HookEvent& event, const std::optional<AbsPath>& here);
+// A host may run them anywhere: where its session is known to have begun elsewhere that
+// directory is none of the event's.
+void LeavePlace(Store& store, std::span<const RootEntry> roots, HookEvent& event);
 // Where the event takes place, as far as it says and it exists.
 std::optional<AbsPath> PlaceOf(Fs& fs, const HookEvent& event);
 

@@ -85,7 +85,7 @@ bool BeginsWithTurns(const HookEvent& event) {
 
 class HookWork {
  public:
-  HookWork(CommandContext& ctx, const HookEvent& event, ForkedWork::Shared& shared)
+  HookWork(CommandContext& ctx, HookEvent& event, ForkedWork::Shared& shared)
       : ctx_(ctx), event_(event), shared_(shared) {}
 
   int Run() {
@@ -98,6 +98,7 @@ class HookWork {
       auto heads = Heads::Read(*(*opened)->store);
       if (!heads.ok()) return Fail((*opened)->store.get(), {}, heads.error());
       all = heads->roots();
+      LeavePlace(*(*opened)->store, all, event_);
       concerned = RootsOf(*(*opened)->store, all, event_);
       AddAway(*(*opened)->store, all, concerned);
       AddLeftOut(*(*opened)->store, all, concerned);
@@ -342,7 +343,7 @@ class HookWork {
   }
 
   CommandContext& ctx_;
-  const HookEvent& event_;
+  HookEvent& event_;
   ForkedWork::Shared& shared_;
   bool strict_ = false, settings_read_ = false;
   bool counts_ = false;               // a turn, alone on its session
@@ -463,10 +464,7 @@ ExitCode CmdHook(CommandContext& ctx) {
   auto event = ParseHook(*agent, words.size() > 1 ? words[1] : "", *input);
   if (!event.ok()) return NotUnderstood(ctx, event.error());
   if (!MayMatter(*event)) return ExitCode::kOk;
-  // Agents run hooks where they were started. (A host may be anywhere.)
-  if (*agent != AgentKind::kGeneric && *agent != AgentKind::kHermes &&
-      event->cwd.empty() && event->workspaces.empty() && ctx.env.cwd)
-    event->cwd = ctx.env.cwd->bytes();
+  TakePlace(*event, ctx.env.cwd);
   if (*agent == AgentKind::kClaude && event->kind == EventKind::kSessionStart &&
       event->source == "fork" && !event->parent_session)
     event->parent_session = ForkedByClaude(ctx);

@@ -43,6 +43,50 @@ TEST(EventRoots, WhatMayWriteAnythingMayWriteInDirectoriesBelow) {
   EXPECT_THAT(paths_of(EventKind::kPrompt, ToolReach::kWrites, {}), ElementsAre(outer));
 }
 
+// Mutant: hosts-say-where-they-are.
+TEST(EventRoots, WhatSaysNoDirectoryTakesPlaceWhereItsHookRuns) {
+  const auto here = AbsPath::Literal("/p/src");
+  auto place = [&](AgentKind agent, const std::string& cwd,
+                   const std::vector<std::string>& workspaces = {}) {
+    HookEvent event{.agent = agent, .cwd = cwd, .workspaces = workspaces};
+    TakePlace(event, here);
+    return event.cwd;
+  };
+  for (const AgentKind agent : {AgentKind::kGeneric, AgentKind::kClaude}) {
+    EXPECT_EQ(place(agent, ""), "/p/src");
+    EXPECT_EQ(place(agent, "."), "/p/src");
+    EXPECT_EQ(place(agent, "../lib/"), "/p/lib");
+    EXPECT_EQ(place(agent, "/q"), "/q");
+    EXPECT_EQ(place(agent, "", {"/q"}), "");
+  }
+  EXPECT_EQ(place(AgentKind::kHermes, ""), "") << "it runs hooks anywhere";
+  HookEvent event{.agent = AgentKind::kGeneric, .cwd = "src"};
+  TakePlace(event, std::nullopt);
+  EXPECT_EQ(event.cwd, "");
+}
+
+// Mutant: hosts-are-where-their-hooks-run.
+TEST(EventRoots, AHostsSessionIsWhereItBeganWhereverItsHooksRun) {
+  MemFs disk;
+  AgentWorld world{disk};
+  world.Start("s");
+  auto opened = Must(world.world.Open());
+  RememberSessionRoot(*opened.store, "s", opened.root.id);
+  const std::vector<RootEntry> roots{{.root = opened.root, .record = {}}};
+  auto place = [&](EventKind kind, const std::string& session, const AbsPath& here) {
+    HookEvent event{.agent = AgentKind::kGeneric, .kind = kind, .session = session};
+    TakePlace(event, here);
+    LeavePlace(*opened.store, roots, event);
+    return event.cwd;
+  };
+  const AbsPath other = AbsPath::Literal("/elsewhere"),
+                began = AbsPath::Literal(opened.root.path);
+  EXPECT_EQ(place(EventKind::kToolBegin, "s", other), "");
+  EXPECT_EQ(place(EventKind::kToolBegin, "s", began), began.bytes());
+  EXPECT_EQ(place(EventKind::kToolBegin, "new", other), "/elsewhere");
+  EXPECT_EQ(place(EventKind::kSessionStart, "s", other), "/elsewhere");
+}
+
 // Mutant: the-first-session-is-forgotten.
 TEST(EventRoots, TheFirstSessionOfANewStoreIsKnownByItsStart) {
   MemFs disk;

@@ -51,7 +51,7 @@ TEST(Generic, ADirectoryIsTheSameHoweverItIsWritten) {
     EXPECT_THAT(opencode->workspaces, ElementsAre("/p"));
   }
   EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"/../.."})").cwd, "/");
-  EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"src/"})").cwd, "");
+  EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"src/"})").cwd, "src/");
   const std::string long_name(300, 'x');
   EXPECT_EQ(Read(R"({"event":"turn.begin","cwd":"/p/)" + long_name + R"("})").cwd, "");
 }
