@@ -288,10 +288,14 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   fork.session = NewUuid(random);
   const bool whole = !request.point.message && !request.point.turn;
   CutPoint point;
-  if (request.point.message) {
-    BELAY_TRY(point, FindMessage(transcript, request.point, fork));
-  } else if (!whole) {
-    BELAY_TRY(point, FindTurn(transcript, request.point, fork));
+  if (!whole) {
+    auto found = request.point.message ? FindMessage(transcript, request.point, fork)
+                                       : FindTurn(transcript, request.point, fork);
+    if (!found.ok() && transcript.too_long > 0)
+      return std::move(found).error().WithHint("lines of more than " +
+                                               std::to_string(kLongestLine >> 20) +
+                                               " MiB are not read: it may be in one");
+    BELAY_TRY(point, std::move(found));
   } else {
     fork.inherited = request.point.NewestTurn();
   }

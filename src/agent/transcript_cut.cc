@@ -28,6 +28,16 @@ Error NotInIt() {
   return {Errc::kNotFound, "the conversation does not hold that prompt any more"};
 }
 
+// What it says nobody knows: a conversation that is put together of its records would
+// lack it.
+Error TooLong() {
+  return Error(Errc::kRefused,
+               "the conversation has a line of more than " +
+                   std::to_string(kLongestLine >> 20) +
+                   " MiB, which is not read, and a copy would lack what it says")
+      .WithHint("nothing was changed");
+}
+
 uint64_t HashOfId(const std::optional<Json>& id) {
   return HashOf(IdOf(id).value_or(""));
 }
@@ -54,7 +64,10 @@ class TreeCut {
       : agent_(agent), transcript_(transcript), point_(point), calls_(point.offset) {}
 
   void Take(const Json& json, uint64_t offset, uint64_t end);
-  void TakeUnread(uint64_t offset, uint64_t end) { Add(offset, end, last_); }
+  void TakeUnread(const TranscriptLines::Line& line) {
+    if (line.too_long) calls_.Said(line.offset, last_);
+    Add(line.offset, line.end, last_);
+  }
   Result<TranscriptCut> Finish();
   Result<TranscriptCut> FinishRest(const TranscriptPrompt& from);
 
@@ -242,6 +255,10 @@ class PrefixCut {
     else if (const std::optional<Json> payload = fields.Get("payload"))
       TakeCodex(*type, *payload, offset);
   }
+  void TakeUnread(const TranscriptLines::Line& line) {
+    if (line.too_long && !BELAY_MUTANT("what-is-too-long-was-not-said"))
+      calls_.Said(line.offset);
+  }
   Result<TranscriptCut> Finish() {
     if (!found_) return Error(Errc::kNotFound, "the transcript has no such message");
     TranscriptCut cut;
@@ -296,12 +313,18 @@ class PrefixCut {
 
 // The messages that are in the conversation, each as it was written last, up to the
 // one where it is cut. When that one is not in it any more (compressed away, rewound),
-// the conversation as it was when that message came.
+// the conversation as it was when that message came. A line that is too long may be any
+// of them, or a list of all.
 class GeminiCut {
  public:
   explicit GeminiCut(const CutPoint& point) : target_(HashOf(point.id)) {}
 
   void Take(const Json& json, std::string_view text, uint64_t offset, uint64_t end);
+  void TakeUnread(const TranscriptLines::Line& line) {
+    if (!line.too_long || BELAY_MUTANT("what-is-too-long-goes-without-a-word")) return;
+    unread_ = true;
+    if (!when_it_came_) unread_before_ = true;
+  }
   Result<TranscriptCut> Finish();
   Result<TranscriptCut> FinishRest();
 
@@ -321,6 +344,7 @@ class GeminiCut {
   std::unordered_map<uint64_t, size_t> places_;  // in now_
   std::optional<std::vector<Message>> when_it_came_;
   std::vector<Message> since_;  // that it came: what calls and answers
+  bool unread_ = false, unread_before_ = false;
 };
 
 void GeminiCut::TakeMessage(const Json& json, Piece at) {
@@ -388,6 +412,7 @@ Result<TranscriptCut> GeminiCut::Finish() {
   const auto place = places_.find(target_);
   if (place == places_.end() && !when_it_came_)
     return Error(Errc::kNotFound, "the transcript has no such message");
+  if (unread_before_) return TooLong();
   size_t kept = 0;
   if (place != places_.end()) {
     kept = place->second;
@@ -423,6 +448,7 @@ void GeminiCut::AddMessages(size_t from, TranscriptCut& cut) const {
 Result<TranscriptCut> GeminiCut::FinishRest() {
   const auto place = places_.find(target_);
   if (place == places_.end()) return NotInIt();
+  if (unread_) return TooLong();
   TranscriptCut cut;
   AddMessages(place->second, cut);
   return cut;
@@ -478,7 +504,6 @@ CutPoint Before(const TranscriptMessage& message) {
 Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
                               const Transcript& transcript, const CutPoint& point) {
   using Line = TranscriptLines::Line;
-  const auto nothing = [](const Line&) {};
   switch (agent) {
     case AgentKind::kClaude:
     case AgentKind::kQwen: {
@@ -488,7 +513,7 @@ Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
           [&](const Json& json, const Line& line) {
             cut.Take(json, line.offset, line.end);
           },
-          [&](const Line& line) { cut.TakeUnread(line.offset, line.end); }));
+          [&](const Line& line) { cut.TakeUnread(line); }));
       return cut.Finish();
     }
     case AgentKind::kCodex:
@@ -497,7 +522,7 @@ Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
       BELAY_OK(EachLine(
           fs, file, transcript.size,
           [&](const Json& json, const Line& line) { cut.Take(json, line.offset); },
-          nothing));
+          [&](const Line& line) { cut.TakeUnread(line); }));
       return cut.Finish();
     }
     case AgentKind::kGemini: {
@@ -507,7 +532,7 @@ Result<TranscriptCut> PlanCut(Fs& fs, AgentKind agent, const Fd& file,
           [&](const Json& json, const Line& line) {
             cut.Take(json, line.text, line.offset, line.end);
           },
-          nothing));
+          [&](const Line& line) { cut.TakeUnread(line); }));
       return cut.Finish();
     }
     default:
@@ -531,7 +556,7 @@ Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
           [&](const Json& json, const Line& line) {
             cut.Take(json, line.offset, line.end);
           },
-          [&](const Line& line) { cut.TakeUnread(line.offset, line.end); }));
+          [&](const Line& line) { cut.TakeUnread(line); }));
       return cut.FinishRest(from);
     }
     case AgentKind::kCodex:
@@ -553,7 +578,7 @@ Result<TranscriptCut> PlanRest(Fs& fs, AgentKind agent, const Fd& file,
           [&](const Json& json, const Line& line) {
             cut.Take(json, line.text, line.offset, line.end);
           },
-          [](const Line&) {}));
+          [&](const Line& line) { cut.TakeUnread(line); }));
       return cut.FinishRest();
     }
     default:

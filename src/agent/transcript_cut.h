@@ -12,6 +12,8 @@
 //     A call that was never answered stays with what was said behind it; where nothing
 //     was, it goes, since the agent could not go on from there.
 //   * Bounded memory, as ReadTranscript; lines too long to be read are copied too.
+//     Where the copy is put together of single messages (Gemini CLI) it is refused
+//     (kRefused) when such a line may be one of them.
 //   * A file that grows meanwhile is looked at as far as ReadTranscript did.
 
 #include "agent/transcript.h"

@@ -391,6 +391,15 @@ Result<TranscriptPart> FindPart(Fs& fs, Random& random, AgentKind agent, const F
   for (TranscriptLines::Line line;;) {
     BELAY_TRY(const bool more, lines.Next(line));
     if (!more) break;
+    // Nobody knows what it says, nor what hangs below it.
+    if (line.too_long && line.whole &&
+        (agent != AgentKind::kCodex || Covers(out.inside, line.offset)) &&
+        !BELAY_MUTANT("a-summary-stands-for-what-nobody-read"))
+      return Error(Errc::kRefused, "the conversation has a line of more than " +
+                                       std::to_string(kLongestLine >> 20) +
+                                       " MiB, which is not read, and no summary can "
+                                       "stand for what it says")
+          .WithHint("nothing was changed");
     if (line.too_long || !line.whole) continue;
     if (const Result<Json> json = Json::Parse(line.text); json.ok())
       BELAY_OK(facts.Take(*json, line.offset));

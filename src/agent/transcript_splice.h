@@ -11,7 +11,8 @@
 //   * Records behind the part hang below what stands for it; nothing names a record
 //     that is not there. A call and its answer are both in the copy or neither is.
 //   * A part that the agent does not go on from, because it compacted the conversation
-//     later, is refused (kRefused): nothing would come of it.
+//     later, is refused (kRefused): nothing would come of it. So is one with a line
+//     that is too long to be read.
 
 #include "agent/json.h"
 #include "agent/transcript_cut.h"

@@ -246,6 +246,17 @@ TEST_F(Summarized, WhatTheAgentCompactedLaterIsRefused) {
   EXPECT_TRUE(Find(2, 0).ok());
 }
 
+// Mutants: a-summary-stands-for-what-nobody-read.
+TEST_F(Summarized, WhatIsTooLongToBeReadIsRefused) {
+  const std::string giant = "{\"x\":\"" + std::string(kLongestLine, 'y') + "\"}\n";
+  Put(AgentKind::kClaude, "/p/t.jsonl",
+      ClaudeTurn(1, "one", "null") + giant + ClaudeTurn(2, "two", "\"a1\""));
+  auto refused = Find(0, 2);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::kRefused);
+  EXPECT_THAT(refused.error().what, HasSubstr("more than 64 MiB"));
+}
+
 TEST_F(Summarized, RecordsBehindThePartHangBelowTheSummary) {
   Put(AgentKind::kClaude, "/p/t.jsonl",
       ClaudeTurn(1, "one", "null") + ClaudeTurn(2, "two", "\"a1\"") +

@@ -56,6 +56,10 @@ class Cutting {
     }));
     return out;
   }
+  Result<TranscriptCut> TryWhole() {
+    BELAY_TRY(const Fd file, OpenTranscript(fs_, kPath));
+    return PlanWhole(fs_, agent_, file, read_);
+  }
   std::string Cut(const CutPoint& point) {
     Result<std::string> out = TryCut(point);
     EXPECT_TRUE(out.ok()) << (out.ok() ? "" : out.error().what);
@@ -949,6 +953,37 @@ TEST(CopyOfACut, ALineTooLongToBeReadIsCopied) {
   const std::string giant = "{\"x\":\"" + std::string(kLongestLine, 'y') + "\"}\n";
   Cutting cutting(AgentKind::kCodex, one + giant + Codex("2", "two"));
   EXPECT_TRUE(cutting.CutPrompt(1) == one + giant);
+}
+
+// Mutants: what-is-too-long-was-not-said.
+TEST(CopyOfACut, TheAnswerThatIsTooLongToBeReadStaysWithItsCall) {
+  const std::string call =
+      R"({"type":"response_item","payload":{"type":"function_call","call_id":"c"}})";
+  const std::string one = Codex("1", "one") + call + "\n" + "{\"x\":\"" +
+                          std::string(kLongestLine, 'y') + "\"}\n";
+  Cutting cutting(AgentKind::kCodex, one + Codex("2", "two"));
+  EXPECT_TRUE(cutting.CutPrompt(1) == one);
+}
+
+// Mutants: what-is-too-long-goes-without-a-word.
+TEST(CopyOfACut, AMessageThatIsTooLongToBeReadIsNotLeftOutWithoutAWord) {
+  const std::string a = GeminiUser("a") + "\n";
+  const std::string giant = Gemini("b", R"("type":"gemini","content":")" +
+                                            std::string(kLongestLine, 'y') + "\"") +
+                            "\n";
+  Cutting cutting(AgentKind::kGemini, kHeader + a + giant + GeminiUser("c") + "\n" +
+                                          GeminiUser("d") + "\n");
+  for (const size_t prompt : {1, 2}) {
+    const auto cut = cutting.TryCut(Before(cutting.read().prompts.at(prompt)));
+    ASSERT_FALSE(cut.ok()) << prompt;
+    EXPECT_EQ(cut.error().code, Errc::kRefused);
+    EXPECT_THAT(cut.error().what, HasSubstr("more than 64 MiB"));
+  }
+  // It came later.
+  EXPECT_EQ(cutting.CutPrompt(0), kHeader);
+  const auto all = cutting.TryWhole();
+  ASSERT_FALSE(all.ok());
+  EXPECT_EQ(all.error().code, Errc::kRefused);
 }
 
 TEST(CopyOfACut, WhatIsNotThereIsSaid) {
