@@ -4,6 +4,7 @@
 
 #include "agent/ancestry.h"
 #include "agent/recorder.h"
+#include "agent/referred.h"
 #include "agent/told.h"
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -159,13 +160,44 @@ Result<bool> HoldsAnything(Fs& fs, const AbsPath& path, bool not_empty) {
 
 }  // namespace
 
-Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
-                                           const std::string& session) {
-  std::optional<std::string> agent;
+namespace {
+
+Result<std::vector<TranscriptCopy>> CopiesOf(Catalog& catalog,
+                                             const std::string& session) {
   BELAY_TRY(auto copies, ListTranscripts(catalog, session));
   std::erase_if(copies, [](const TranscriptCopy& copy) {
     return copy.record.subagent || !copy.latest || copy.record.path.empty();
   });
+  return copies;
+}
+
+}  // namespace
+
+Result<ConversationPlace> FindConversationAt(Store& store, Catalog& catalog,
+                                             const std::string& session,
+                                             const std::string& path) {
+  BELAY_TRY(AbsPath at, AbsPath::Parse(path));
+  BELAY_TRY(const auto record, LatestSession(catalog, session));
+  ConversationPlace out{.agent = AgentNamed(record ? record->agent.value_or("") : "")
+                                     .value_or(AgentKind::kGeneric),
+                        .path = std::move(at)};
+  BELAY_TRY(const bool there, HoldsAnything(store.fs(), out.path, true));
+  if (there) return out;
+  BELAY_TRY(const auto copies, CopiesOf(catalog, session));
+  const auto same = std::ranges::find_if(
+      copies, [&](const TranscriptCopy& copy) { return copy.record.path == path; });
+  if (same == copies.end())
+    return Error(Errc::kNotFound,
+                 "an older file of session " + EscapeText(session) +
+                     " is gone, and there is no copy: " + EscapeForDisplay(path));
+  BELAY_TRY(out.copy, WrittenTranscript::Write(store, *same));
+  return out;
+}
+
+Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
+                                           const std::string& session) {
+  std::optional<std::string> agent;
+  BELAY_TRY(const auto copies, CopiesOf(catalog, session));
   ToldPath told;
   BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
   for (const LogRecord& record : records) {
@@ -222,7 +254,12 @@ Result<bool> HasConversation(Store& store, Catalog& catalog,
   if (!place.ok() && place.error().code == Errc::kNotFound) return false;
   if (!place.ok()) return std::move(place).error();
   const auto read = ReadTranscript(store.fs(), place->agent, place->file());
-  return read.ok() && !read->refers && read->prompts.size() > 0;
+  if (!read.ok() || read->prompts.empty()) return false;
+  if (!read->refers) return true;
+  const ReferredFiles before = ReadReferred(store, catalog, session, *place, *read);
+  return before.whole && std::ranges::all_of(before.files, [&](const auto& file) {
+           return file.session == session;
+         });
 }
 
 }  // namespace belay

@@ -43,8 +43,13 @@ struct ConversationPlace {
 // neither a file nor a copy. The store must outlive it.
 Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
                                            const std::string& session);
+// The same of the file that the session was kept in there.
+Result<ConversationPlace> FindConversationAt(Store& store, Catalog& catalog,
+                                             const std::string& session,
+                                             const std::string& path);
 // Whether what was said in the session is to be had without those that it grew out of:
-// there is a file or a copy, which does not refer to another for what came before.
+// there is a file or a copy, which does not refer to another session's for what came
+// before.
 Result<bool> HasConversation(Store& store, Catalog& catalog,
                              const std::string& session);
 

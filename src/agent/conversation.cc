@@ -197,11 +197,15 @@ Status AddForkFiles(Fs& fs, const ForkRequest& request, const std::string& old_i
 
 Error OnlyRefers(const ForkRequest& request, const Transcript& transcript,
                  const std::optional<uint64_t>& first) {
+  const bool own = transcript.refers_to == request.session;
   std::string what = "the file of session " + EscapeText(request.session) +
                      " has only what was said since " +
-                     std::string(AgentName(request.agent)) + " forked it";
+                     std::string(AgentName(request.agent)) +
+                     (own ? " went back in it itself" : " forked it");
   if (first) what += ", from turn " + std::to_string(*first) + " on";
-  if (transcript.refers_to)
+  if (own)
+    what += "; what came before is in an older file";
+  else if (transcript.refers_to)
     what +=
         "; what came before is in that of session " + EscapeText(*transcript.refers_to);
   return {Errc::kUnsupported, std::move(what)};
@@ -282,8 +286,9 @@ Status CheckConversation(AgentKind agent) {
 Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
                                               const ForkRequest& request) {
   BELAY_OK(CheckConversation(request.agent));
-  BELAY_TRY(const Transcript transcript,
+  BELAY_TRY(Transcript transcript,
             ReadTranscript(fs, request.agent, request.transcript, request.point.turns));
+  if (request.until) EndAt(transcript, *request.until);
   ConversationFork fork{.agent = request.agent, .parent = request.session};
   fork.session = NewUuid(random);
   const bool whole = !request.point.message && !request.point.turn;
@@ -320,6 +325,13 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   uint64_t bytes = 0;
   for (const TranscriptCut::Piece& piece : cut.pieces)
     bytes += piece.end - piece.offset + 1;
+  for (const TranscriptPrompt& prompt : transcript.prompts) {
+    if (!cut.Holds(prompt)) continue;
+    ++fork.kept_turns;
+    fork.keeps_prompts = true;
+    fork.last_kept.reset();
+    if (!prompt.dead && prompt.anchor != prompt.record) fork.last_kept = prompt.anchor;
+  }
   bool first = point.is_prompt;
   for (const TranscriptMessage& message : transcript.messages) {
     const bool kept = cut.Holds(message);
@@ -331,9 +343,6 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
     first = true;
     if (!message.id.empty()) fork.first_taken = message.id;
   }
-  for (const TranscriptPrompt& prompt : transcript.prompts)
-    if (cut.Holds(prompt)) ++fork.kept_turns;
-
   BELAY_OK(AddForkFiles(fs, request, old_id, swaps,
                         {.path = request.transcript,
                          .mode = stat.mode & 0777,

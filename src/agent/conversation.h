@@ -58,8 +58,12 @@ struct ConversationFork {
   std::vector<ConversationFile> files = {};  // none of them is there yet
   std::string prompt = {};                   // what was taken back, to be edited
   uint64_t kept_messages = 0, taken_messages = 0;
-  bool counted = true;      // false: of very many messages those are the newest alone
-  bool refers = false;      // to another file, for what is kept beside those messages
+  bool counted = true;  // false: of very many messages those are the newest alone
+  bool refers = false;  // to another file, for what is kept beside those messages
+  // Of the last prompt that is still in it, where that has an id which hooks tell, too,
+  // and is part of the conversation as it is now.
+  std::optional<std::string> last_kept = {};
+  bool keeps_prompts = false;
   uint64_t kept_turns = 0;  // prompts of the conversation that are still in it
   bool IsEmpty() const;     // nothing that was said is in it
   // As far as they are known.
@@ -90,6 +94,8 @@ struct ForkRequest {
   AbsPath transcript;
   std::optional<AbsPath> place = {};
   ConversationPoint point = {};
+  // What is asked about only refers to this file, up to that record (Transcript).
+  std::optional<uint64_t> until = {};
   struct Moved {
     // All paths that the directory had: it may have been moved.
     std::vector<AbsPath> from = {};

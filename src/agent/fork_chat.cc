@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/opencode_copy.h"
+#include "agent/referred.h"
 #include "agent/rewind_internal.h"
 #include "agent/turn_match.h"
 #include "base/escape.h"
@@ -177,8 +178,8 @@ class ForkPlanner {
   }
 
   // For a copy of the file of `session`: this one's, or of one that it grew out of.
-  Result<ForkRequest> CopyOf(const std::string& session) {
-    BELAY_TRY(out_.place, FindConversation(store_, catalog_, session));
+  Result<ForkRequest> CopyOf(const std::string& session, ConversationPlace place) {
+    out_.place = std::move(place);
     ForkRequest wanted{.agent = out_.agent,
                        .session = session,
                        .transcript = out_.place->file(),
@@ -193,7 +194,9 @@ class ForkPlanner {
   }
 
   Result<ConversationFork> PlanCopy() {
-    BELAY_TRY(ForkRequest wanted, CopyOf(request_.session));
+    BELAY_TRY(ConversationPlace place,
+              FindConversation(store_, catalog_, request_.session));
+    BELAY_TRY(ForkRequest wanted, CopyOf(request_.session, std::move(place)));
     if (request_.turn) wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
     auto fork = PlanConversationFork(fs_, store_.random(), wanted);
     if (out_.agent != AgentKind::kCodex || BELAY_MUTANT("what-is-referred-to-is-there"))
@@ -201,6 +204,8 @@ class ForkPlanner {
     BELAY_TRY(Transcript own,
               ReadTranscript(fs_, out_.agent, wanted.transcript, wanted.point.turns));
     if (!own.refers) return fork;
+    if (!fork.ok() && request_.turn && fork.error().code == Errc::kNotFound)
+      return PlanInOlder(own, std::move(fork).error());
     if (!fork.ok() && (request_.turn || !own.prompts.empty())) return fork;
     const auto first = std::ranges::find(own.prompts, false, &TranscriptPrompt::dead);
     Error no = OnlyRefers(wanted, own,
@@ -215,13 +220,31 @@ class ForkPlanner {
     return before;
   }
 
+  // Of the turn that the session's own file does not have, one of its older ones.
+  Result<ConversationFork> PlanInOlder(const Transcript& own, Error none) {
+    ReferredFiles before =
+        ReadReferred(store_, catalog_, request_.session, *out_.place, own);
+    for (ReferredFile& file : before.files) {
+      if (file.session != request_.session) break;
+      BELAY_TRY(ForkRequest theirs, CopyOf(file.session, std::move(file.place)));
+      theirs.point.turn = FindTurn(turns_, *request_.turn)->turn;
+      theirs.until = file.until;
+      auto fork = PlanConversationFork(fs_, store_.random(), theirs);
+      if (fork.ok() && !fork->refers) return fork;
+    }
+    return none;
+  }
+
   // A copy of what `own`, of which nothing stays, refers to.
   Result<ConversationFork> PlanReferred(Transcript own, const Error& no) {
-    constexpr int kGenerations = 16;
-    for (int left = kGenerations; left > 0; --left) {
+    std::string session = request_.session;
+    for (size_t left = kMostReferred; left > 0; --left) {
       if (!own.refers_to || !own.refers_until) return no;
       const uint64_t until = *own.refers_until;
-      BELAY_TRY(ForkRequest theirs, CopyOf(*own.refers_to));
+      BELAY_TRY(ConversationPlace place,
+                FindReferred(store_, catalog_, session, *out_.place, own));
+      session = *own.refers_to;
+      BELAY_TRY(ForkRequest theirs, CopyOf(session, std::move(place)));
       BELAY_TRY(own, ReadTranscript(fs_, out_.agent, theirs.transcript));
       const auto behind = std::ranges::find_if(own.prompts, [&](const auto& prompt) {
         return prompt.ordinal && *prompt.ordinal >= until;

@@ -267,7 +267,9 @@ Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
 }
 
 Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& session,
-                        const AbsPath& original, const std::string& last_turn) {
+                        const AbsPath& original,
+                        std::span<const TranscriptPrompt> older,
+                        const std::string& last_turn) {
   if (BELAY_MUTANT("codex-is-believed")) return Ok();
   auto wrong = [&](std::string_view what) {
     return Error(Errc::kInvalid, "codex made a copy, " + EscapeText(fork.session) +
@@ -277,23 +279,27 @@ Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& sessi
   if (!path.ok()) return wrong("it did not say where");
   auto copy = ReadTranscript(fs, AgentKind::kCodex, *path);
   if (!copy.ok()) return wrong("it cannot be read");
-  std::optional<std::string> last;
+  BELAY_TRY(const Transcript there, ReadTranscript(fs, AgentKind::kCodex, original));
+  std::vector<TranscriptPrompt> had(older.begin(), older.end());
+  had.insert(had.end(), there.prompts.begin(), there.prompts.end());
+  std::vector<std::string> living;
   if (copy->refers_until) {
-    BELAY_TRY(const Transcript there, ReadTranscript(fs, AgentKind::kCodex, original));
+    const uint64_t until = *copy->refers_until;
     // As much as the session inherited itself: that ends before its first turn.
     if (copy->refers_to == there.refers_to &&
         copy->refers_until == there.refers_until &&
         std::ranges::find(there.prompts, last_turn, &TranscriptPrompt::anchor) ==
             there.prompts.end())
-      last = last_turn;
+      living.push_back(last_turn);
     if (copy->refers_to == session)
-      for (const TranscriptPrompt& prompt : there.prompts)
-        if (!prompt.dead && prompt.ordinal && *prompt.ordinal < *copy->refers_until)
-          last = prompt.anchor;
+      for (const TranscriptPrompt& prompt : had)
+        if (prompt.ordinal && *prompt.ordinal < until && !prompt.dead)
+          living.push_back(prompt.anchor);
   }
   for (const TranscriptPrompt& prompt : copy->prompts)
-    if (!prompt.dead) last = prompt.anchor;
-  if (last != last_turn) return wrong("it does not end before what is taken back");
+    if (!prompt.dead) living.push_back(prompt.anchor);
+  if (living.empty() || living.back() != last_turn)
+    return wrong("it does not end before what is taken back");
   return Ok();
 }
 

@@ -13,9 +13,11 @@
 //   * Bounded: the program is killed at the deadline, with everything it started; what
 //     it answers is hostile until checked, an id is one that can be an argument.
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "agent/transcript.h"
 #include "base/fs.h"
 #include "base/path.h"
 #include "base/result.h"
@@ -51,10 +53,13 @@ Result<NativeFork> ForkByOpencode(const NativeForkRequest& request,
 Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
                                const std::string& last_turn);
 // Whether its file is there, and the last turn that it has, or has of the file
-// `original` of `session`, is that one, or is the last that the session inherited: a
-// Codex that does not know `lastTurnId` forks everything, and says nothing.
+// `original` of `session`, or of its older ones, which have the prompts `older`, is
+// that one, or is the last that the session inherited: a Codex that does not know
+// `lastTurnId` forks everything, and says nothing.
 Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& session,
-                        const AbsPath& original, const std::string& last_turn);
+                        const AbsPath& original,
+                        std::span<const TranscriptPrompt> older,
+                        const std::string& last_turn);
 
 // opencode's own fork stays in the directory of the session. For another one there are
 // these two, each run in `directory` of the request.

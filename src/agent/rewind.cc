@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <tuple>
 #include <unordered_map>
 
 #include "agent/dialect_internal.h"
 #include "agent/native_fork.h"
 #include "agent/opencode_copy.h"
+#include "agent/referred.h"
 #include "agent/rewind_internal.h"
 #include "agent/told.h"
 #include "agent/turn_match.h"
@@ -538,17 +540,39 @@ class RewindPlanner {
 
   Status OfFile() {
     std::string in = request_.session;
-    auto planned = PlanIn(in);
-    // What Codex forked only refers to what came before: that is in its parent's file.
-    if (const TurnOf* turn = Named();
-        !planned.ok() && planned.error().code == Errc::kNotFound && turn &&
-        turn->turn.session != request_.session && Refers())
-      if (auto inherited = PlanIn(turn->turn.session); inherited.ok()) {
-        planned = std::move(inherited);
-        in = turn->turn.session;
+    BELAY_TRY(out_.place, FindConversation(store_, catalog_, in));
+    auto planned = PlanIn(in, *out_.place);
+    // What Codex forked, or went back in, only refers to what came before.
+    uint64_t newer = 0, older = 0;
+    ReferredFiles before;
+    size_t next = 0;  // of those files
+    if (planned.ok() ? planned->refers : planned.error().code == Errc::kNotFound) {
+      BELAY_TRY(const Transcript own,
+                ReadTranscript(store_.fs(), out_.agent, out_.place->file()));
+      before = ReadReferred(store_, catalog_, in, *out_.place, own);
+      newer = CountLiving(own);
+    }
+    for (; !planned.ok() && next < before.files.size(); ++next) {
+      ReferredFile& file = before.files[next];
+      // A message of another session's need not have been this one's.
+      if (file.session != request_.session && Named() == nullptr) continue;
+      auto there = PlanIn(file.session, file.place, file.until);
+      if (there.ok()) {
+        planned = std::move(there);
+        in = file.session;
+        out_.place = std::move(file.place);
+        planned->taken_messages += newer;
       }
+      newer += CountLiving(file.transcript);
+    }
     if (!planned.ok()) return std::move(planned).error();
-    const ConversationFork& fork = *planned;
+    ConversationFork& fork = *planned;
+    if (fork.refers)
+      for (size_t i = next; i < before.files.size(); ++i) {
+        older += CountLiving(before.files[i].transcript);
+        if (before.files[i].transcript.messages_left_out > 0) fork.counted = false;
+      }
+    fork.kept_messages += older;
     ChatRecord& record = out_.chat.record;
     record.turn = fork.turn;
     record.inherited = fork.inherited;
@@ -558,30 +582,50 @@ class RewindPlanner {
       out_.among_calls = request_.message;
     record.taken = fork.Taken();
     record.kept = fork.Kept();
+    if (fork.refers && !before.whole) record.kept.reset();
     out_.prompt = fork.prompt;
-    if (fork.IsEmpty() && !fork.refers) return Ok();  // the agent begins anew
+    if (fork.IsEmpty() && (!fork.refers || before.whole))
+      return Ok();  // the agent begins anew
     record.forked = fork.session;
     if (out_.agent == AgentKind::kCodex && fork.turn && fork.recorded &&
         (!fork.inside || BELAY_MUTANT("codex-forks-behind-the-turn")))
-      if (const TurnOf* last = TurnBefore(turns_, *fork.turn);
-          last && last->turn.anchor)
-        out_.native = RewindPlan::Native{.session = std::move(in),
-                                         .last_turn = *last->turn.anchor};
+      if (auto last = LastKept(fork, before, next)) {
+        out_.native = RewindPlan::Native{.session = in, .last_turn = std::move(*last)};
+        for (size_t i = before.files.size(); i-- > next;)
+          if (before.files[i].session == in)
+            std::ranges::copy(before.files[i].transcript.prompts,
+                              std::back_inserter(out_.native->older));
+      }
     return TakeFiles(store_.fs(), fork, out_.chat);
   }
 
-  bool Refers() {
-    if (!out_.place) return false;
-    auto there = ReadTranscript(store_.fs(), out_.agent, out_.place->file());
-    return there.ok() && there->refers;
+  // The turn that Codex is to keep the conversation up to: one that is part of it.
+  std::optional<std::string> LastKept(const ConversationFork& fork,
+                                      const ReferredFiles& before, size_t next) {
+    const TurnOf* recorded = TurnBefore(turns_, *fork.turn);
+    if (BELAY_MUTANT("codex-is-asked-for-what-it-took-back"))
+      return recorded ? recorded->turn.anchor : std::nullopt;
+    if (fork.keeps_prompts || !fork.refers) return fork.last_kept;
+    for (; next < before.files.size(); ++next) {
+      const auto& prompts = before.files[next].transcript.prompts;
+      const auto last = std::ranges::find(prompts.rbegin(), prompts.rend(), false,
+                                          &TranscriptPrompt::dead);
+      if (last == prompts.rend()) continue;
+      return last->anchor != last->record ? std::optional(last->anchor) : std::nullopt;
+    }
+    if (before.whole || recorded == nullptr) return std::nullopt;
+    return recorded->turn.anchor;
   }
 
-  // As the file of `session` has it: this one's, or of one that it grew out of.
-  Result<ConversationFork> PlanIn(const std::string& session) {
-    BELAY_TRY(out_.place, FindConversation(store_, catalog_, session));
-    ForkRequest wanted{
-        .agent = out_.agent, .session = session, .transcript = out_.place->file()};
-    if (out_.place->copy) wanted.place = out_.place->path;
+  // As the file at `place` has it: of this session, or of one that it grew out of.
+  Result<ConversationFork> PlanIn(const std::string& session,
+                                  const ConversationPlace& place,
+                                  const std::optional<uint64_t>& until = {}) {
+    ForkRequest wanted{.agent = out_.agent,
+                       .session = session,
+                       .transcript = place.file(),
+                       .until = until};
+    if (place.copy) wanted.place = place.path;
     BELAY_OK(KnowTurns(catalog_, request_.session, request_.root, wanted.point));
     if (request_.turn)
       wanted.point.turn = FindTurn(turns_, *request_.turn)->turn;
@@ -805,7 +849,8 @@ Result<std::optional<std::string>> MakeNativeFork(const ForkMaker& maker,
     BELAY_TRY(NativeFork fork, ForkByCodex(request, plan.native->last_turn));
     if (plan.place)
       BELAY_OK(CheckForkOfCodex(maker.store.fs(), fork, request.session,
-                                plan.place->file(), plan.native->last_turn));
+                                plan.place->file(), plan.native->older,
+                                plan.native->last_turn));
     return fork;
   }();
   if (forked.ok()) {

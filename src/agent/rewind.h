@@ -63,6 +63,8 @@ struct RewindPlan {
   struct Native {
     std::string session;
     std::string message = {}, last_turn = {};
+    // Of Codex: what was said in the session before the file at `place`.
+    std::vector<TranscriptPrompt> older = {};
     // opencode: the turn was said in this other directory, which was forked since. Its
     // fork would stay there (agent/opencode_copy.h). All paths of that.
     std::vector<AbsPath> from = {};

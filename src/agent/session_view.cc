@@ -4,6 +4,7 @@
 #include <map>
 
 #include "agent/aftermath.h"
+#include "agent/referred.h"
 #include "agent/rewind_internal.h"
 #include "agent/told.h"
 #include "agent/turn_match.h"
@@ -261,6 +262,14 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
                                           .is_copy = place->copy.has_value()};
       view.messages_left_out = read->messages_left_out;
       transcript = std::move(*read);
+      // What Codex went back from is in an older file of the session.
+      ReferredFiles before =
+          ReadReferred(store, catalog, session, *place, transcript, told);
+      for (ReferredFile& file : before.files) {
+        if (file.session != session) break;
+        view.messages_left_out += file.transcript.messages_left_out;
+        transcript = Joined(std::move(file.transcript), std::move(transcript));
+      }
     } else {
       view.trouble = read.error().what;
     }

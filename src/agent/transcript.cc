@@ -1,6 +1,7 @@
 #include "agent/transcript.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "agent/dialect_internal.h"
 #include "agent/transcript_internal.h"
@@ -213,6 +214,22 @@ Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path,
   format->Finish();
   builder.Finish();
   return std::move(out);
+}
+
+void EndAt(Transcript& transcript, uint64_t until) {
+  std::unordered_map<uint64_t, bool> dead;
+  for (TranscriptPrompt& prompt : transcript.prompts) {
+    if (!prompt.ordinal) continue;
+    if (*prompt.ordinal >= until)
+      prompt.dead = true;
+    else if (prompt.dead_from && *prompt.dead_from >= until)
+      prompt.dead = false;
+    dead[prompt.index] = prompt.dead;
+  }
+  for (TranscriptMessage& message : transcript.messages)
+    if (message.prompt)
+      if (const auto known = dead.find(*message.prompt); known != dead.end())
+        message.dead = known->second;
 }
 
 }  // namespace belay

@@ -83,4 +83,8 @@ inline constexpr size_t kMostPrompts = 100'000, kMostMessages = 100'000;
 Result<Transcript> ReadTranscript(Fs& fs, AgentKind agent, const AbsPath& path,
                                   std::span<const TurnRecord> prompts = {});
 
+// As a file has it that refers to this one up to the record `until`, exclusive: what
+// was said from there on is dead, what was taken back from there on is not.
+void EndAt(Transcript& transcript, uint64_t until);
+
 }  // namespace belay

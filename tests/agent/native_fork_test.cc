@@ -146,10 +146,9 @@ TEST_F(NativeFork, WhatCodexCallsTheForkIsNotTheOriginal) {
 // A conversation of Codex with these turns, each record counted; `base`: what it says
 // of another file.
 std::string Rollout(const std::string& id, const std::string& base,
-                    const std::vector<std::string>& turns) {
+                    const std::vector<std::string>& turns, int ordinal = 0) {
   std::string out = R"({"ordinal":0,"type":"session_meta","payload":{"id":")" + id +
                     "\"" + base + "}}\n";
-  int ordinal = 0;
   for (const std::string& turn : turns)
     for (const std::string& rest :
          {R"("type":"event_msg","payload":{"type":"task_started","turn_id":")" + turn +
@@ -171,9 +170,10 @@ TEST_F(NativeFork, WhatCodexMadeEndsBeforeWhatIsTakenBack) {
   AbsPath original =
       AbsPath::Literal(put("old", Rollout("old-1", "", {"t1", "t2", "t3"})));
   RealFs fs;
+  std::vector<TranscriptPrompt> older;
   auto checked = [&](const std::string& path, const std::string& last = "t1") {
     const Status fine = CheckForkOfCodex(fs, {.session = "new-7", .path = path},
-                                         "old-1", original, last);
+                                         "old-1", original, older, last);
     if (fine.ok()) return std::string();
     EXPECT_THAT(fine.error().what, HasSubstr("new-7"));
     return fine.error().what.substr(fine.error().what.find(": ") + 2);
@@ -208,6 +208,19 @@ TEST_F(NativeFork, WhatCodexMadeEndsBeforeWhatIsTakenBack) {
   EXPECT_EQ(
       checked(put("late", Rollout("new-7", referring("old-1", 10, "oldest"), {}))),
       too_much);
+  // It began another file when it went back: what came before is in the older one.
+  older.resize(2);
+  older[0].anchor = "t0";
+  older[0].ordinal = 2;
+  older[1] = {.anchor = "gone", .record = {}, .text = {}, .ordinal = 4, .dead = true};
+  original = AbsPath::Literal(
+      put("went", Rollout("old-1", referring("old-1", 4, "old-1"), {"t2"}, 4)));
+  EXPECT_EQ(
+      checked(put("t0", Rollout("new-7", referring("old-1", 3, "old-1"), {})), "t0"),
+      "");
+  EXPECT_EQ(checked(put("gone", Rollout("new-7", referring("old-1", 3, "old-1"), {})),
+                    "gone"),
+            too_much);
 }
 
 TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {

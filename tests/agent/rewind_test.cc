@@ -5,9 +5,12 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "agent/aftermath.h"
 #include "agent/fork_chat.h"
 #include "agent/payloads.h"
+#include "agent/session_view.h"
 #include "agent/summarize.h"
 #include "core/annotate.h"
 #include "core/chat.h"
@@ -408,6 +411,93 @@ const TranscriptMessage& FirstOf(const Transcript& read, std::string_view role) 
     if (message.role == role && !message.dead && !message.id.empty()) return message;
   ADD_FAILURE() << "no message of " << role;
   return read.messages.front();
+}
+
+// A conversation of Codex, as it writes one and tells of it.
+class CodexWentBack : public RewindTest {
+ protected:
+  void Begin(const std::string& name, const std::string& base = "") {
+    kind = AgentKind::kCodex;
+    session = "s-1";
+    transcript = AbsPath::Literal("/c/" + name);
+    original.clear();
+    Line("session_meta", R"("id":"s-1")" + base);
+    Said(EventKind::kSessionStart, session);
+  }
+  void Line(const std::string& type, const std::string& payload) {
+    original += "{\"ordinal\":" + std::to_string(ordinal++) + ",\"type\":\"" + type +
+                "\",\"payload\":{" + payload + "}}\n";
+    const Fd dir = Must(MakeDirs(disk, transcript.parent(), 0755));
+    Must(PutFile(disk, dir, RelPath::Literal(transcript.name()), original));
+  }
+  void Turn(int number) {
+    const std::string n = std::to_string(number);
+    HookEvent event = EventOf(EventKind::kPrompt, session);
+    event.prompt = "wish " + n;
+    event.anchor = "t" + n;
+    world.Tell(event);
+    begins[number] = ordinal;
+    Line("event_msg", R"("type":"task_started","turn_id":"t)" + n + "\"");
+    Line("event_msg", R"("type":"user_message","message":"wish )" + n + "\"");
+    Line("response_item",
+         R"("type":"message","role":"assistant","content":[{"text":"x)" + n + "\"}]");
+    world.Put("file", n);
+    Said(EventKind::kTurnEnd, session);
+  }
+  // The turn that Codex keeps the conversation up to, what stays and what goes.
+  std::string Of(uint64_t turn) {
+    auto plan = Plan("s-1", turn);
+    if (!plan.ok()) return plan.error().what;
+    return (plan->native ? plan->native->last_turn : "nobody") + " " +
+           std::to_string(plan->chat.record.kept.value_or(99)) + " " +
+           std::to_string(plan->chat.record.taken.value_or(99));
+  }
+
+  std::map<int, uint64_t> begins;
+  uint64_t ordinal = 0;
+};
+
+// Mutants: a-session-has-one-file, codex-is-asked-for-what-it-took-back.
+TEST_F(CodexWentBack, IntoAnotherFileWhatCameBeforeIsInTheOlderOne) {
+  Begin("rollout-1-s-1.jsonl");
+  for (int turn : {1, 2, 3, 4}) Turn(turn);
+  ordinal = begins[3];
+  Begin("rollout-2-s-1_x.jsonl",
+        R"(,"history_base":{"thread_id":"s-1","end_ordinal_exclusive":)" +
+            std::to_string(begins[3]) + "}");
+  Turn(5);
+  EXPECT_EQ(Of(5), "t2 4 2");
+  EXPECT_EQ(Of(2), "t1 2 4");
+  // Left by the agent itself: what was said before it is there.
+  EXPECT_EQ(Of(3), "t2 4 2");
+  EXPECT_EQ(Of(4), "nobody 6 2");
+  EXPECT_EQ(Of(1), "nobody 0 6");
+  auto at = Must(world.world.Open());
+  EXPECT_TRUE(Must(HasConversation(*at.store, *at.catalog, "s-1")));
+  const SessionView view = Must(LookAtSession(*at.store, *at.catalog, at.root, "s-1"));
+  std::string marks;
+  for (const SessionTurn& turn : view.turns)
+    marks += (turn.left ? "-" : "+") + std::to_string(turn.messages.size());
+  EXPECT_EQ(marks, "+1+1-1-1+1");
+  for (uint64_t turn : {2, 5}) {
+    auto chat = Must(PlanForkChat(*at.store, *at.catalog,
+                                  {.session = "s-1",
+                                   .turn = turn,
+                                   .from = world.world.project,
+                                   .to = AbsPath::Literal("/elsewhere")}));
+    ASSERT_TRUE(chat) << turn;
+    EXPECT_EQ(chat->chat.record.kept, turn == 2 ? 2u : 4u);
+  }
+  // Once more, to before that.
+  ordinal = begins[2];
+  Begin("rollout-3-s-1_y.jsonl",
+        R"(,"history_base":{"thread_id":"s-1","end_ordinal_exclusive":)" +
+            std::to_string(begins[2]) + "}");
+  Turn(6);
+  EXPECT_EQ(Of(6), "t1 2 2");
+  EXPECT_EQ(Of(2), "t1 2 2");
+  const std::string fork = Rewind("s-1", 4);
+  EXPECT_THAT(PromptsOf(fork), ElementsAre("wish 1", "wish 2", "wish 3"));
 }
 
 TEST_F(RewindTest, AMessageAmongCallsTakesThoseAlongAndIsNamed) {
