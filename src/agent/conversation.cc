@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <unordered_set>
 
 #include "agent/conversation_internal.h"
 #include "agent/json.h"
@@ -325,8 +326,16 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
   uint64_t bytes = 0;
   for (const TranscriptCut::Piece& piece : cut.pieces)
     bytes += piece.end - piece.offset + 1;
+  // Codex's own rewind says in the file what it took back, and the copy says it, too.
+  const auto gone = [&](const TranscriptPrompt& prompt) {
+    return prompt.dead && prompt.dead_since &&
+           (whole || *prompt.dead_since < point.offset) &&
+           !BELAY_MUTANT("what-codex-took-back-is-kept");
+  };
+  std::unordered_set<uint64_t> gone_prompts;
   for (const TranscriptPrompt& prompt : transcript.prompts) {
-    if (!cut.Holds(prompt)) continue;
+    if (gone(prompt)) gone_prompts.insert(prompt.index);
+    if (!cut.Holds(prompt) || gone(prompt)) continue;
     ++fork.kept_turns;
     fork.keeps_prompts = true;
     fork.last_kept.reset();
@@ -338,6 +347,7 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
     // What the agent's own rewind left does not go; of turns before that it comes back.
     if (message.dead && (!kept || BELAY_MUTANT("what-comes-back-is-not-counted")))
       continue;
+    if (message.prompt && gone_prompts.contains(*message.prompt)) continue;
     ++(kept ? fork.kept_messages : fork.taken_messages);
     if (kept || first) continue;
     first = true;

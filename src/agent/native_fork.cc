@@ -293,13 +293,18 @@ Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& sessi
       living.push_back(last_turn);
     if (copy->refers_to == session)
       for (const TranscriptPrompt& prompt : had)
-        if (prompt.ordinal && *prompt.ordinal < until && !prompt.dead)
+        if (prompt.ordinal && *prompt.ordinal < until &&
+            (!prompt.dead || (prompt.dead_from && *prompt.dead_from >= until)))
           living.push_back(prompt.anchor);
   }
   for (const TranscriptPrompt& prompt : copy->prompts)
     if (!prompt.dead) living.push_back(prompt.anchor);
   if (living.empty() || living.back() != last_turn)
     return wrong("it does not end before what is taken back");
+  for (const TranscriptPrompt& prompt : had)
+    if (prompt.dead && std::ranges::find(living, prompt.anchor) != living.end() &&
+        !BELAY_MUTANT("what-codex-took-back-may-come-back"))
+      return wrong("it has what was taken back before");
   return Ok();
 }
 

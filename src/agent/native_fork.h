@@ -54,8 +54,9 @@ Result<NativeFork> ForkByCodex(const NativeForkRequest& request,
                                const std::string& last_turn);
 // Whether its file is there, and the last turn that it has, or has of the file
 // `original` of `session`, or of its older ones, which have the prompts `older`, is
-// that one, or is the last that the session inherited: a Codex that does not know
-// `lastTurnId` forks everything, and says nothing.
+// that one, or is the last that the session inherited, and no turn lives in it that the
+// agent took back: a Codex that does not know `lastTurnId` forks everything, and says
+// nothing.
 Status CheckForkOfCodex(Fs& fs, const NativeFork& fork, const std::string& session,
                         const AbsPath& original,
                         std::span<const TranscriptPrompt> older,

@@ -42,7 +42,8 @@ struct TranscriptPrompt {
   uint64_t turn_offset = 0;
   std::optional<uint64_t> ordinal = {};  // where records are counted (Codex)
   bool dead = false;                     // on a branch that the agent's own rewind left
-  std::optional<uint64_t> dead_from = {};  // ... since this record (Codex)
+  // ... since this record, which is there in the file (Codex)
+  std::optional<uint64_t> dead_from = {}, dead_since = {};
 };
 
 struct TranscriptMessage {

@@ -7,7 +7,8 @@
 //   * The file is only read.
 //   * What the copy holds is what the conversation held before the cut: nothing of the
 //     prompt or of what came after it, nothing of a branch that the agent's own rewind
-//     had left, everything else, byte for byte but for the swaps.
+//     had left, everything else, byte for byte but for the swaps. (Codex says in the
+//     file what it took back: that stays, and so does the line that says so.)
 //   * The cut parts no call from its answer: the message that made the call goes, too.
 //     A call that was never answered stays with what was said behind it; where nothing
 //     was, it goes, since the agent could not go on from there.

@@ -84,6 +84,7 @@ void CodexFormat::RollBack(const Record& record, uint64_t turns) {
     if (prompts[i - 1].dead) continue;
     prompts[i - 1].dead = true;
     prompts[i - 1].dead_from = Ordinal(record.json.Get("ordinal"));
+    prompts[i - 1].dead_since = record.offset;
     --turns;
   }
 }

@@ -221,6 +221,8 @@ TEST_F(NativeFork, WhatCodexMadeEndsBeforeWhatIsTakenBack) {
   EXPECT_EQ(checked(put("gone", Rollout("new-7", referring("old-1", 3, "old-1"), {})),
                     "gone"),
             too_much);
+  EXPECT_EQ(checked(put("back", Rollout("new-7", "", {"t0", "gone", "t2"})), "t2"),
+            "it has what was taken back before");
 }
 
 TEST_F(NativeFork, AProgramThatFailsOrEndsOrIsSilentIsGivenUp) {

@@ -500,6 +500,18 @@ TEST_F(CodexWentBack, IntoAnotherFileWhatCameBeforeIsInTheOlderOne) {
   EXPECT_THAT(PromptsOf(fork), ElementsAre("wish 1", "wish 2", "wish 3"));
 }
 
+// Mutants: what-codex-took-back-is-kept, codex-is-asked-for-what-it-took-back.
+TEST_F(CodexWentBack, InItsFileWhatItTookBackIsNeitherKeptNorAskedFor) {
+  Begin("rollout-1-s-1.jsonl");
+  for (int turn : {1, 2, 3}) Turn(turn);
+  Line("event_msg", R"("type":"thread_rolled_back","num_turns":2)");
+  for (int turn : {4, 5}) Turn(turn);
+  EXPECT_EQ(Of(5), "t4 4 2");
+  EXPECT_EQ(Of(4), "t1 2 4");
+  EXPECT_EQ(Of(3), "nobody 4 4");
+  EXPECT_EQ(Of(2), "t1 2 4");
+}
+
 TEST_F(RewindTest, AMessageAmongCallsTakesThoseAlongAndIsNamed) {
   Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
   const TranscriptMessage& result = FirstOf(read, "tool");
