@@ -52,7 +52,9 @@ ExitCode CmdRewind(CommandContext& ctx) {
   if (!session.ok()) return ctx.term.Fail(session.error());
   auto wanted = Wanted(*session, *to);
   if (!wanted.ok()) return ctx.term.FailUsage(wanted.error().what, wanted.error().hint);
-  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
+  auto loaded = LoadSettingsToRollBack(ctx, root->path);
+  if (!loaded.ok()) return ctx.term.Fail(loaded.error());
+  const RescueSettings& settings = *loaded;
   wanted->settings = &settings.settings;
   wanted->root = root->path;
   auto plan = PlanRewind(root->store(), *root->catalog, *wanted);

@@ -307,8 +307,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
   const Checkpoint& checkpoint = target->entry.checkpoint;
   // A file of settings that makes no sense does not stand between a user and a rescue;
   // but then nothing is deleted, which such a line may have excluded.
-  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
-  if (!settings.guard.ok()) return ctx.term.Fail(settings.guard.error());
+  auto loaded = LoadSettingsToRollBack(ctx, root->path);
+  if (!loaded.ok()) return ctx.term.Fail(loaded.error());
+  const RescueSettings& settings = *loaded;
   auto selected = SelectedPaths(ctx, root->path);
   if (!selected.ok())
     return ctx.term.FailUsage(selected.error().what, selected.error().hint);

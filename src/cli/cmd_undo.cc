@@ -118,8 +118,9 @@ ExitCode CmdUndo(CommandContext& ctx) {
   if (Status there = CheckRootIsThere(ctx, root->path, /*may_be_gone=*/true);
       !there.ok())
     return ctx.term.Fail(there.error());
-  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
-  if (!settings.guard.ok()) return ctx.term.Fail(settings.guard.error());
+  auto loaded = LoadSettingsToRollBack(ctx, root->path);
+  if (!loaded.ok()) return ctx.term.Fail(loaded.error());
+  const RescueSettings& settings = *loaded;
   std::optional<RecordId> which;
   if (!ctx.args.positional().empty()) {
     auto found = FindOperation(*root->catalog, root->root.id, ctx.args.positional()[0]);
@@ -144,8 +145,9 @@ ExitCode CmdRedo(CommandContext& ctx) {
   if (Status there = CheckRootIsThere(ctx, root->path, /*may_be_gone=*/true);
       !there.ok())
     return ctx.term.Fail(there.error());
-  const RescueSettings settings = LoadSettingsToRescue(ctx, root->path);
-  if (!settings.guard.ok()) return ctx.term.Fail(settings.guard.error());
+  auto loaded = LoadSettingsToRollBack(ctx, root->path);
+  if (!loaded.ok()) return ctx.term.Fail(loaded.error());
+  const RescueSettings& settings = *loaded;
   RollbackRequest request = RequestFor(ctx, *root, settings.settings);
   request.plan.skip_damaged = ctx.args.has("--skip-damaged");
   RollbackHooks hooks(ctx, *root, settings.settings, "redo");

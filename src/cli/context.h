@@ -66,10 +66,11 @@ Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root,
 struct RescueSettings {
   Settings settings;
   bool complete = true;  // false: what else the files say is not known
-  // Of a rollback, undo or redo: somebody wanted to be asked, and cannot be.
-  Status guard = Ok();
 };
 RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root);
+// The same for what asks hooks.before_rollback first. kRefused where it is not known
+// whom that asks, for which a project's file is never the reason.
+Result<RescueSettings> LoadSettingsToRollBack(CommandContext& ctx, const AbsPath& root);
 
 // Of `enabled = false`: which file says so, and what to do.
 Error SwitchedOff(const Settings& settings);

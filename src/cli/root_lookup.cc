@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cerrno>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "cli/checkpoint_json.h"
 #include "cli/context.h"
 #include "cli/open_root.h"
@@ -246,11 +248,18 @@ Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root) {
   return settings;
 }
 
-Error SwitchedOff(const Settings& settings) {
-  bool project = false;
+namespace {
+
+SettingSource SourceOf(const Settings& settings, std::string_view key) {
   for (size_t i = 0; i < SettingTable().size(); ++i)
-    if (SettingTable()[i].key == "enabled")
-      project = settings.sources[i] == SettingSource::kProject;
+    if (SettingTable()[i].key == key) return settings.sources[i];
+  return SettingSource::kDefault;
+}
+
+}  // namespace
+
+Error SwitchedOff(const Settings& settings) {
+  const bool project = SourceOf(settings, "enabled") == SettingSource::kProject;
   return Error(Errc::kRefused, project
                                    ? "checkpoints are switched off for this project "
                                      "(enabled = false in its .belay.toml)"
@@ -260,56 +269,112 @@ Error SwitchedOff(const Settings& settings) {
                         : "switch them on: belay config enabled true");
 }
 
-RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
-  RescueSettings out;
-  bool guarded = false;  // by a line that makes no sense, or a file that makes none
-  auto doubt = [&](std::string_view what) {
-    out.complete = false;
-    guarded = guarded || what.find("before_rollback") != std::string_view::npos;
-    ctx.term.Warn(StrCat(what, "; this does not count until it is mended"));
-  };
+namespace {
+
+struct LoadedToRescue {
+  RescueSettings rescue;
+  std::vector<std::string> doubts;  // "FILE:LINE: why", or "FILE: why"
+  std::string unguarded;  // why it is not known who hooks.before_rollback asks
+};
+
+// Whether a line that counts names the guard.
+bool NamesTheGuard(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    const size_t first = line.find_first_not_of(" \t");
+    if (first != std::string_view::npos && line[first] != '#' &&
+        line.find("before_rollback") != std::string_view::npos)
+      return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+// Of the user's file `text`, which has these doubts and, mended, says `settings`: why
+// its guard is not known. Empty where it is, or where the file names none.
+std::string WhyUnguarded(std::string_view text, const Settings& settings,
+                         const std::vector<std::string>& doubts, bool no_toml) {
+  if (!NamesTheGuard(text)) return {};
+  for (const std::string& doubt : doubts)
+    if (doubt.find("before_rollback") != std::string::npos) return doubt;
+  if (no_toml && !BELAY_MUTANT("half-a-guard-is-one")) return doubts[0];
+  if (SourceOf(settings, "hooks.before_rollback") == SettingSource::kUser) return {};
+  // In a table that is none, or of another name.
+  if (!doubts.empty()) return doubts[0];
+  return settings.warnings.empty() ? std::string() : settings.warnings[0];
+}
+
+LoadedToRescue LoadToRescue(CommandContext& ctx, const AbsPath& root) {
+  LoadedToRescue out;
+  bool no_toml = false;
   // What of a file can be read, as far as it makes sense.
-  auto sense = [&](Result<std::string> text, const std::string& name,
+  auto sense = [&](const Result<std::string>& text, const std::string& name,
                    bool of_project) -> std::string {
     if (!text.ok()) {
-      doubt(text.error().what);
+      out.doubts.push_back(text.error().what);
       return {};
     }
     auto mended = RepairSettings(*text, name, of_project);
     if (!mended.ok()) {
-      guarded = guarded || text->find("before_rollback") != std::string::npos;
-      doubt(mended.error().what);
+      out.doubts.push_back(mended.error().what);
       return {};
     }
-    for (const std::string& line : mended->repaired) doubt(line);
+    out.doubts.insert(out.doubts.end(), mended->repaired.begin(),
+                      mended->repaired.end());
+    no_toml = mended->no_toml;
     return std::move(mended->text);
   };
   std::string user_text, user_name;
   if (auto file = ctx.env.UserSettingsFile(); file.ok()) {
     user_name = EscapeForDisplay(file->bytes());
-    user_text = sense(ReadUserSettings(ctx.fs, *file), user_name, false);
+    auto read = ReadUserSettings(ctx.fs, *file);
+    user_text = sense(read, user_name, false);
+    auto users = ParseSettings(user_text, user_name, "", "");
+    out.unguarded = !read.ok() ? out.doubts[0]
+                               : WhyUnguarded(*read, users.ok() ? *users : Settings(),
+                                              out.doubts, no_toml);
   } else {
-    doubt(file.error().what);
+    out.doubts.push_back(file.error().what);
+    out.unguarded = out.doubts[0];
   }
-  const bool guards = guarded;  // a project's would not count anyway
   const std::string project_name =
       EscapeForDisplay(root.Join(ProjectSettingsName()).bytes());
   const std::string project_text =
       sense(ReadProjectSettings(ctx.fs, root), project_name, true);
   auto settings = ParseSettings(user_text, user_name, project_text, project_name);
   if (!settings.ok()) {  // each alone made sense
-    doubt(settings.error().what);
+    out.doubts.push_back(settings.error().what);
     settings = ParseSettings(user_text, user_name, "", "");
   }
-  if (settings.ok()) out.settings = std::move(*settings);
-  if (guards)
-    out.guard =
-        Error(Errc::kRefused, StrCat("hooks.before_rollback in ", user_name,
-                                     " makes no sense: who is "
-                                     "to be asked before a rollback cannot be asked"))
-            .WithHint("nothing was changed; mend the line, or take it out");
-  for (const std::string& warning : out.settings.warnings) ctx.term.Warn(warning);
+  if (settings.ok()) out.rescue.settings = std::move(*settings);
+  out.rescue.complete = out.doubts.empty();
   return out;
+}
+
+RescueSettings Told(CommandContext& ctx, LoadedToRescue loaded) {
+  for (const std::string& doubt : loaded.doubts)
+    ctx.term.Warn(StrCat(doubt, "; this does not count until it is mended"));
+  for (const std::string& warning : loaded.rescue.settings.warnings)
+    ctx.term.Warn(warning);
+  return std::move(loaded.rescue);
+}
+
+}  // namespace
+
+RescueSettings LoadSettingsToRescue(CommandContext& ctx, const AbsPath& root) {
+  return Told(ctx, LoadToRescue(ctx, root));
+}
+
+Result<RescueSettings> LoadSettingsToRollBack(CommandContext& ctx,
+                                              const AbsPath& root) {
+  LoadedToRescue loaded = LoadToRescue(ctx, root);
+  if (!loaded.unguarded.empty() && !BELAY_MUTANT("no-guard-where-it-is-unknown"))
+    return Error(Errc::kRefused,
+                 StrCat(loaded.unguarded,
+                        "; so it is not known whom hooks.before_rollback asks"))
+        .WithHint("nothing was changed; mend it, or take it out");
+  return Told(ctx, std::move(loaded));
 }
 
 }  // namespace belay

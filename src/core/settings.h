@@ -138,6 +138,8 @@ Result<std::string> SetInText(std::string_view text, std::string_view file_name,
 struct RepairedSettings {
   std::string text;
   std::vector<std::string> repaired;  // "FILE:LINE: why", empty: nothing was wrong
+  // It was no TOML: of a value that goes on over lines, another may be left.
+  bool no_toml = false;
 };
 Result<RepairedSettings> RepairSettings(std::string_view text,
                                         std::string_view file_name, bool of_project);

@@ -1,6 +1,7 @@
 #include <charconv>
 
 #include "core/settings.h"
+#include "core/settings_internal.h"
 
 namespace belay {
 
@@ -23,7 +24,7 @@ size_t LineOf(std::string_view what, std::string_view name) {
 
 Result<RepairedSettings> RepairSettings(std::string_view text,
                                         std::string_view file_name, bool of_project) {
-  RepairedSettings out{.text = std::string(text), .repaired = {}};
+  RepairedSettings out{.text = std::string(text), .repaired = {}, .no_toml = false};
   for (;;) {
     auto parsed = of_project ? ParseSettings("", "", out.text, file_name)
                              : ParseSettings(out.text, file_name, "", "");
@@ -38,6 +39,7 @@ Result<RepairedSettings> RepairSettings(std::string_view text,
     const bool there = line > 0 && at < out.text.size();
     if (!there || out.text[at] == '#' || out.repaired.size() == kMostLines)
       return error;
+    out.no_toml = out.no_toml || !FlattenToml(out.text, file_name).ok();
     out.text.insert(at, "# ");
     out.repaired.push_back(error.what);
   }

@@ -134,6 +134,38 @@ TEST_F(RunTest, WhatBelayRunsDoesNotRollBackWhateverHookItIsOf) {
   unsetenv("BELAY_HOME");
 }
 
+// Mutants: no-guard-where-it-is-unknown, half-a-guard-is-one.
+TEST_F(RunTest, AGuardThatIsNotKnownDoesNotSayYes) {
+  MemFs::Options options;
+  options.uid = geteuid();
+  MemFs disk(options);
+  ASSERT_TRUE(MakeDirs(disk, AbsPath::Literal("/project"), 0755).ok());
+  const Fd settings =
+      MakeDirs(disk, AbsPath::Literal("/home/me/.config/belay"), 0700).value();
+  setenv("BELAY_HOME", "/store", 1);
+  EXPECT_EQ(Run(disk, {"on", "/project"}).code, 0);
+  auto undo = [&](std::string_view text) {
+    EXPECT_TRUE(
+        ReplaceFile(disk, settings, Name::Literal("config.toml"), AsBytes(text), 0600)
+            .ok());
+    return Run(disk, {"undo", "--root", "/project"});
+  };
+  const std::string known = "max_files = 5\n";
+  for (const char* text :
+       {"hooks.before_rollback = \"a\"", "hooks.before_rollback = [[]]",
+        "hooks.before_rollback = [\"a\"", "hook.before_rollback = [\"a\"]",
+        "hooks.before_rollback = [[\"a\"],\n[\"b\" \"c\"],\n]"}) {
+    const Outcome outcome = undo(known + text);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_TRUE(outcome.Says("config.toml:") && outcome.Says("not known whom"))
+        << text << ": " << outcome.err;
+  }
+  for (const char* text : {"", "# hooks.before_rollback = \"a\"\nmax_files = [",
+                           "hooks.before_rollback = []\nmax_files = \"many\""})
+    EXPECT_TRUE(undo(text).Says("nothing to undo")) << text;
+  unsetenv("BELAY_HOME");
+}
+
 TEST_F(RunTest, EveryFailedCallLeavesTheOldSettingsOrTheNew) {
   for (bool existing : {true, false}) {
     for (int sys : {EIO, ENOSPC, EACCES}) {

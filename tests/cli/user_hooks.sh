@@ -37,11 +37,37 @@ find . -type f -exec sha256sum {} + | sort | cmp -s - "$scratch/tree" || fail "f
 "$BELAY_BIN" log --json >"$scratch/out"; expect_py "len([o for o in d['operations'] if o['name'] == 'rollback']) == 1"
 run rollback one --dry-run; expect_rc 0
 
-# One that makes no sense is not one that says yes.
-settings 'hooks.before_rollback = "false"'
-run rollback one --yes; expect_rc 1; expect_in_err "hooks.before_rollback in $BELAY_CONFIG makes no sense"
-run undo; expect_rc 1; expect_in_err "cannot be asked"
+# One that makes no sense is not one that says yes, nor is one that cannot be read. A
+# project's file, which has no say in it, stops nothing.
+tell() {  # TURN PROMPT
+  printf '%s' "{\"event\":\"turn.begin\",\"host\":\"acme\",\"session\":\"h0\",\"cwd\":\"$PWD\",\"turn\":\"t$1\",\"prompt\":\"$2\",\"message\":{\"id\":\"m$1\",\"index\":$1}}" |
+    "$BELAY_BIN" hook generic >"$scratch/out" || fail "hook: exit $?"
+}
+rm "$BELAY_CONFIG"; tell 1 first; tell 2 second
+printf '[hooks]\nbefore_rollback = [\n' >.belay.toml
+find . -type f -exec sha256sum {} + | sort >"$scratch/tree"
+refused() {  # WHERE: by all that is asked about
+  local what
+  for what in "rollback one --yes" "rollback latest --chat --yes" "rollback one --both --yes" "rewind h0 --to m2" undo redo; do
+    run $what; expect_rc 1; expect_in_err "$1"; expect_in_err "not known whom hooks.before_rollback asks"
+    [[ $err == *"nothing was changed"* ]] || fail "$what: $err"
+  done
+}
+for line in 'hooks.before_rollback = "false"' 'hooks.before_rollback = [""]' 'hooks.before_rollback = [[]]' 'hooks.before_rollback = [1]' \
+  'hooks.before_rollback = ["/bin/false"' '"hooks"."before_rollback" ["/bin/false"]' 'hook.before_rollback = ["/bin/false"]'; do
+  settings "$line"; refused "$BELAY_CONFIG:1: "
+done
+settings '[[hooks]]' 'before_rollback = ["/bin/false"]'; refused "$BELAY_CONFIG:"
+settings '[hooks]' 'before_rollback = [' '["/bin/true"],' '["/bin/false" "x"],' ']'; refused "$BELAY_CONFIG:4: "
+rm "$BELAY_CONFIG"; mkdir "$BELAY_CONFIG"; refused "$BELAY_CONFIG: not a regular file"; rmdir "$BELAY_CONFIG"
+BELAY_CONFIG=config.toml refused "BELAY_CONFIG is not an absolute path"
 find . -type f -exec sha256sum {} + | sort | cmp -s - "$scratch/tree" || fail "files changed"
+settings '# before_rollback = [""]' 'max_files = "many"' 'granularity = ['
+run rewind h0 --to m2; expect_rc 0; expect_in_err "does not count until it is mended"
+run undo; expect_rc 0; rm .belay.toml
+# A guard that is known is asked, whatever else makes no sense.
+settings "hooks.before_rollback = [\"$scratch/bin/refuse\"]" 'max_files = "many"'
+run rewind h0 --to m2; expect_rc 1; expect_in_err "the database is busy"
 settings 'hooks.before_rollback = []' 'max_files = "many"'
 run rollback one --dry-run; expect_rc 0; expect_in_err "does not count until it is mended"
 
