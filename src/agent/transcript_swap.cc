@@ -68,6 +68,16 @@ std::string Quoted(std::string_view text) {
   return out;
 }
 
+std::string WithSlashes(std::string_view path, std::string_view slash) {
+  std::string out;
+  for (const char c : path)
+    if (c == '/')
+      out += slash;
+    else
+      out += c;
+  return out;
+}
+
 // Which members say whose conversation it is, by the objects that they are in.
 struct IdPlace {
   std::string_view in, name;  // any name, where that is empty
@@ -172,8 +182,13 @@ class Swapper {
       Add(swap.from, swap.to, url);
       // In JSON that a tool said, and in the URL of a file, where that is written
       // otherwise.
-      if (const std::string from = Quoted(swap.from); from != swap.from)
-        Add(from, Quoted(swap.to), url);
+      const std::string from_json = Quoted(swap.from), to_json = Quoted(swap.to);
+      if (from_json != swap.from) Add(from_json, to_json, url);
+      // Amid a text JSON is not read as such: as it is written as a rule. The third is
+      // what is quoted twice there.
+      for (const std::string_view slash : {"\\/", "\\u002f", "\\\\/", "\\u002F"})
+        if (!BELAY_MUTANT("slashes-amid-a-text-are-plain"))
+          Add(WithSlashes(from_json, slash), WithSlashes(to_json, slash), url);
       if (const std::string from = UrlEncoded(swap.from, "/"); from != swap.from)
         Add(from, url, url);
     }

@@ -758,6 +758,7 @@ TEST(CopyOfACut, WritesPathsAsJsonHasThem) {
             "file:///x/new%0Aline%09%22%5C%01%C3%A4/a");
 }
 
+// Mutant: slashes-amid-a-text-are-plain.
 TEST(CopyOfACut, FindsPathsHoweverTheyAreSpelled) {
   const std::vector<TranscriptSwap> from = {{.kind = TranscriptSwap::Kind::kPath,
                                              .from = "/s\n\xc3\xa4\xf0\x9f\x98\x80\"",
@@ -789,6 +790,18 @@ TEST(CopyOfACut, FindsPathsHoweverTheyAreSpelled) {
                     from),
             R"({"a":"{\"cwd\":\"/to\"}"})"
             "\n");
+  // Of JSON amid a text, as writers of JSON spell a slash.
+  const std::vector<TranscriptSwap> amid = {
+      {.kind = TranscriptSwap::Kind::kPath, .from = "/home/p", .to = "/to/q"}};
+  for (const std::string slash :
+       {R"(\\/)", R"(\\u002f)", R"(\\u002F)", R"(\\\\/)"}) {  // in a string, that is
+    const auto spelled = [&slash](const std::string& a, const std::string& b) {
+      return R"({"a":"said {\"k\":\")" + slash + a + slash + b + slash + R"(z\"}"})" +
+             "\n";
+    };
+    EXPECT_EQ(Swapped(spelled("home", "p"), amid), spelled("to", "q"));
+    EXPECT_EQ(Swapped(spelled("home", "p2"), amid), spelled("home", "p2"));
+  }
   // Others, and what is half there.
   for (const char* other :
        {R"({"a":"/s\n\u00e4\ud83d"})", R"({"a":"/s\n\u00e4\ud83d\ude00\"\u00e4"})",
