@@ -42,6 +42,12 @@ AbsPath WhereItLeads(Fs& fs, const AbsPath& path) {
   }
 }
 
+// Of what a host tells beside its turn's id: by the place alone that is no message's.
+bool NamesAMessage(const std::optional<std::string>& id,
+                   const std::optional<uint64_t>& index) {
+  return id || (index && !BELAY_MUTANT("a-turns-id-has-a-place"));
+}
+
 class EventStep final : public LiveStep {
  public:
   EventStep(Store& store, const RecordRequest& request, const HookEvent& event,
@@ -80,7 +86,8 @@ class EventStep final : public LiveStep {
     } else if (session.turn > 0) {
       request.turn = session.turn;
       if (session.anchor) request.message_id = session.anchor;
-      if (session.message) request.message_id = session.message;
+      if (NamesAMessage(session.message, session.message_index))
+        request.message_id = session.message;
       if (!session.prompt.empty()) request.prompt = session.prompt;
       request.message_index = session.message_index;
     }
@@ -366,7 +373,8 @@ class EventStep final : public LiveStep {
     prompt_ = KeptPrompt();
     request.turn = turn_;
     request.message_id = event_.anchor;
-    if (event_.message_id && !BELAY_MUTANT("host-message-is-lost"))
+    if (NamesAMessage(event_.message_id, event_.message_index) &&
+        !BELAY_MUTANT("host-message-is-lost"))
       request.message_id = event_.message_id;
     request.prompt.reset();
     if (!prompt_.empty()) request.prompt = prompt_;

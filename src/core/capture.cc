@@ -594,7 +594,7 @@ Result<std::optional<CaptureRequest>> OfActiveSession(Store& store,
     out.turn = at->turn;
     out.message_index = at->message_index;
     if (!out.message_id && given.settings->transcripts != Transcripts::kOff)
-      out.message_id = at->message ? at->message : at->anchor;
+      out.message_id = at->message || at->message_index ? at->message : at->anchor;
   }
   // Taken back since it was heard of last: of what goes on.
   BELAY_TRY(const Chats chats, Chats::Read(*catalog));

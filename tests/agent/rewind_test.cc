@@ -992,6 +992,34 @@ TEST_F(HostTest, ATurnIsFoundByItsOwnIdAndByThatOfItsMessage) {
   }
 }
 
+// A host tells ids of turns, and of messages the places alone.
+// Mutant: a-turns-id-has-a-place.
+TEST_F(HostTest, ATurnsIdIsNotThatOfAMessageWhosePlaceIsTold) {
+  kind = AgentKind::kGeneric;
+  HookEvent event = EventOf(EventKind::kPrompt, "h");
+  event.host = "desk";
+  event.transcript.reset();
+  for (uint64_t number : {1u, 2u, 3u}) {
+    event.kind = EventKind::kPrompt;
+    event.prompt = "wish " + std::to_string(number);
+    event.anchor = "t-" + std::to_string(number);
+    event.message_index = 10 * number;
+    world.Tell(event);
+    EXPECT_EQ(world.last.message_id, std::nullopt);
+    EXPECT_EQ(world.last.message_index, 10 * number);
+    event.kind = EventKind::kTurnEnd;
+    event.message_index.reset();
+    world.Put("file", event.prompt);
+    world.Tell(event);
+    EXPECT_EQ(world.last.message_id, std::nullopt);
+  }
+  for (const RewindPlan& plan : {Must(PlanMessage("h", "t-2")), Must(Plan("h", 2))}) {
+    EXPECT_EQ(plan.chat.record.turn, 2u);
+    EXPECT_EQ(plan.chat.record.message, std::nullopt);
+    EXPECT_EQ(plan.chat.record.message_index, 20u);
+  }
+}
+
 // A host tells what each event belongs to, and no turns.
 // Mutants: a-place-is-any-messages, a-message-is-a-turn-of-its-own.
 TEST_F(HostTest, ACheckpointHasTheIdAndThePlaceOfOneMessage) {
