@@ -237,8 +237,10 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
   BELAY_TRY(const bool there, HoldsAnything(store.fs(), *at, !copies.empty()));
   if (there) return out;
   if (copies.empty())
-    return Error(Errc::kNotFound, "there is no transcript of session " +
-                                      EscapeText(session) + " any more, and no copy")
+    return Error(Errc::kNotFound, "the transcript of session " + EscapeText(session) +
+                                      ", " + EscapeForDisplay(at->bytes()) + ", " +
+                                      WhatIsAt(store.fs(), *at) +
+                                      ", and there is no copy")
         .WithHint("copies are made while transcripts = \"keep\"");
   auto same = std::ranges::find_if(
       copies, [&](const TranscriptCopy& copy) { return copy.record.path == path; });
@@ -246,6 +248,32 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
   BELAY_TRY(out.path, AbsPath::Parse(copy.record.path));
   BELAY_TRY(out.copy, WrittenTranscript::Write(store, copy));
   return out;
+}
+
+std::string WhatIsAt(Fs& fs, const AbsPath& path) {
+  constexpr std::string_view kGone = "is gone";
+  const auto unread = [&](const Error& error) {
+    if (error.code == Errc::kNotFound) return std::string(kGone);
+    if (error.sys == 0) return "cannot be read (" + error.what + ")";
+    return "cannot be read (" + SysError(error.sys, "").what.substr(2) + ")";
+  };
+  if (path.is_root()) return "is a directory";
+  const auto dir = fs.OpenDir(path.parent());
+  if (!dir.ok()) return unread(dir.error());
+  auto stat = fs.StatAt(*dir, Name::Literal(path.name()));
+  if (stat.ok() && stat->type == FileType::kSymlink) {
+    const auto real = fs.RealPath(path);
+    if (!real.ok() && real.error().code == Errc::kNotFound)
+      return "is a symlink to what is not there";
+    if (!real.ok()) return unread(real.error());
+    return real->is_root() ? "is a directory" : WhatIsAt(fs, *real);
+  }
+  if (!stat.ok()) return unread(stat.error());
+  if (stat->type != FileType::kRegular)
+    return "is " + std::string(FileTypeName(stat->type));
+  if (const auto file = OpenTranscript(fs, path); !file.ok())
+    return unread(file.error());
+  return stat->size == 0 ? "is empty" : "was not there";
 }
 
 Result<bool> HasConversation(Store& store, Catalog& catalog,

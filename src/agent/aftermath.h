@@ -47,6 +47,9 @@ Result<ConversationPlace> FindConversation(Store& store, Catalog& catalog,
 Result<ConversationPlace> FindConversationAt(Store& store, Catalog& catalog,
                                              const std::string& session,
                                              const std::string& path);
+// Of a place whose file is not what is read: "is gone", "is empty", "is a directory",
+// "cannot be read (Permission denied)".
+std::string WhatIsAt(Fs& fs, const AbsPath& path);
 // Whether what was said in the session is to be had without those that it grew out of:
 // there is a file or a copy, which does not refer to another session's for what came
 // before.

@@ -328,7 +328,7 @@ ExitCode CmdRollback(CommandContext& ctx) {
     auto planned = PlanTalk(ctx, *root, settings.settings, checkpoint, both, warnings);
     if (!planned.ok()) return ctx.term.Fail(planned.error());
     talk = std::move(*planned);
-    if (auto said = both && talk ? FromACopy(*talk) : std::nullopt)
+    if (auto said = both && talk ? FromACopy(ctx.fs, *talk) : std::nullopt)
       warnings.push_back(std::move(*said));
   }
   if (chat) return RollBackChat(ctx, *root, settings.settings, checkpoint, talk);

@@ -60,10 +60,10 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
   return std::optional(std::move(*plan));
 }
 
-std::optional<std::string> FromACopy(const RewindPlan& plan) {
+std::optional<std::string> FromACopy(Fs& fs, const RewindPlan& plan) {
   if (!plan.place || !plan.place->copy) return std::nullopt;
-  return StrCat("the agent's own file is gone or empty, ",
-                EscapeForDisplay(plan.place->path.bytes()),
+  return StrCat("the agent's own file, ", EscapeForDisplay(plan.place->path.bytes()),
+                ", ", WhatIsAt(fs, plan.place->path),
                 ": what was said is from the copy that was kept of it");
 }
 
@@ -179,7 +179,7 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
         StrCat("message ", EscapeText(*plan.among_calls),
                " is among calls and their answers, which stay or go together: taken ",
                "back from the message that made the calls"));
-  if (auto said = FromACopy(plan)) shown.warnings.push_back(std::move(*said));
+  if (auto said = FromACopy(ctx.fs, plan)) shown.warnings.push_back(std::move(*said));
   if (dry) {
     if (ctx.term.json()) {
       show(shown);

@@ -19,7 +19,7 @@ Result<std::optional<RewindPlan>> PlanChatOf(CommandContext& ctx, OpenedRoot& ro
                                              const Checkpoint& target);
 
 // What is to be said when the agent's own file is not what is read.
-std::optional<std::string> FromACopy(const RewindPlan& plan);
+std::optional<std::string> FromACopy(Fs& fs, const RewindPlan& plan);
 
 // kRefused where what goes on cannot be where the agent looks: a preview promises
 // nothing that is refused then.

@@ -9,6 +9,7 @@
 #include "agent/recorder.h"
 #include "agent/rewind.h"
 #include "agent/summarize.h"
+#include "base/fault_fs.h"
 #include "base/mem_fs.h"
 #include "core/lineage.h"
 #include "core/live.h"
@@ -355,6 +356,34 @@ TEST_F(ForksTest, ATurnsEndKeepsWhatWasSaidAndAnchorsDoNot) {
   auto opened = Must(world_.Open());
   EXPECT_TRUE(Must(ListTranscripts(*opened.catalog, "two")).empty());
   EXPECT_EQ(At("turn:1", "two"), "kept as a prompt");
+}
+
+TEST(WhatIsAtAPlace, IsNamed) {
+  MemFs disk;
+  Must(MakeDirs(disk, AbsPath::Literal("/a/dir"), 0755));
+  const Fd a = Must(disk.OpenDir(AbsPath::Literal("/a")));
+  const auto put = [&](const char* name, std::string_view text) {
+    Must(ReplaceFile(disk, a, Name::Literal(name), AsBytes(text), 0600));
+  };
+  put("empty", "");
+  put("full", "x");
+  Must(disk.Symlink(a, Name::Literal("there"), "empty"));
+  Must(disk.Symlink(a, Name::Literal("nowhere"), "/b"));
+  const auto at = [&](std::string_view path) {
+    return WhatIsAt(disk, AbsPath::Literal(path));
+  };
+  EXPECT_EQ(at("/a/gone"), "is gone");
+  EXPECT_EQ(at("/b/gone"), "is gone");
+  EXPECT_EQ(at("/a/empty"), "is empty");
+  EXPECT_EQ(at("/a/there"), "is empty");
+  EXPECT_EQ(at("/a/nowhere"), "is a symlink to what is not there");
+  EXPECT_EQ(at("/a/dir"), "is a directory");
+  for (const uint64_t call : {1u, 2u, 3u}) {  // the directory, its entry, the file
+    FaultFs fs(disk, Fault::Errno(call, EACCES));
+    EXPECT_EQ(WhatIsAt(fs, AbsPath::Literal("/a/full")),
+              "cannot be read (Permission denied)")
+        << call;
+  }
 }
 
 TEST_F(ForksTest, AConversationIsReadFromTheCopyWhenTheAgentDeletedItsFile) {

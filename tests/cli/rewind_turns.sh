@@ -50,8 +50,18 @@ run rollback turn:2 --dry-run; expect_rc 1; case $err in *"belay rewind"*) fail 
 run rewind "$session" --to turn:2 --dry-run; expect_rc 0; expect_silent_err
 # A file that is empty by now: what was said is in the copy, and that is said.
 behind_is_done; cp "$talk/$session.jsonl" "$scratch/said"; : >"$talk/$session.jsonl"
-run rewind "$session" --to turn:2 --dry-run; expect_rc 0; expect_in_err "from the copy that was kept"
+run rewind "$session" --to turn:2 --dry-run; expect_rc 0; expect_in_err "$session.jsonl, is empty: "; expect_in_err "from the copy that was kept"
 run rollback turn:1 --session "$session" --both --dry-run; expect_rc 0; expect_in_err "from the copy that was kept"
+# Whatever is there instead is named.
+at() { run rewind "$session" --to turn:2 --dry-run; expect_rc 0; expect_in_err "$session.jsonl, $1: what was said is from the copy"; rm -rf "$talk/$session.jsonl"; }
+rm "$talk/$session.jsonl"; at "is gone"
+mkfifo "$talk/$session.jsonl"; at "is a FIFO"
+mkdir "$talk/$session.jsonl"; at "is a directory"
+ln -s "$scratch/nowhere" "$talk/$session.jsonl"; at "is a symlink to what is not there"
+ln -s "$scratch" "$talk/$session.jsonl"; at "is a directory"
+if [ "$(id -u)" != 0 ]; then
+  cp "$scratch/said" "$talk/$session.jsonl"; chmod 000 "$talk/$session.jsonl"; at "cannot be read (Permission denied)"
+fi
 cp "$scratch/said" "$talk/$session.jsonl"
 # One that grew out of none.
 session=44444444-4444-4444-8444-444444444444 parent=null
