@@ -8,7 +8,7 @@
 //     program is an absolute path, or a word that is looked for in the absolute
 //     directories of PATH: never anything that lies where the command happens to run.
 //   * One after the other, each bounded in time and in what it may say; one that is
-//     over its time is killed with everything it started.
+//     over its time is killed with its process group (base/subprocess.h).
 //   * What it is to know it gets on its standard input, as one JSON document.
 
 #include <string>
