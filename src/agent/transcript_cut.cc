@@ -75,8 +75,13 @@ class TreeCut {
   static constexpr uint64_t kNone = UINT64_MAX;
   struct Run {
     uint64_t offset = 0, end = 0, prompt = kNone;
+    uint64_t leaf = 0;  // hash of the id of the record that this line is about, if any
   };
-  void Add(uint64_t offset, uint64_t end, uint64_t prompt);
+  // Of a record, or the line of one.
+  struct Place {
+    uint64_t prompt = kNone, offset = 0;
+  };
+  void Add(uint64_t offset, uint64_t end, uint64_t prompt, uint64_t leaf = 0);
   std::optional<uint64_t> PromptAt(uint64_t offset);
   void NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prompt);
   void NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset,
@@ -87,7 +92,7 @@ class TreeCut {
   const Transcript& transcript_;
   const CutPoint& point_;
   std::vector<Run> runs_;
-  std::unordered_map<uint64_t, uint64_t> prompt_of_;  // by hash of the record's id
+  std::unordered_map<uint64_t, Place> place_of_;  // by hash of the record's id
   std::vector<uint64_t> above_;   // of each prompt: the one it hangs below
   size_t next_ = 0;               // of transcript_.prompts, in the order of the file
   uint64_t last_ = kNone;         // whose turn the last line was of
@@ -102,12 +107,13 @@ class TreeCut {
   Message message_;
 };
 
-void TreeCut::Add(uint64_t offset, uint64_t end, uint64_t prompt) {
+void TreeCut::Add(uint64_t offset, uint64_t end, uint64_t prompt, uint64_t leaf) {
   if (offset >= point_.offset) return;
-  if (!runs_.empty() && runs_.back().prompt == prompt && runs_.back().end == offset)
+  if (!runs_.empty() && runs_.back().prompt == prompt && runs_.back().end == offset &&
+      runs_.back().leaf == leaf)
     runs_.back().end = end;
   else
-    runs_.push_back({.offset = offset, .end = end, .prompt = prompt});
+    runs_.push_back({.offset = offset, .end = end, .prompt = prompt, .leaf = leaf});
 }
 
 std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
@@ -177,13 +183,16 @@ void TreeCut::NoteClaude(const JsonFields& fields, const Json& message, uint64_t
 void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
   const JsonFields fields(json);
   const std::optional<std::string> id = IdOf(fields.Get("uuid"));
-  if (!id) return Add(offset, end, last_);
+  if (!id) {
+    const std::optional<std::string> leaf = IdOf(fields.Get("leafUuid"));
+    return Add(offset, end, last_, leaf ? HashOf(*leaf) : 0);
+  }
   std::optional<std::string> parent = IdOf(fields.Get("parentUuid"));
   if (!parent) parent = IdOf(fields.Get("logicalParentUuid"));
   uint64_t above = parent ? last_ : kNone;
   if (parent)
-    if (const auto known = prompt_of_.find(HashOf(*parent)); known != prompt_of_.end())
-      above = known->second;
+    if (const auto known = place_of_.find(HashOf(*parent)); known != place_of_.end())
+      above = known->second.prompt;
   const std::optional<Json> side = fields.Get("isSidechain");
   const bool sidechain = side && side->Bool().value_or(false);
   if (sidechain && !parent) above = last_;
@@ -196,7 +205,7 @@ void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
     if (offset < point_.offset) message_ = {};
   }
   if (offset == point_.record) kept_ = point_.is_prompt ? above : prompt;
-  prompt_of_.emplace(HashOf(*id), prompt);
+  place_of_.emplace(HashOf(*id), Place{.prompt = prompt, .offset = offset});
   if (!sidechain) last_ = prompt;
   if (!sidechain) NoteCalls(fields, offset, prompt);
   Add(offset, end, prompt);
@@ -211,9 +220,17 @@ Result<TranscriptCut> TreeCut::Finish() {
   // Nor can it be gone on from the thoughts of a message alone.
   if (!point_.is_prompt && !message_.says) limit = std::min(limit, message_.offset);
   limit = calls_.EndOr(limit, [&](uint64_t prompt) { return kept.contains(prompt); });
+  // Claude Code writes some down before the record that they are about.
+  const auto is_about_what_goes = [&](const Run& run) {
+    const auto leaf = place_of_.find(run.leaf);
+    return run.leaf != 0 && leaf != place_of_.end() &&
+           (leaf->second.offset >= limit || !kept.contains(leaf->second.prompt)) &&
+           !BELAY_MUTANT("what-goes-is-the-last-prompt");
+  };
   TranscriptCut cut;
   for (const Run& run : runs_)
-    if (kept.contains(run.prompt) || BELAY_MUTANT("cut-keeps-dead-branches"))
+    if ((kept.contains(run.prompt) && !is_about_what_goes(run)) ||
+        BELAY_MUTANT("cut-keeps-dead-branches"))
       AddPiece(cut.pieces, run.offset, std::min(run.end, limit));
   return cut;
 }

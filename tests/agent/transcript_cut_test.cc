@@ -136,6 +136,13 @@ TEST_P(RecordedCut, BeforeEachMessageEndsThere) {
     if (!message.id.empty()) {
       EXPECT_THAT(copy, Not(HasSubstr("\"uuid\":\"" + message.id + "\"")));
     }
+    constexpr std::string_view kAbout = "\"leafUuid\":";
+    for (size_t at = 0; (at = copy.find(kAbout, at)) != std::string::npos;) {
+      at += kAbout.size();
+      const std::string id = copy.substr(at, copy.find('"', at + 1) + 1 - at);
+      if (id.starts_with("\"00000000-")) continue;  // there is none
+      EXPECT_THAT(copy, HasSubstr("\"uuid\":" + id));
+    }
   }
 }
 
@@ -256,6 +263,23 @@ TEST(TreeCut, ABranchThatWasLeftGoesWithWhatIsWrittenInBetween) {
   // Also to where it was left.
   EXPECT_EQ(cutting.CutPrompt(1), first);
   EXPECT_EQ(cutting.CutPrompt(0), "");
+}
+
+// Claude Code writes some of them down before what they are about.
+// Mutant: what-goes-is-the-last-prompt.
+TEST(TreeCut, ALineAboutARecordGoesWithIt) {
+  const auto about = [](const std::string& id) {
+    return R"({"type":"last-prompt","lastPrompt":"x","leafUuid":")" + id + "\"}\n";
+  };
+  const std::string first = User("a", "", "one") + about("a") + Assistant("b", "a");
+  const std::string other = about("of another file");
+  Cutting cutting(AgentKind::kClaude, first + about("c") + other + about("b") +
+                                          Assistant("c", "b") + User("d", "c", "two"));
+  const TranscriptMessage& middle = cutting.read().messages.at(2);
+  ASSERT_EQ(middle.id, "c");
+  EXPECT_EQ(cutting.Cut(Before(middle)), first + other + about("b"));
+  EXPECT_EQ(cutting.CutPrompt(1),
+            first + about("c") + other + about("b") + Assistant("c", "b"));
 }
 
 TEST(TreeCut, BeforeAndBehindACompaction) {
