@@ -181,6 +181,9 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
                "back from the message that made the calls"));
   if (auto said = FromACopy(ctx.fs, plan)) shown.warnings.push_back(std::move(*said));
   if (dry) {
+    if (!plan.native && !plan.chat.files.empty())
+      if (Status there = CheckRootIsThere(ctx, root.path); !there.ok())
+        return ctx.term.Fail(there.error());
     if (ctx.term.json()) {
       show(shown);
     } else {

@@ -74,6 +74,9 @@ cd "$root" || exit 1
 
 mv "$root" "$root.away"
 run rewind "$session" --to turn:3 --root "$root"; expect_rc 1; expect_in_err "is gone"; expect_in_err "belay rollback latest --root"
+# Nor does a preview promise it. Where nothing is left, nothing has to be written.
+run rewind "$session" --to turn:3 --root "$root" --dry-run; expect_rc 1; expect_in_err "is gone"; expect_in_err "belay rollback latest"
+run rewind "$session" --to turn:1 --root "$root" --dry-run; expect_rc 0; expect_in_out "nothing would be left"
 mv "$root.away" "$root"; cd "$root" || exit 1
 
 # --- the end of a turn is where files and conversation agree: nothing was said since
