@@ -190,7 +190,8 @@ Result<std::string> SummaryByCommand(Fs& fs, UserHookPlace place, const Argv& co
         .WithHint("nothing was changed");
   };
   if (!run.ok() && !BELAY_MUTANT("any-summary-will-do")) return refuse(run.trouble);
-  if (!IsValidUtf8(run.output)) return refuse("answered what is no text");
+  if (!IsValidUtf8(run.output) || run.output.find('\0') != std::string::npos)
+    return refuse("answered what is no text");
   std::string summary = Shortened(run.output, kLongestSummary);
   if (summary.empty()) return refuse("answered nothing");
   return summary;

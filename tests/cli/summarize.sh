@@ -160,6 +160,7 @@ nothing() {
 printf '#!/bin/sh\necho half of it\necho no network >&2\nexit 3\n' >"$scratch/bin/sum"; nothing "exited with 3: no network"
 printf '#!/bin/sh\ncat >/dev/null\necho "  "\n' >"$scratch/bin/sum"; nothing "answered nothing"
 printf '#!/bin/sh\nprintf "\\377\\376"\n' >"$scratch/bin/sum"; nothing "no text"
+printf '#!/bin/sh\nprintf "a\\000b"\n' >"$scratch/bin/sum"; nothing "no text"
 printf '#!/bin/sh\nhead -c 300000 /dev/zero | tr "\\0" x\n' >"$scratch/bin/sum"; nothing "said more than"
 settings "[hooks]" "summarize = [\"bin/sum\"]"; nothing "absolute path"
 settings "[hooks]" "summarize = [[\"$scratch/bin/sum\"], [\"$scratch/bin/sum\"]]"
