@@ -9,6 +9,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/lineage.h"
+#include "core/partial.h"
 #include "core/refs.h"
 #include "restore/external.h"
 #include "restore/rollback.h"
@@ -352,11 +353,10 @@ class EventStep final : public LiveStep {
     if (!overtaken_ && event_.source != "compact") live.Doubt(session_);
     const bool anew = event_.source == "clear" || event_.source == "compact";
     always_ = new_session_ || anew;
-    request.description = event_.source == "clear" ? "the conversation was cleared"
-                          : event_.source == "compact"
-                              ? "the conversation was shortened"
-                          : new_session_ ? "session started"
-                                         : "session resumed";
+    request.description = event_.source == "clear"     ? kCleared
+                          : event_.source == "compact" ? kShortened
+                          : new_session_               ? kStarted
+                                                       : kResumed;
     return true;
   }
 

@@ -8,12 +8,9 @@ namespace belay {
 
 namespace {
 
-// As agent/recorder.cc calls it.
 bool IsOfStart(const Checkpoint& c) {
   return c.session && !c.tool_name &&
-         (c.description == "session started" || c.description == "session resumed" ||
-          c.description == "the conversation was cleared" ||
-          c.description == "the conversation was shortened");
+         std::ranges::find(kStartTexts, c.description) != kStartTexts.end();
 }
 
 }  // namespace

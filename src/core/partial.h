@@ -6,11 +6,21 @@
 // session that it is of. That of a session's start, which nobody waits for, only while
 // it is the newest.
 
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "store/catalog.h"
 
 namespace belay {
+
+// How checkpoints at a session's start are described, by what it is: the first, one of
+// a session that goes on, or after a part of the conversation was let go.
+inline constexpr std::string_view kStarted = "session started",
+                                  kResumed = "session resumed",
+                                  kCleared = "the conversation was cleared",
+                                  kShortened = "the conversation was shortened";
+inline constexpr std::array kStartTexts{kStarted, kResumed, kCleared, kShortened};
 
 struct PartialOnes {
   size_t count = 0;
