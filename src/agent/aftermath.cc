@@ -158,10 +158,6 @@ Result<bool> HoldsAnything(Fs& fs, const AbsPath& path, bool not_empty) {
   return stat.size > 0;
 }
 
-}  // namespace
-
-namespace {
-
 Result<std::vector<TranscriptCopy>> CopiesOf(Catalog& catalog,
                                              const std::string& session) {
   BELAY_TRY(auto copies, ListTranscripts(catalog, session));

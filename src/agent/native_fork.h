@@ -10,7 +10,7 @@
 //     turn that is taken back.
 //   * What its hooks tell of the fork is nothing that an agent does: kForkVariable is
 //     set, and `belay hook` looks away.
-//   * Bounded: the program is killed at the deadline, with everything it started; what
+//   * Bounded: the program is killed at the deadline, with its process group; what
 //     it answers is hostile until checked, an id is one that can be an argument.
 
 #include <span>
