@@ -1,5 +1,6 @@
 #include "cli/chat_view.h"
 
+#include "agent/resume.h"
 #include "agent/summary.h"
 #include "base/escape.h"
 #include "cli/open_store.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/resume.h"
 #include "agent/rewind.h"
 #include "cli/context.h"
 #include "restore/rollback.h"

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "agent/resume.h"
 #include "base/escape.h"
 #include "cli/chat_view.h"
 #include "cli/checkpoint_json.h"

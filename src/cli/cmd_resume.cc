@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "agent/resume.h"
 #include "agent/rewind.h"
 #include "base/escape.h"
 #include "base/subprocess.h"

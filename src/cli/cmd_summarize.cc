@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "agent/resume.h"
 #include "agent/summarize.h"
 #include "base/escape.h"
 #include "cli/chat_view.h"

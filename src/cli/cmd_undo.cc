@@ -1,3 +1,4 @@
+#include "agent/resume.h"
 #include "base/escape.h"
 #include "cli/anchoring.h"
 #include "cli/chat_view.h"

@@ -10,6 +10,7 @@
 #include "agent/aftermath.h"
 #include "agent/fork_chat.h"
 #include "agent/payloads.h"
+#include "agent/resume.h"
 #include "agent/session_view.h"
 #include "agent/summarize.h"
 #include "core/annotate.h"
