@@ -369,6 +369,19 @@ TEST_F(RecorderAuthorsTest, BetweenTurnsAPersonMayWorkBesideTheBackground) {
   EXPECT_EQ(Authors(), "within=s/bg between=s/bg+outside made=s/bg+s/shell");
 }
 
+TEST_F(RecorderAuthorsTest, BetweenTurnsAnotherSessionMayFindWhatAPersonDid) {
+  Start("s");
+  Prompt("s", "p");
+  Pre("s", "bg");
+  HookEvent end = Call(EventKind::kToolEnd, "s", "bg");
+  end.tool->background = true;
+  Tell(end);
+  End(EventKind::kTurnEnd, "s");
+  Put("between", "1");
+  Start("other");
+  EXPECT_EQ(Authors(), "between=s/bg+outside");
+}
+
 // Mutants: what-ended-does-not-go-on, shortened-is-over.
 TEST_F(RecorderAuthorsTest, WhoGoesOnIsInItsTurn) {
   agent_ = AgentKind::kClaude;
