@@ -140,7 +140,7 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
         {FormatUtcMillis((*opened)->clock.WallMillis()),
          recovered.error().code == Errc::kBusy
              ? recovered.error().what
-             : StrCat("an interrupted rollback waits: ", recovered.error().what),
+             : StrCat("an interrupted rollback may wait: ", recovered.error().what),
          recovered.error().code == Errc::kBusy});
   Store& now = *(*opened)->store;
   BELAY_TRY(catalog, Catalog::Open(now));
