@@ -271,7 +271,8 @@ Result<OpenedRoot> OpenRootAt(CommandContext& ctx, NeedsRoot needs, AbsPath dir)
     if (!recovered.ok() && recovered.error().code == Errc::kBusy)
       ctx.term.Warn(recovered.error().what);
     else if (!recovered.ok())
-      ctx.term.Warn(StrCat("an interrupted rollback may wait: ", recovered.error().what));
+      ctx.term.Warn(
+          StrCat("an interrupted rollback may wait: ", recovered.error().what));
     else if (*recovered)
       ctx.term.Warn((*recovered)->text);
     if (out.opened->store.get() != before) {

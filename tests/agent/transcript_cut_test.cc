@@ -419,6 +419,15 @@ TEST(GeminiCut, WhatWasCompressedAwayCanBeGoneBackTo) {
             kHeader + GeminiUser("sum") + "\n");
 }
 
+TEST(GeminiCut, WhatAListPutsBeforeAPromptStays) {
+  Cutting cutting(AgentKind::kGemini, kHeader + GeminiUser("a") + "\n" +
+                                          "{\"$set\":{\"messages\":[" +
+                                          GeminiUser("sum") + "," + GeminiUser("a") +
+                                          "]}}\n" + GeminiUser("b") + "\n");
+  EXPECT_EQ(cutting.CutPrompt(0), kHeader + GeminiUser("sum") + "\n");
+  EXPECT_THAT(cutting.Prompts(cutting.CutPrompt(2)), ElementsAre("say sum", "say a"));
+}
+
 TEST(GeminiCut, WhatItRewoundItselfIsNotThere) {
   Cutting cutting(AgentKind::kGemini,
                   kHeader + GeminiUser("a") + "\n" + GeminiUser("b") +

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "agent/dialects.h"
+#include "agent/event_roots.h"
 #include "agent/json.h"
 
 namespace {
@@ -70,6 +71,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckText(event->prompt, kMaxPrompt);
   CheckText(event->last_answer, kMaxPrompt);
   CheckText(event->session, 4096);
+  BELAY_CHECK(event->cwd.empty() || event->cwd[0] == '/' ||
+              agent == AgentKind::kGeneric);
+  TakePlace(*event, AbsPath::Literal("/here"));
   BELAY_CHECK(event->cwd.empty() || event->cwd[0] == '/');
   const bool call =
       event->kind == EventKind::kToolBegin || event->kind == EventKind::kToolEnd;
