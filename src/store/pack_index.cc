@@ -18,9 +18,11 @@ static_assert(kTableAt == 4096);
 constexpr uint32_t kMinLog2 = 8;
 constexpr uint32_t kMaxLog2 = 32;
 constexpr size_t kProbeRun = 16;  // slots read at once
-// A table is read whole, by whoever searches it often, up to this size.
+// A table is read whole, by whoever searches it often, up to this size. One search is a
+// read of 256 bytes; a page of the table costs about as much, most of it for memory.
 constexpr uint64_t kShortTable = uint64_t{1} << 20;
-constexpr uint32_t kManySearches = 64;
+constexpr uint64_t kManySearches = 64;
+constexpr uint64_t kPage = 4096;
 // Placing a single entry is one read and one write, about as much as copying this
 // many bytes of the table.
 constexpr uint64_t kBytesPerEntry = uint64_t{4} << 10;
@@ -271,16 +273,19 @@ void PackIndex::AddInMemory(const std::vector<IndexEntry>& entries, uint64_t fro
 
 // The table in memory, once it pays; null until then. What is added to the file
 // meanwhile is in `memory` or not covered, so an old copy is as good as a new one.
-std::shared_ptr<const Bytes> PackIndex::Table() const {
+std::shared_ptr<const std::byte[]> PackIndex::Table() const {
   const uint64_t size = kSlotSize << log2_slots_;
   {
     std::lock_guard guard(state_->mutex);
-    if (state_->table || size > kShortTable || ++state_->searches < kManySearches)
+    if (state_->table || size > kShortTable ||
+        ++state_->searches < std::max(kManySearches, size / kPage))
       return state_->table;
   }
-  auto table = std::make_shared<Bytes>(static_cast<size_t>(size));
-  auto got = ReadFull(*fs_, file_, kTableAt, *table);
-  if (!got.ok() || *got < table->size()) return nullptr;
+  auto table =
+      std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(size));
+  auto got = ReadFull(*fs_, file_, kTableAt,
+                      std::span(table.get(), static_cast<size_t>(size)));
+  if (!got.ok() || *got < size) return nullptr;
   std::lock_guard guard(state_->mutex);
   state_->table = table;
   return table;
@@ -298,7 +303,7 @@ Result<std::vector<uint64_t>> PackIndex::Candidates(const ObjectKey& key) const 
   const uint64_t wanted = SlotKey(key);
   for (const auto& [slot_key, offset] : recent_)
     if (slot_key == wanted) found.push_back(offset);
-  const std::shared_ptr<const Bytes> table = Table();
+  const std::shared_ptr<const std::byte[]> table = Table();
   const uint64_t slots = uint64_t{1} << log2_slots_;
   uint64_t slot = FirstSlot(wanted, log2_slots_);
   std::byte raw[kProbeRun * kSlotSize];
@@ -306,7 +311,7 @@ Result<std::vector<uint64_t>> PackIndex::Candidates(const ObjectKey& key) const 
     size_t run = static_cast<size_t>(std::min<uint64_t>(kProbeRun, slots - slot));
     const std::byte* at = raw;
     if (table) {
-      at = table->data() + slot * kSlotSize;
+      at = table.get() + slot * kSlotSize;
     } else {
       auto got = ReadFull(*fs_, file_, kTableAt + slot * kSlotSize,
                           std::span(raw).first(run * kSlotSize));

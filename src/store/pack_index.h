@@ -68,7 +68,7 @@ class PackIndex {
                            const std::vector<IndexEntry>& entries, uint64_t covered);
 
  private:
-  std::shared_ptr<const Bytes> Table() const;
+  std::shared_ptr<const std::byte[]> Table() const;
 
   Fs* fs_ = nullptr;
   Fd file_;
@@ -80,8 +80,8 @@ class PackIndex {
     std::mutex mutex;  // guards what follows; never held over IO
     uint64_t covered = 0;
     std::unordered_multimap<ObjectKey, uint64_t> memory;
-    uint32_t searches = 0;
-    std::shared_ptr<const Bytes> table;  // read whole after many searches
+    uint64_t searches = 0;
+    std::shared_ptr<const std::byte[]> table;  // read whole after many searches
   };
   std::unique_ptr<State> state_;
 };

@@ -507,6 +507,11 @@ TEST(ExternalSweep, EveryFailingCallLeavesAllOldOrAllNew) {
                          .fault = Fault::Errno(0, sys, false)};
     options.stride = 13;
     Sweep(options);
+    // Each call that writes: few of them come between one directory and the next.
+    options.name += ", writing";
+    options.fault.mutating_only = true;
+    options.stride = 1;
+    Sweep(options);
   }
 }
 

@@ -448,6 +448,46 @@ TEST_F(ToldTest, WhatWasInheritedHasItsPlaceAndIsCounted) {
   EXPECT_EQ(plan(3, {}).kept, 8u);
 }
 
+// A host that names its messages and tells none: only checkpoints know where the turns
+// of its parent's begin. Mutant: what-a-host-inherited-has-no-place.
+TEST_F(ToldTest, WhatWasInheritedHasItsPlaceByItsCheckpointsAlone) {
+  auto prompt = [&](const char* session, uint64_t number) {
+    HookEvent event = EventOf(EventKind::kPrompt, number);
+    event.session = session;
+    event.prompt = "wish " + std::to_string(number);
+    event.message_id = "m-" + std::to_string(number) + "0";
+    event.message_index = 10 * number;
+    return event;
+  };
+  for (uint64_t number : {1u, 2u, 3u}) {
+    Tell(prompt("h", number));
+    world.Put("file", "after " + std::to_string(number));
+  }
+  HookEvent fork = EventOf(EventKind::kSessionStart, 2);
+  fork.session = "c";
+  fork.source = "fork";
+  fork.parent_session = "h";
+  fork.parent_turns = 2;
+  world.Tell(fork);
+  Tell(prompt("c", 7));
+  auto opened = Must(world.world.Open());
+  auto plan = [&](std::optional<uint64_t> turn, std::optional<std::string> message) {
+    return PlanRewind(*opened.store, *opened.catalog,
+                      {.session = "c",
+                       .turn = turn,
+                       .message = std::move(message),
+                       .settings = &world.world.settings,
+                       .root = world.world.project});
+  };
+  const ChatRecord of_turn = Must(plan(2, {})).chat.record;
+  EXPECT_EQ(of_turn.message, "m-20");
+  EXPECT_EQ(of_turn.message_index, 20u);
+  EXPECT_EQ(of_turn.inherited, 1u);
+  EXPECT_EQ(Must(plan({}, "m-10")).chat.record.turn, 1u);
+  EXPECT_EQ(Must(plan({}, "m-70")).chat.record.turn, 3u);
+  EXPECT_EQ(plan({}, "m-30").error().code, Errc::kNotFound) << "behind the fork";
+}
+
 // Mutant: what-is-being-told-is-not-waited-for.
 TEST_F(ToldTest, WhatIsStillBeingToldIsNotCountedWrong) {
   Turn(1);
