@@ -99,6 +99,15 @@ Status Apply(std::string_view text, std::string_view name, SettingSource source,
           where + " is left out: only your own settings file may set it");
       continue;
     }
+    if (project && !info->user_only_choice.empty() &&
+        entry.value.type == TomlValue::Type::kString &&
+        entry.value.text == info->user_only_choice &&
+        !BELAY_MUTANT("a-project-takes-back-unasked")) {
+      settings.warnings.push_back(
+          where + " = \"" + std::string(info->user_only_choice) +
+          "\" is left out: only your own settings file may say that");
+      continue;
+    }
     // What is protected is covered though it is a secret.
     if (project && info->key == "protect" && settings.secrets == Secrets::kSkip &&
         !BELAY_MUTANT("project-lifts-secrets")) {

@@ -9,7 +9,8 @@
 //     becomes a warning that names the nearest known key, so that a file written for a
 //     newer version still works.
 //   * A project file is not trusted. It cannot set `secrets`, the hooks that run
-//     commands, or anything of the shared store; such keys are left out with a warning.
+//     commands, or anything of the shared store, nor say that what others did goes back
+//     unasked; such keys are left out with a warning.
 //     Its lists add to the user's and take nothing away.
 //   * Hostile text costs bounded time and stack: at most 1 MiB, shallow nesting only.
 //

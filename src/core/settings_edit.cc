@@ -223,6 +223,10 @@ Result<std::string> SetInText(std::string_view text, std::string_view file_name,
     if (for_project && info->user_only)
       return Error(Errc::kRefused,
                    shown + " can be set in your own settings file only");
+    if (for_project && !info->user_only_choice.empty() &&
+        value == info->user_only_choice)
+      return Error(Errc::kRefused, shown + " can be \"" + std::string(value) +
+                                       "\" in your own settings file only");
     auto typed = ReadTyped(value, *info);
     Settings scratch;
     Status fits = typed.ok() ? AssignSetting(*info, *typed, false, scratch)

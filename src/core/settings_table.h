@@ -28,6 +28,9 @@ struct SettingInfo {
   int64_t max = INT64_MAX;
   bool percent = false;    // a size that may also be a share
   bool user_only = false;  // not from a project's file
+  // Of the choices one that a project's file may not make: whoever works in the project
+  // would take back what others did there, and nobody is asked.
+  std::string_view user_only_choice = {};
 };
 
 std::span<const SettingInfo> SettingTable();

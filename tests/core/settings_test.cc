@@ -209,6 +209,26 @@ TEST(Settings, ProjectFileCannotReachWhatIsTheUsers) {
   }
 }
 
+// Mutant: a-project-takes-back-unasked.
+TEST(Settings, AProjectTakesNothingBackUnasked) {
+  Result<Settings> settings = Parse("on_outside = \"keep\"",
+                                    "on_outside = \"exact\"\ngit.action = \"reset\"\n");
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings->on_outside, OnOutside::kKeep);
+  EXPECT_EQ(settings->git_action, GitAction::kAuto);
+  EXPECT_THAT(settings->warnings,
+              ElementsAre(HasSubstr("on_outside = \"exact\" is left out"),
+                          HasSubstr("git.action = \"reset\" is left out")));
+  // It may ask for more care, and the user for less.
+  settings = Parse("on_outside = \"exact\"\ngit.action = \"reset\"\n", "");
+  EXPECT_EQ(settings->on_outside, OnOutside::kExact);
+  EXPECT_EQ(settings->git_action, GitAction::kReset);
+  settings = Parse("on_outside = \"exact\"\ngit.action = \"reset\"\n",
+                   "on_outside = \"ask\"\ngit.action = \"keep\"\n");
+  EXPECT_EQ(settings->on_outside, OnOutside::kAsk);
+  EXPECT_EQ(settings->git_action, GitAction::kKeep);
+}
+
 // Mutant: project-lifts-secrets.
 TEST(Settings, AProjectBringsNoSkippedSecretsBack) {
   const std::string project = "protect = [\".env\", \"conf/\"]\n";
@@ -457,6 +477,14 @@ TEST(SettingsEdit, RefusesWhatItCannotDoSafely) {
       EXPECT_THAT(Set("", info.key, "x", true), HasSubstr("your own settings file"))
           << info.key;
     }
+}
+
+TEST(SettingsEdit, AProjectTakesNothingBackUnasked) {
+  EXPECT_THAT(Set("", "on_outside", "exact", true),
+              HasSubstr("your own settings file"));
+  EXPECT_THAT(Set("", "git.action", "reset", true),
+              HasSubstr("your own settings file"));
+  EXPECT_THAT(Set("", "on_outside", "keep", true), HasSubstr("keep"));
 }
 
 TEST(SettingsEdit, EveryDefaultCanBeWrittenAndReadBack) {
