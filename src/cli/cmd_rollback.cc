@@ -12,6 +12,7 @@
 #include "cli/text.h"
 #include "core/chat.h"
 #include "core/failures.h"
+#include "core/lineage.h"
 #include "core/refs.h"
 #include "restore/foreign.h"
 
@@ -276,6 +277,31 @@ Error WithoutItsCheckpoint(CommandContext& ctx, OpenedRoot& root, Error error) {
                        " --to ", ref));
 }
 
+// For whom the checkpoint goes back: the session that was named, or asks, or in which
+// the turn was looked for. A number or an id of what the session at work inherited may
+// be meant for that or for the one it is of.
+Result<std::vector<std::string>> WhoTakesBack(CommandContext& ctx, OpenedRoot& root,
+                                              std::string_view ref,
+                                              const Checkpoint& target) {
+  std::vector<std::string> out;
+  if (!target.session) return out;
+  std::optional<std::string> asks;
+  const auto named = ctx.args.value("--session");
+  if (named) {
+    asks = std::string(*named);
+  } else {
+    BELAY_TRY(asks, SessionAtWork(ctx, root));
+  }
+  if (!asks || *asks == *target.session) return out;
+  BELAY_TRY(const Lineage lineage, Lineage::Of(*root.catalog, *asks));
+  if (!lineage.Has(target.session, target.turn, target.seq)) return out;
+  out.push_back(std::move(*asks));
+  if (!named && ctx.env.asked_by.empty() && !ref.starts_with("turn:") &&
+      !ref.starts_with("tool:"))
+    out.push_back(*target.session);
+  return out;
+}
+
 }  // namespace
 
 ExitCode CmdRollback(CommandContext& ctx) {
@@ -354,6 +380,9 @@ ExitCode CmdRollback(CommandContext& ctx) {
   request.outside = ctx.args.has("--exact")          ? OnOutside::kExact
                     : ctx.args.has("--keep-outside") ? OnOutside::kKeep
                                                      : settings.settings.on_outside;
+  auto asking = WhoTakesBack(ctx, *root, ctx.args.positional()[0], checkpoint);
+  if (!asking.ok()) return ctx.term.Fail(asking.error());
+  request.asking = std::move(*asking);
   request.force = ctx.args.has("--force");
   request.preserve_times = ctx.args.has("--preserve-times");
   Progress progress(ctx.term, root->opened->clock, "looking");

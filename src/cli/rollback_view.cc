@@ -361,8 +361,9 @@ void WriteOutcome(const Outcome& outcome, const std::optional<RecordId>& target,
     json.Key("to");
     WriteHash(json, removes ? std::nullopt : change.after);
     json.Key("size").Uint(removes ? change.before->size : change.after->size);
-    json.Key("outside").Bool(std::binary_search(
-        outcome.plan.outside.begin(), outcome.plan.outside.end(), change.path));
+    json.Key("outside").Bool(std::binary_search(outcome.plan.outside.begin(),
+                                                outcome.plan.outside.end(),
+                                                ShownPath(change.path)));
     if (i >= inside) json.Key("external").Bool(true);
     json.EndObject();
   }

@@ -432,6 +432,7 @@ Result<Captured> CaptureAlone(Store& store, const CaptureRequest& request,
           const auto were = LoadRules(store, before->rules);
           if (were.ok()) {
             of_root = ChangeOfRoot(*were, summary);
+            if (!of_root.empty()) who.Add(".");
             for (const std::string& path : NoLongerLeftOut(*were, summary))
               who.Add(path);
           }

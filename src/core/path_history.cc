@@ -102,6 +102,7 @@ class Historian {
   }
 
   std::map<std::string, Maybe> TakeKnown() { return std::move(pending_); }
+  Maybe TakeRoot() { return std::move(last_root_); }
 
  private:
   // The directory itself is in no tree: its mode and owner are with the rules. Where
@@ -309,6 +310,7 @@ Result<PathHistory> HistoryOf(Store& store, const Scan::TreeReader& trees,
   BELAY_OK(operations_before(UINT64_MAX));
   std::reverse(out.rows.begin(), out.rows.end());
   out.known = historian.TakeKnown();
+  out.root = historian.TakeRoot();
   return out;
 }
 

@@ -41,6 +41,8 @@ struct PathHistory {
   // How paths are for all that is known, where the newest checkpoint's tree is not the
   // last word: what operations after it left, and what it left out, as it was before.
   std::map<std::string, std::optional<PathState>> known;
+  // The directory itself; nothing where that is in no rules that can be read.
+  std::optional<PathState> root;
   std::vector<RecordId> unreadable;  // damaged, purged: what they would tell is missing
 };
 

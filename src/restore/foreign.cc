@@ -8,6 +8,7 @@
 #include "core/capture.h"
 #include "core/change.h"
 #include "core/git_authors.h"
+#include "core/lineage.h"
 #include "core/live.h"
 #include "core/operations.h"
 #include "core/path_history.h"
@@ -80,15 +81,55 @@ Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
   return out;
 }
 
-bool Has(const std::set<std::string>& family, const Author& author) {
-  return author.session && family.contains(*author.session);
-}
+// Whose doings go back without a word: a session's, those of its family, and what it
+// inherited of sessions that go on beside it. Where a target may be meant for either of
+// two sessions, what both have.
+class Owners {
+ public:
+  static Result<Owners> Of(Catalog& catalog, const Checkpoint& target,
+                           const std::vector<std::string>& asking) {
+    Owners out;
+    const std::vector<std::string> own{*target.session};
+    for (const std::string& session :
+         asking.empty() || BELAY_MUTANT("the-original-asks-for-its-fork") ? own
+                                                                          : asking) {
+      Side side;
+      BELAY_TRY(side.family, FamilyOf(catalog, session));
+      out.told_ = out.told_ && !side.family.empty();
+      BELAY_TRY(side.lineage, Lineage::Of(catalog, session));
+      // Not two at work: what was resumed under another id.
+      for (const Generation& before : side.lineage.generations()) {
+        BELAY_TRY(auto family, FamilyOf(catalog, before.session));
+        if (family.contains(session)) side.family.merge(family);
+      }
+      out.sides_.push_back(std::move(side));
+    }
+    return out;
+  }
+  // Somebody told of it: what it did is known from what others did.
+  bool told() const { return told_; }
+  // `seq`: of the checkpoint that says so; UINT64_MAX: since the last one.
+  bool Have(const Author& author, uint64_t seq) const {
+    return author.session && std::ranges::all_of(sides_, [&](const Side& side) {
+             return side.family.contains(*author.session) ||
+                    side.lineage.Has(author.session, author.turn, seq);
+           });
+  }
 
-MovedBy ByAuthors(const std::set<std::string>& family,
-                  const std::vector<Author>& authors) {
+ private:
+  struct Side {
+    std::set<std::string> family;
+    Lineage lineage;
+  };
+  std::vector<Side> sides_;
+  bool told_ = true;
+};
+
+MovedBy ByAuthors(const Owners& owners, const std::vector<Author>& authors,
+                  uint64_t seq) {
   MovedBy out = MovedBy::kSession;
   for (const Author& author : authors) {
-    if (Has(family, author)) continue;
+    if (owners.Have(author, seq)) continue;
     if (author.kind != Author::Kind::kUnknown) return MovedBy::kOthers;
     out = MovedBy::kUnknown;
   }
@@ -157,6 +198,155 @@ bool AreNeighbours(const std::vector<CatalogEntry>& newest_first, size_t found,
   return false;
 }
 
+// What was done to a path that operations moved, and is still there. One that brings
+// back a state which the path had takes back what was done since; another one brings
+// that back again.
+class Trail {
+ public:
+  using State = std::optional<Maybe>;  // nothing: it cannot be read
+  explicit Trail(Maybe first) { steps_.push_back({std::move(first), {}, 0}); }
+  void Changed(State state, std::vector<Author> by) {
+    steps_.push_back({std::move(state), std::move(by), at_});
+    at_ = steps_.size() - 1;
+  }
+  // By an operation: that was somebody's wish.
+  void Moved(const Maybe& state) {
+    for (size_t i = steps_.size(); i-- > 0;) {
+      if (!steps_[i].state || !SameState(*steps_[i].state, state)) continue;
+      at_ = i;
+      return;
+    }
+    Changed(state, {});
+  }
+  std::vector<Author> authors() const {
+    std::vector<Author> out;
+    for (size_t i = at_; i != 0; i = steps_[i].from)
+      out.insert(out.end(), steps_[i].by.begin(), steps_[i].by.end());
+    return out;
+  }
+
+ private:
+  struct Step {
+    State state;
+    std::vector<Author> by;
+    size_t from = 0;
+  };
+  std::vector<Step> steps_;
+  size_t at_ = 0;
+};
+
+// Of all that changed: who did it, without whom it belongs to.
+class Foreign {
+ public:
+  Foreign(Store& store, const Owners& owners, const Checkpoint& target)
+      : store_(store), owners_(owners), target_(target) {}
+
+  // Oldest first.
+  Status Add(const PathHistoryRow& row) {
+    if (row.operation != nullptr) return AddMoves(*row.operation);
+    if (row.checkpoint->id == target_.id) return Ok();
+    const uint64_t seq = row.checkpoint->seq;
+    for (const PathHistoryRow::Changed& changed : row.paths) {
+      std::vector<Author> by = Others(AuthorsIn(row, changed.path), seq);
+      const auto trail = trails_.find(changed.path);
+      if (trail == trails_.end()) {
+        Note(out_[changed.path], by);
+        continue;
+      }
+      BELAY_TRY(auto state, StateAt(row.checkpoint->state, changed.path));
+      trail->second.Changed(std::move(state), std::move(by));
+    }
+    return Ok();
+  }
+  void AddLast(const std::string& path, const std::vector<Author>& authors) {
+    std::vector<Author> by = Others(authors, UINT64_MAX);
+    const auto trail = trails_.find(path);
+    if (trail == trails_.end())
+      Note(out_[path], by);
+    else
+      trail->second.Changed({}, std::move(by));
+  }
+  ForeignChanges Take() {
+    for (const auto& [path, trail] : trails_) Note(out_[path], trail.authors());
+    std::erase_if(out_, [](const auto& one) { return one.second.empty(); });
+    return std::move(out_);
+  }
+
+  // Before the first row: paths that operations move are followed from the target on.
+  Status Follow(const std::vector<Operation>& operations) {
+    if (BELAY_MUTANT("what-was-taken-back-still-counts")) return Ok();
+    for (const Operation& operation : operations) {
+      auto moves = ChangesOf(operation);
+      if (!moves.ok()) continue;  // said by the history
+      for (const PathChange& move : *moves) {
+        const std::string path = move.path.empty() ? "." : move.path;
+        if (trails_.contains(path)) continue;
+        BELAY_TRY(auto first, StateAt(target_.state, path));
+        if (first) trails_.emplace(path, Trail(std::move(*first)));
+      }
+      moves_.emplace(operation.id, std::move(*moves));
+    }
+    return Ok();
+  }
+
+ private:
+  // One of whom it does not belong to, or nobody: then all did what is theirs.
+  std::vector<Author> Others(const std::vector<Author>& authors, uint64_t seq) const {
+    if (std::ranges::all_of(authors,
+                            [&](const Author& a) { return owners_.Have(a, seq); }))
+      return {};
+    return authors;
+  }
+  static void Note(std::vector<Author>& known, const std::vector<Author>& authors) {
+    for (const Author& author : authors)
+      if (std::find(known.begin(), known.end(), author) == known.end())
+        known.push_back(author);
+  }
+
+  Result<std::vector<PathChange>> ChangesOf(const Operation& operation) {
+    if (operation.changes.is_zero()) return std::vector<PathChange>();
+    BELAY_TRY(Bytes bytes, store_.Get({ObjectType::kNode, operation.changes}));
+    BELAY_TRY(Node node, DecodeNode(bytes));
+    return DecodeChanges(node);
+  }
+  Status AddMoves(const Operation& operation) {
+    const auto moves = moves_.find(operation.id);
+    if (moves == moves_.end()) return Ok();
+    for (const PathChange& move : moves->second)
+      if (auto trail = trails_.find(move.path.empty() ? "." : move.path);
+          trail != trails_.end())
+        trail->second.Moved(move.after);
+    return Ok();
+  }
+  Result<Trail::State> StateAt(const ObjectId& id, const std::string& path) {
+    auto read = [&]() -> Result<Maybe> {
+      BELAY_TRY(const State state, store_.GetState(id));
+      if (path == ".") {
+        BELAY_TRY(const RulesRecord rules, LoadRules(store_, state.rules));
+        return Maybe(RootState(rules.mode, rules.uid, rules.gid));
+      }
+      BELAY_TRY(RelPath rel, RelPath::Parse(path));
+      BELAY_TRY(const auto entry,
+                FindInTree(state.tree, rel,
+                           [&](const ObjectId& tree) { return store_.GetTree(tree); }));
+      return entry ? Maybe(StateOf(*entry)) : Maybe();
+    };
+    auto state = read();
+    if (state.ok()) return Trail::State(std::move(*state));
+    const Errc code = state.error().code;
+    if (code == Errc::kCorrupt || code == Errc::kNotFound || code == Errc::kPurged)
+      return Trail::State();
+    return std::move(state).error();
+  }
+
+  Store& store_;
+  const Owners& owners_;
+  const Checkpoint& target_;
+  ForeignChanges out_;
+  std::map<std::string, Trail> trails_;
+  std::map<RecordId, std::vector<PathChange>> moves_;
+};
+
 }  // namespace
 
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session) {
@@ -198,35 +388,25 @@ Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& sess
 }
 
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
-                                    const Checkpoint& target, const ObjectId& now_tree,
+                                    const Checkpoint& target,
+                                    const std::vector<std::string>& asking,
+                                    const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees,
-                                    const std::vector<SkippedPath>& now_skipped,
-                                    bool root_is_gone) {
-  ForeignChanges out;
-  if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return out;
+                                    const ScanSummary& now, bool root_is_gone) {
+  if (!target.session || BELAY_MUTANT("nothing-is-foreign")) return ForeignChanges();
   BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(const auto family, FamilyOf(*catalog, *target.session));
-  if (family.empty()) return out;
-  auto note = [&](const std::string& path, const std::vector<Author>& authors) {
-    if (std::ranges::all_of(authors, [&](const Author& a) { return Has(family, a); }))
-      return;
-    std::vector<Author>& known = out[path];
-    for (const Author& author : authors)
-      if (std::find(known.begin(), known.end(), author) == known.end())
-        known.push_back(author);
-  };
+  BELAY_TRY(const Owners owners, Owners::Of(*catalog, target, asking));
+  if (!owners.told()) return ForeignChanges();
   const Live live = AtWorkNow(store, root, root_is_gone);
   BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target, live));
   const Scan::TreeReader trees = [&](const ObjectId& id) { return store.GetTree(id); };
   BELAY_TRY(PathHistory history,
             HistoryOf(store, trees, since.checkpoints, since.operations, {""}, {},
                       /*since_oldest=*/true));
-  for (const PathHistoryRow& row : history.rows) {
-    // What the operations did is told of them, and was somebody's wish.
-    if (row.checkpoint == nullptr || row.checkpoint->id == target.id) continue;
-    for (const PathHistoryRow::Changed& changed : row.paths)
-      note(changed.path, AuthorsIn(row, changed.path));
-  }
+  Foreign out(store, owners, target);
+  BELAY_OK(out.Follow(since.operations));
+  for (auto row = history.rows.rbegin(); row != history.rows.rend(); ++row)
+    BELAY_OK(out.Add(*row));
   const Checkpoint& newest = since.checkpoints[0].checkpoint;
   // Since the last checkpoint, or since what a rollback left after it, or since it was
   // last seen, by whoever was there when it went.
@@ -235,16 +415,19 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   BELAY_TRY([[maybe_unused]] auto counts,
             DiffTrees(last.tree, now_tree, now_trees,
                       [&](std::string_view path, Change) { changed.emplace(path); }));
+  if (history.root && !root_is_gone &&
+      !SameState(history.root, RootState(now.mode, now.uid, now.gid)))
+    changed.emplace(".");
   auto is_dir = [](const Maybe& m) { return m && m->kind == EntryKind::kDirectory; };
   for (const auto& [path, was] : history.known) {
     BELAY_TRY(RelPath rel, RelPath::Parse(path));
-    BELAY_TRY(const auto now, FindInTree(now_tree, rel, now_trees));
-    const Maybe is = now ? Maybe(StateOf(*now)) : Maybe();
-    if (!is && IsLeftOut(now_skipped, path)) {
+    BELAY_TRY(const auto there, FindInTree(now_tree, rel, now_trees));
+    const Maybe is = there ? Maybe(StateOf(*there)) : Maybe();
+    if (!is && IsLeftOut(now.skipped, path)) {
       // It is there, and nobody saw since when it is another.
       changed.erase(path);
       if (!BELAY_MUTANT("what-nobody-saw-is-nobodys"))
-        note(path, {{.kind = Author::Kind::kUnknown}});
+        out.AddLast(path, {{.kind = Author::Kind::kUnknown}});
     } else if (SameState(was, is) || BELAY_MUTANT("what-was-taken-back-is-nobodys")) {
       changed.erase(path);
     } else if (!is_dir(was) && !is_dir(is)) {  // a directory, by what is in it
@@ -253,26 +436,28 @@ Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
   }
   WhoWrote who(live);
   for (const std::string& path : changed) who.Add(path);
-  Checkpoint now;
-  now.by = who.Take();
-  for (const std::string& path : changed) note(path, AuthorsOf(now, path));
-  return out;
+  Checkpoint at_last;
+  at_last.by = who.Take();
+  for (const std::string& path : changed) out.AddLast(path, AuthorsOf(at_last, path));
+  return out.Take();
 }
 
 Result<OthersMoves> GitMovesOfOthers(Store& store, const RootId& root,
-                                     const Checkpoint& target, const GitRepoRecord& is,
-                                     const GitRefs& refs) {
+                                     const Checkpoint& target,
+                                     const std::vector<std::string>& asking,
+                                     const GitRepoRecord& is, const GitRefs& refs) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   const std::string& session = *target.session;
-  BELAY_TRY(const auto family, FamilyOf(*catalog, session));
+  BELAY_TRY(const Owners owners, Owners::Of(*catalog, target, asking));
   const Live live = AtWorkNow(store, root);
   BELAY_TRY(const Recorded since, RecordedSince(*catalog, root, target, live));
-  const bool told = !family.empty() && !BELAY_MUTANT("neighbours-commit");
+  const bool told = owners.told() && !BELAY_MUTANT("neighbours-commit");
   MovesOfOthers moves(store);
   const std::string name = GitName(is.path);
   auto add = [&](const RepoMove& move) -> Status {
     if (move.name != name) return Ok();
-    const MovedBy by = told ? ByAuthors(family, move.authors)
+    const uint64_t seq = since.checkpoints[move.found].checkpoint.seq;
+    const MovedBy by = told ? ByAuthors(owners, move.authors, seq)
                        : AreNeighbours(since.checkpoints, move.found, session)
                            ? MovedBy::kSession
                            : MovedBy::kOthers;
@@ -284,7 +469,7 @@ Result<OthersMoves> GitMovesOfOthers(Store& store, const RootId& root,
   if (last != nullptr && last->absent) last = nullptr;
   if (GitMoved(last, &is)) {
     const MovedBy by =
-        told ? ByAuthors(family, WhoWrote(live).rest()) : MovedBy::kOthers;
+        told ? ByAuthors(owners, WhoWrote(live).rest(), UINT64_MAX) : MovedBy::kOthers;
     BELAY_OK(moves.Add(by, last, &is, &refs));
   }
   return moves.Take();

@@ -26,24 +26,29 @@ namespace belay {
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session);
 
 // Path to who changed it, by the checkpoints since `target` and what changed after the
-// last of them. What a call that nobody knows the end of was taken to have done is
-// shared with outside. What that tree lacks and is there all the same (`now_skipped`),
-// as it was when the last of them was made, changed nobody knows when, and whose doing
-// that was. `root_is_gone`: it is looked at as an empty one.
+// last of them; "." is the directory itself. What a call that nobody knows the end of
+// was taken to have done is shared with outside. What that tree lacks and is there all
+// the same (as `now` says), as it was when the last of them was made, changed nobody
+// knows when, and whose doing that was. What an operation took back does not count, as
+// long as none brought it back. `asking`: for whom the target goes back, where that is
+// not the target's own session: a fork, for a turn that it inherited. `root_is_gone`:
+// it is looked at as an empty one.
 using ForeignChanges = std::map<std::string, std::vector<Author>>;
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,
-                                    const Checkpoint& target, const ObjectId& now_tree,
+                                    const Checkpoint& target,
+                                    const std::vector<std::string>& asking,
+                                    const ObjectId& now_tree,
                                     const Scan::TreeReader& now_trees,
-                                    const std::vector<SkippedPath>& now_skipped,
-                                    bool root_is_gone = false);
+                                    const ScanSummary& now, bool root_is_gone = false);
 
 // What others moved of a repository's git since `target`, which belongs to a session:
 // by what checkpoints say of it (core/git_authors.h), and by the calls at work since
 // the last of them. Where nobody told of the session, what moved between two of its
 // checkpoints is taken for its own. `refs`: of `is`, which need not be stored.
 Result<OthersMoves> GitMovesOfOthers(Store& store, const RootId& root,
-                                     const Checkpoint& target, const GitRepoRecord& is,
-                                     const GitRefs& refs);
+                                     const Checkpoint& target,
+                                     const std::vector<std::string>& asking,
+                                     const GitRepoRecord& is, const GitRefs& refs);
 
 // Of these paths, which just changed, those that a session at work may have changed.
 std::set<std::string> MaybeOfSessions(Store& store, const RootId& root,

@@ -275,6 +275,10 @@ void Planner::DecideRoot() {
     return;
   }
   PathState now = RootState(in_.now.mode, in_.now.uid, in_.now.gid);
+  if (foreign_.contains(".")) {
+    Keep(".", "outside");
+    return;
+  }
   const RulesRecord& rules = *in_.target.rules;
   PathState then = RootState(rules.mode, rules.uid, rules.gid);
   if (options_.uid != 0) {

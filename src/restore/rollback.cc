@@ -36,7 +36,12 @@ std::vector<std::string> OutsideAmong(const std::vector<PathChange>& changes,
   std::vector<std::string> out;
   for (size_t i = 0; i < changes.size(); ++i) {
     const std::string& path = changes[i].path;
-    if (path.empty() || !foreign.contains(path)) continue;
+    if (path.empty()) {  // the directory itself
+      if (foreign.contains(".") && !BELAY_MUTANT("the-root-is-nobodys"))
+        out.emplace_back(".");
+      continue;
+    }
+    if (!foreign.contains(path)) continue;
     const auto& [_, before, after] = changes[i];
     const bool dir = (before && before->kind == EntryKind::kDirectory) ||
                      (after && after->kind == EntryKind::kDirectory);
@@ -49,6 +54,7 @@ std::vector<std::string> OutsideAmong(const std::vector<PathChange>& changes,
     }
     out.push_back(path);
   }
+  std::ranges::sort(out);
   return out;
 }
 
@@ -81,8 +87,8 @@ Result<Plan> PlanAround(const RollbackRequest& request, const Checkpoint& target
   BELAY_TRY(Plan plan, PlanFor(input, options));
   if (!target.session || plan.changes.empty()) return plan;
   BELAY_TRY(const ForeignChanges foreign,
-            ForeignSince(input.store, request.root.id, target, input.now_tree,
-                         input.now_trees, input.now.skipped, root_is_gone));
+            ForeignSince(input.store, request.root.id, target, request.asking,
+                         input.now_tree, input.now_trees, input.now, root_is_gone));
   plan.outside = OutsideAmong(plan.changes, foreign);
   if (request.outside != OnOutside::kExact)
     options.keep = TakeOutOfHook(input.store, request, plan);
@@ -280,7 +286,7 @@ std::function<Result<OthersMoves>(const GitRepoRecord&, const GitRefs&)> OthersO
     Store& store, const RollbackRequest& request, const Checkpoint& target) {
   if (!target.session) return {};
   return [&store, &request, &target](const GitRepoRecord& is, const GitRefs& refs) {
-    return GitMovesOfOthers(store, request.root.id, target, is, refs);
+    return GitMovesOfOthers(store, request.root.id, target, request.asking, is, refs);
   };
 }
 

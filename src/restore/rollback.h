@@ -54,6 +54,9 @@ struct RollbackRequest {
   // to a session. kAsk: kRefused when there are any, with the first of them; a preview
   // names them (Plan::outside).
   OnOutside outside = OnOutside::kExact;
+  // Whose doings are no changes of others, where that is not the target's own session:
+  // the one in which `turn:3` was looked for. Of two, what both have done.
+  std::vector<std::string> asking = {};
   // Of a rollback: files outside of the root that edit tools named come back, too
   // (restore/external.h).
   bool external_files = false;
