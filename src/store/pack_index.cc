@@ -281,8 +281,7 @@ std::shared_ptr<const std::byte[]> PackIndex::Table() const {
         ++state_->searches < std::max(kManySearches, size / kPage))
       return state_->table;
   }
-  auto table =
-      std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(size));
+  auto table = std::make_shared_for_overwrite<std::byte[]>(static_cast<size_t>(size));
   auto got = ReadFull(*fs_, file_, kTableAt,
                       std::span(table.get(), static_cast<size_t>(size)));
   if (!got.ok() || *got < size) return nullptr;
