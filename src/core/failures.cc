@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "scan/stat_cache.h"
 #include "store/store_files.h"
 
@@ -69,6 +70,13 @@ void Append(Fs& fs, const Fd& store_dir, Clock& clock, const RootId& root,
             std::string_view what, const Error& error) {
   if (IsOfNewerFormat(fs, store_dir)) return;
   auto dir = fs.Open(store_dir, StatCache::DirName(), OpenMode::Directory());
+  // Before the first checkpoint; of a directory that is no store nothing is made one.
+  if (!dir.ok() && dir.error().code == Errc::kNotFound &&
+      fs.StatAt(store_dir, ManifestName()).ok() &&
+      !BELAY_MUTANT("failures-wait-for-a-checkpoint")) {
+    (void)fs.MakeDir(store_dir, StatCache::DirName(), 0700);
+    dir = fs.Open(store_dir, StatCache::DirName(), OpenMode::Directory());
+  }
   if (!dir.ok()) return;
   std::string line = std::to_string(clock.WallMillis());
   (line += ' ') += root.text();

@@ -41,6 +41,9 @@ run off inner --forget --yes; run off --forget --yes; rm -r "$BELAY_HOME" inner
 # --- a session
 echo one >a; echo two >b
 run on; expect_rc 0
+# What cannot be recorded is counted although there is no checkpoint.
+quiet claude '{"session_id":"s1","hook_ev'; run status; expect_rc 0; expect_in_out "1 event of agents could not be recorded"
+rm -r "$BELAY_HOME/cache"
 # Its checkpoint is made behind the hook.
 mkfifo "$scratch/told"
 "$BELAY_BIN" events --follow >"$scratch/told" & follower=$!

@@ -99,6 +99,21 @@ TEST_F(FailuresTest, AreRememberedPerRootAndRefusalsAreNone) {
   EXPECT_EQ(ReadFailures(*store_, {}).size(), 2u);
 }
 
+// Mutant: failures-wait-for-a-checkpoint.
+TEST_F(FailuresTest, CountBeforeTheFirstCheckpoint) {
+  MemFs disk;
+  World world(disk);
+  auto store = Must(world.Open());
+  CountFailure(disk, store->path(), store->clock(), "hook", Error(Errc::kInvalid, "x"));
+  CountFailure(*store, root_, "hook", Error(Errc::kInvalid, "y"));
+  EXPECT_EQ(ReadFailures(*store, std::nullopt).size(), 2u);
+  // What is no store stays as it is.
+  const AbsPath other = AbsPath::Literal("/other");
+  ASSERT_TRUE(MakeDirs(disk, other, 0700).ok());
+  CountFailure(disk, other, store->clock(), "hook", Error(Errc::kInvalid, "x"));
+  EXPECT_TRUE(Must(disk.List(Must(disk.OpenDir(other)))).empty());
+}
+
 TEST_F(FailuresTest, TheFileIsBoundedAndKeepsTheNewest) {
   const std::string long_text(900, 'x');
   for (int i = 0; i < 500; ++i)
