@@ -2,6 +2,7 @@
 
 #include "base/escape.h"
 #include "base/machine.h"
+#include "base/mutant.h"
 #include "cli/agents_view.h"
 #include "cli/commands.h"
 #include "cli/open_root.h"
@@ -42,7 +43,8 @@ struct Findings {
   std::optional<uint64_t> watches, instances;
   std::vector<AgentStatus> agents;
   std::vector<std::string> repaired;
-  std::vector<std::string> problems;  // exit 1
+  std::vector<const SettingInfo*> silenced;  // the settings of those lines, as known
+  std::vector<std::string> problems;         // exit 1
   std::vector<std::string> notes;
   bool damaged = false;
 };
@@ -146,7 +148,32 @@ class Doctor {
     BELAY_TRY(SettingsFile file, EditSettingsFile(ctx_, root, false, edit));
     (void)file;
     f_.repaired = std::move(repaired.repaired);
+    if (!f_.repaired.empty()) FindSilenced(repaired.text);
     return Ok();
+  }
+  // By the lines that are comments now: `# key = ...`, in a table or not.
+  void FindSilenced(const std::string& text) {
+    std::string table;
+    for (size_t at = 0, line = 1; at < text.size(); ++line) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view row = std::string_view(text).substr(at, end - at);
+      at = end + 1;
+      if (row.starts_with('[')) table = row.substr(1, row.find(']') - 1);
+      const std::string here = StrCat(f_.user_file, ":", std::to_string(line), ":");
+      if (!row.starts_with("# ") ||
+          std::ranges::none_of(f_.repaired, [&](const std::string& why) {
+            return why.starts_with(here);
+          }))
+        continue;
+      row.remove_prefix(2);
+      row = row.substr(0, row.find('='));
+      const size_t begin = row.find_first_not_of(" \t");
+      if (begin == std::string_view::npos) continue;
+      row = row.substr(begin, row.find_last_not_of(" \t") + 1 - begin);
+      const std::string key =
+          table.empty() ? std::string(row) : StrCat(table, ".", row);
+      if (const SettingInfo* info = FindSetting(key)) f_.silenced.push_back(info);
+    }
   }
 
   Status LookAtStore() {
@@ -543,8 +570,20 @@ void ShowText(Terminal& term, const Findings& f) {
     page.Title("notes");
     for (const std::string& note : f.notes) page.Line(note);
   }
-  page.Title(f.problems.empty() ? "nothing is in the way" : "in the way");
+  const bool well = f.problems.empty();
+  // What somebody had meant to set is not set.
+  const bool less = !f.repaired.empty() && !BELAY_MUTANT("what-was-repaired-counts");
+  page.Title(!well  ? "in the way"
+             : less ? "nothing is in the way, but what is a comment now is not set"
+                    : "nothing is in the way");
   for (const std::string& problem : f.problems) page.Line(problem);
+  if (!less) return;
+  for (const SettingInfo* info : f.silenced)
+    if (f.settings)
+      page.Line(StrCat(info->key, " is ", SettingText(*f.settings, *info),
+                       " now; set it: belay config ", info->key, " VALUE"));
+  if (f.silenced.empty() || !f.settings)
+    page.Line("the defaults count now: belay config shows them");
 }
 
 }  // namespace

@@ -261,6 +261,8 @@ ExitCode List(CommandContext& ctx) {
     versions.push_back(std::async(std::launch::async, ask));
   }
   for (size_t i = 0; i < seen.size(); ++i) seen[i].version = versions[i].get();
+  // Then hooks do nothing that anybody sees.
+  if (auto trouble = TroubleOfOwnSettings(ctx)) ctx.term.Warn(*trouble);
   if (ctx.term.json()) {
     JsonWriter json;
     json.BeginObject().Key("agents").BeginArray();

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/escape.h"
+#include "base/mutant.h"
 #include "cli/commands.h"
 #include "cli/open_store.h"
 #include "cli/text.h"
@@ -97,6 +98,9 @@ class Obstacles {
 
   // Where nothing is protected yet, and nothing can be.
   void FindOfPlace() {
+    LookAtOwnSettings();
+    for (RootStatus::Failure& failure : FailuresOfNoRoot(ctx_))
+      status_.failures.push_back(std::move(failure));
     auto prepared = PrepareStore(ctx_);
     if (!prepared.ok() || ctx_.fs.OpenDir((*prepared)->dir).ok()) return;
     Status can =
@@ -142,6 +146,11 @@ class Obstacles {
       return Add(StrCat("no checkpoint can be made: ", settings.error().what));
     settings_ = std::move(*settings);
     if (!settings_->enabled) Add(SwitchedOff(*settings_));
+  }
+  // Which say whether a directory is protected at first sight.
+  void LookAtOwnSettings() {
+    if (BELAY_MUTANT("settings-count-where-something-is-protected")) return;
+    if (auto trouble = TroubleOfOwnSettings(ctx_)) Add(*trouble);
   }
   // Who may not lock may only read; of the catalogue that was said, too.
   void LookAtLock(Store& store) {

@@ -49,6 +49,8 @@ Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath&
 
 // What hooks could not do, of every root: where the store cannot be opened.
 std::vector<RootStatus::Failure> FailuresWithoutStore(CommandContext& ctx);
+// Those of no root: where none is protected.
+std::vector<RootStatus::Failure> FailuresOfNoRoot(CommandContext& ctx);
 
 // The root this command is about: --root, else the current directory, or the protected
 // root around it. A directory that is gone is accepted only if it was a root.
@@ -56,6 +58,10 @@ Result<RootStatus> FindRoot(CommandContext& ctx);
 
 // The user's settings with the project's over them; warnings are shown.
 Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root);
+
+// Where nothing is protected: why the user's own settings do not count, and what of it.
+// Nothing when they do.
+std::optional<std::string> TroubleOfOwnSettings(CommandContext& ctx);
 // Why no checkpoint of it can be made: it is gone, or something else is in its place.
 // `may_be_gone`: then it can be brought back.
 Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root,

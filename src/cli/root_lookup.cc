@@ -74,6 +74,14 @@ std::vector<RootStatus::Failure> FailuresWithoutStore(CommandContext& ctx) {
   return HookFailures(ReadFailures(ctx.fs, *dir));
 }
 
+std::vector<RootStatus::Failure> FailuresOfNoRoot(CommandContext& ctx) {
+  auto dir = ctx.env.StoreDir();
+  if (!dir.ok()) return {};
+  std::vector<Failure> failed = ReadFailures(ctx.fs, *dir);
+  std::erase_if(failed, [](const Failure& f) { return f.root != RootId(); });
+  return HookFailures(failed);
+}
+
 Result<std::optional<RootStatus>> LookUpRoot(CommandContext& ctx, const AbsPath& dir) {
   std::optional<RootStatus> none;
   auto opened = OpenStore(ctx, Store::Mode::kRead);
@@ -246,6 +254,15 @@ Result<Settings> LoadSettingsFor(CommandContext& ctx, const AbsPath& root) {
   }
   for (const std::string& warning : settings->warnings) ctx.term.Warn(warning);
   return settings;
+}
+
+std::optional<std::string> TroubleOfOwnSettings(CommandContext& ctx) {
+  auto file = ctx.env.UserSettingsFile();
+  if (!file.ok()) return std::nullopt;  // nobody can have written any
+  auto settings = LoadSettings(ctx.fs, *file, std::nullopt);
+  if (settings.ok()) return std::nullopt;
+  return StrCat("no checkpoint can be made, and auto protects nothing: ",
+                settings.error().what, "; mend it, or let belay doctor");
 }
 
 namespace {

@@ -39,5 +39,14 @@ rm .belay.toml; mkdir -p "$HOME/.config/belay"; echo 'secrets = "maybe"' >"$HOME
 echo three >a; run checkpoint; expect_rc 1; expect_in_err "config.toml:1:"
 run rollback good --yes -- a n; expect_rc 0; [ "$(cat a)" = one ] && [ -e n ] || fail "not rolled back as it should"
 rm "$HOME/.config/belay/config.toml"; run rollback good --yes; expect_rc 0; [ -e n ] && fail "n was covered then and is now"
+# Where nothing is protected they are said all the same, and what hooks could not record with them.
+mkdir "$scratch/other"; echo 'auto = tru' >"$HOME/.config/belay/config.toml"
+printf '{"session_id":"s","cwd":"%s","hook_event_name":"UserPromptSubmit","prompt":"x"}' "$scratch/other" | "$BELAY_BIN" hook claude >/dev/null || fail "hook: $?"
+run status --root "$scratch/other"; expect_rc 1; expect_in_out "config.toml:1:"; expect_in_out "not protected"; expect_in_out "1 event of agents could not be recorded"
+run status --root "$scratch/other" --json; expect_rc 1; expect_py "'config.toml:1:' in d['failures'][0]['what'] and len(d['failures']) == 2"
+run install --list; expect_rc 0; expect_in_err "config.toml:1:"
+run install --list --json; expect_rc 0; expect_json; expect_in_err "config.toml:1:"
+BELAY_HOME=$scratch/none run status --root "$scratch/other"; expect_rc 1; [ ! -e "$scratch/none" ] || fail "a store was made"
+rm "$HOME/.config/belay/config.toml"
 [ -e data/d ] && fail "data was covered then and is now"; [ -e out/o ] || fail "out was not covered then"
 finish

@@ -47,6 +47,7 @@ printf '# mine\nnotice = maybe\ngranularity = "turn"\n\nmax_files = "many"\n' >"
 cp "$file" "$scratch/was"
 run status; run checkpoint; expect_rc 1
 run doctor --dry-run; expect_rc 1; expect_in_out "$file:2:"; cmp -s "$file" "$scratch/was" || fail "a look changed the settings"
+cp "$file" "$scratch/typos"; run doctor; expect_rc 0; expect_in_out "not set"; expect_in_out "notice is false now"; cp "$scratch/typos" "$file"
 run doctor --json; expect_rc 0; expect_py "len(d['repaired']) == 2 and d['problems'] == []"
 [ "$(cat "$file")" = $'# mine\n# notice = maybe\ngranularity = "turn"\n\n# max_files = "many"' ] || fail "$(cat "$file")"
 [ "$(stat -c %a "$file")" = 640 ] || fail "mode $(stat -c %a "$file")"

@@ -336,5 +336,27 @@ TEST_F(LookTest, ForgetWantsAWord) {
   EXPECT_EQ(Run({"list", "--json"}).code, 1);
 }
 
+// Mutant: settings-count-where-something-is-protected.
+TEST_F(LookTest, SettingsThatMakeNoSenseAreSaidWhereNothingIsProtected) {
+  EXPECT_EQ(Run({"status"}).code, 0);
+  Configure("auto = tru\n");
+  const Outcome text = Run({"status"}), json = Run({"status", "--json"});
+  EXPECT_EQ(text.code, 1);
+  EXPECT_TRUE(text.Says("not protected") && text.Says("/home/me/belay.toml:1:"));
+  EXPECT_TRUE(json.out.find("/home/me/belay.toml:1:") != std::string::npos) << json.out;
+  EXPECT_FALSE(disk_.OpenDir(AbsPath::Literal("/store")).ok());
+}
+
+// Mutant: what-was-repaired-counts.
+TEST_F(LookTest, WhatDoctorMadeACommentIsSaidToBeOff) {
+  Configure("auto = tru\n[git]\nrefs = 7\n");
+  const Outcome done = Run({"doctor"});
+  EXPECT_EQ(done.code, 0);
+  EXPECT_TRUE(done.Says("is not set")) << done.out;
+  EXPECT_TRUE(done.Says("auto is false now") && done.Says("git.refs is false now"))
+      << done.out;
+  EXPECT_TRUE(Run({"doctor"}).out.ends_with("nothing is in the way\n"));
+}
+
 }  // namespace
 }  // namespace belay::test
