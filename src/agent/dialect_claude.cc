@@ -30,6 +30,9 @@ constexpr KnownTool kClaudeTools[] = {
     {"TaskList", kReads},
     {"TaskOutput", kReads, "task_id"},
     {"BashOutput", kReads, "bash_id"},
+    {"TaskStop", kReads, "task_id", "shell_id"},
+    {"KillShell", kReads, "shell_id"},
+    {"KillBash", kReads, "shell_id"},
     {"AgentOutputTool", kReads, "agentId"},
     {"AskUserQuestion", kReads},
     {"EnterPlanMode", kReads},
@@ -78,6 +81,18 @@ std::optional<std::vector<std::string>> RunningTasks(
   return tasks;
 }
 
+// What a call that has ended stopped; one that failed is told by another event.
+std::vector<std::string> StoppedBy(const Payload& payload, const ToolCall& call) {
+  if (call.failed ||
+      (call.name != "TaskStop" && call.name != "KillShell" && call.name != "KillBash"))
+    return {};
+  const std::optional<Json> input = payload.Get("tool_input");
+  if (!input) return {};
+  std::optional<std::string> id = IdOf(input->Get("task_id"));
+  if (!id) id = IdOf(input->Get("shell_id"));
+  return id ? std::vector<std::string>{std::move(*id)} : std::vector<std::string>();
+}
+
 ToolCall ReadClaudeTool(const Payload& payload, std::string_view cwd) {
   ToolCall call = ReadCall(kClaudeTools, payload, cwd);
   const std::optional<Json> input = payload.Get("tool_input");
@@ -112,6 +127,8 @@ HookEvent ParseClaude(const Payload& payload, std::string_view given) {
     case EventKind::kToolBegin:
     case EventKind::kToolEnd:
       event.tool = ReadClaudeTool(payload, event.cwd);
+      if (event.kind == EventKind::kToolEnd)
+        event.ended_tasks = StoppedBy(payload, *event.tool);
       break;
     case EventKind::kTurnEnd:
       event.running_tasks = RunningTasks(payload, std::nullopt);

@@ -56,6 +56,11 @@ Result<HookEvent> ParseHook(AgentKind agent, std::string_view event,
       out.prompt.find(kSlashAnswerEnd) != std::string::npos &&
       !BELAY_MUTANT("our-own-answer-is-a-turn"))
     out.kind = EventKind::kOther;
+  // Of a call that only reads nothing else is of interest.
+  if (out.kind == EventKind::kToolEnd && out.tool &&
+      out.tool->reach == ToolReach::kReads && !out.ended_tasks.empty() &&
+      !BELAY_MUTANT("readers-end-nothing"))
+    out.kind = EventKind::kTaskEnd;
   if (out.kind == EventKind::kPrompt && !out.anchor)
     out.print = Sha256::Of(AsBytes(payload)).hex().substr(0, 16);
   return out;

@@ -47,6 +47,7 @@ enum class EventKind : uint8_t {
   kToolEnd,  // also of a call that failed: `failed`
   kTurnEnd,  // the agent waits for its user
   kSubagentEnd,
+  kTaskEnd,  // by a call that writes nothing, a task in the background: `ended_tasks`
   kCompact,  // the conversation is about to be shortened, or was
   kSessionEnd,
   kOther,  // known, and of no interest

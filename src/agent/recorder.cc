@@ -510,6 +510,9 @@ class EventStep final : public LiveStep {
           live.Doubt(session_, event_.subagent);
         request.description = "end of a subagent";
         break;
+      case EventKind::kTaskEnd:
+        request.description = "a task in the background was stopped";
+        break;
       case EventKind::kCompact:
         request.description = "before the conversation is shortened";
         always_ = true;
@@ -678,6 +681,9 @@ Status CheckHost(Store& store, const RootId& root, const HookEvent& event) {
 
 bool IsRecorded(const HookEvent& event, const Settings& settings) {
   if (!settings.enabled || event.kind == EventKind::kOther) return false;
+  // Where nobody looks at single calls none is at work.
+  if (event.kind == EventKind::kTaskEnd)
+    return settings.granularity == Granularity::kTool;
   const bool tool =
       event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd;
   if (!tool) return true;
@@ -704,7 +710,8 @@ Result<std::optional<Captured>> RecordEvent(Store& store, const RecordRequest& r
   // Whose doing what is found later may be has to be known all the same.
   const bool unwatched =
       event.tool && !request.settings->ToolEnabled(event.tool->name) &&
-      (event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd);
+      (event.kind == EventKind::kToolBegin || event.kind == EventKind::kToolEnd ||
+       event.kind == EventKind::kTaskEnd);
   if (unwatched || (request.settings->granularity == Granularity::kSession &&
                     event.kind != EventKind::kSessionStart &&
                     event.kind != EventKind::kSessionEnd)) {

@@ -444,7 +444,8 @@ std::optional<std::string> ForkedByClaude(CommandContext& ctx) {
 bool MayMatter(const HookEvent& event) {
   if (!event.messages.empty()) return true;
   if (event.kind == EventKind::kOther) return false;
-  return !event.tool || event.tool->reach != ToolReach::kReads;
+  return !event.tool || event.kind == EventKind::kTaskEnd ||
+         event.tool->reach != ToolReach::kReads;
 }
 
 }  // namespace

@@ -23,6 +23,25 @@ class BackgroundTest : public RecorderWorld {
   }
 };
 
+// By the agent itself, in the middle of its turn.
+TEST_F(BackgroundTest, WhatComesAfterItWasStoppedIsNotItsDoing) {
+  const Checkpoint turn = Serve();
+  Put("its", "1");
+  HookEvent stopped = Event(EventKind::kTaskEnd, "s");
+  stopped.tool = ToolCall{.name = "KillShell", .reach = ToolReach::kReads};
+  stopped.ended_tasks = {"task-server"};
+  EXPECT_EQ(Tell(stopped), "a task in the background was stopped");
+  EXPECT_EQ(Tell(stopped), "") << "told twice";
+  Put("by hand", "1");
+  Pre("s", "t", {"named"});
+  EXPECT_EQ(Authors(), "its=s/server by hand=outside");
+  EXPECT_EQ(Asked(turn), "by hand");
+  // Where nobody looks at single calls, nor at this.
+  world_.settings.granularity = Granularity::kTurn;
+  Put("more", "1");
+  EXPECT_EQ(Tell(stopped), "");
+}
+
 // The user pressed Escape, of which no agent tells.
 // Mutant: nobody-stops-an-agent.
 TEST_F(BackgroundTest, APersonMayWorkBesideItOnceTheTurnWasStopped) {

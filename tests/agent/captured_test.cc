@@ -8,8 +8,8 @@ namespace {
 
 std::string_view KindName(EventKind kind) {
   static constexpr std::string_view kNames[] = {
-      "session-start", "prompt",  "tool-begin",  "tool-end", "turn-end",
-      "subagent-end",  "compact", "session-end", "other"};
+      "session-start", "prompt",   "tool-begin", "tool-end",    "turn-end",
+      "subagent-end",  "task-end", "compact",    "session-end", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

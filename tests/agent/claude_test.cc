@@ -164,6 +164,30 @@ TEST_F(Claude, AShellInTheBackgroundHasATask) {
   EXPECT_THAT(moved.tool->task, Optional(std::string("b1")));
 }
 
+// Mutant: readers-end-nothing.
+TEST_F(Claude, AShellThatItStoppedHasEnded) {
+  for (const char* tool : {"KillShell", "KillBash", "TaskStop"})
+    for (const char* id : {"shell_id", "task_id"}) {
+      auto call = [&](const std::string& event, const std::string& input) {
+        return Read(R"({"hook_event_name":")" + event + R"(","session_id":"s",)" +
+                    R"("cwd":"/p","tool_name":")" + tool + R"(","tool_input":)" +
+                    input + R"(,"tool_response":{}})");
+      };
+      const std::string input = std::string(R"({")") + id + R"(":"b1"})";
+      const HookEvent end = call("PostToolUse", input);
+      EXPECT_EQ(end.kind, EventKind::kTaskEnd) << tool << id;
+      EXPECT_THAT(end.ended_tasks, ElementsAre("b1"));
+      for (const HookEvent& other :
+           {call("PreToolUse", input), call("PostToolUseFailure", input),
+            call("PostToolUse", "{}"), call("PostToolUse", R"({"shell_id":7})")}) {
+        EXPECT_TRUE(other.kind == EventKind::kToolBegin ||
+                    other.kind == EventKind::kToolEnd);
+        EXPECT_EQ(other.tool->reach, ToolReach::kReads);
+        EXPECT_THAT(other.ended_tasks, IsEmpty());
+      }
+    }
+}
+
 TEST_F(Claude, ATurnEndsWithWhatStillRuns) {
   const HookEvent event = Of("Stop");
   EXPECT_EQ(event.kind, EventKind::kTurnEnd);

@@ -78,6 +78,20 @@ TEST(Generic, ATurnBeginsAndEnds) {
   EXPECT_FALSE(Read(R"({"event":"turn.end","tasks":{"ended":["a"]}})").running_tasks);
 }
 
+TEST(Generic, ACallThatOnlyReadsMayEndTasks) {
+  auto call = [](const std::string& event, const std::string& tasks) {
+    return Read(R"({"event":")" + event +
+                R"(","session":"s","tool":{"name":"kill","reach":"reads"})" + tasks +
+                "}");
+  };
+  const HookEvent end = call("tool.end", R"(,"tasks":{"ended":["a"]})");
+  EXPECT_EQ(end.kind, EventKind::kTaskEnd);
+  EXPECT_THAT(end.ended_tasks, ElementsAre("a"));
+  EXPECT_EQ(call("tool.end", "").kind, EventKind::kToolEnd);
+  EXPECT_EQ(call("tool.begin", R"(,"tasks":{"ended":["a"]})").kind,
+            EventKind::kToolBegin);
+}
+
 ToolCall Tool(const std::string& tool) {
   const HookEvent event =
       Read(R"({"event":"tool.begin","cwd":"/p","tool":)" + tool + "}");
