@@ -49,6 +49,9 @@ HookEvent ParseCodex(const Payload& payload, std::string_view given) {
     event.transcript.reset();
   else
     event.anchor = payload.Id({"turn_id"});
+  const std::optional<Json> name = payload.Get("hook_event_name");
+  event.hurried = event.kind == EventKind::kSessionEnd ||
+                  (name ? name->TextIs("Interrupt") : given == "Interrupt");
   if (!IsCall(event.kind)) return event;
   event.tool = ReadCall(kCodexTools, payload, event.cwd);
   if (event.tool->name == "apply_patch")

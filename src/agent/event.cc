@@ -1,5 +1,9 @@
 #include "agent/event.h"
 
+#include <limits>
+
+#include "base/mutant.h"
+
 namespace belay {
 
 std::string_view AgentName(AgentKind agent) {
@@ -36,6 +40,13 @@ std::optional<AgentKind> AgentNamed(std::string_view name) {
   for (AgentKind agent : kAllAgents)
     if (AgentName(agent) == name) return agent;
   return std::nullopt;
+}
+
+int64_t LongestWaitMs(const HookEvent& event) {
+  constexpr int64_t kOfAMinute = 50'000, kOfThreeSeconds = 2'500;
+  if (event.agent == AgentKind::kGeneric || BELAY_MUTANT("a-hook-waits-for-ever"))
+    return std::numeric_limits<int64_t>::max();
+  return event.hurried ? kOfThreeSeconds : kOfAMinute;
 }
 
 }  // namespace belay

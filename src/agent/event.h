@@ -125,6 +125,7 @@ struct HookEvent {
   std::vector<HookMessage> earlier = {};
   std::string source = {};       // kSessionStart: startup, resume, fork, ...
   std::string reason = {};       // kSessionEnd
+  bool hurried = false;          // its agent gives the hook three seconds
   std::string last_answer = {};  // kTurnEnd: what the agent said last
   std::vector<std::pair<std::string, std::string>> meta = {};  // of a generic event
   std::vector<HookMessage> messages = {};                      // the same
@@ -135,5 +136,9 @@ struct HookEvent {
 inline constexpr size_t kMaxPrompt = 16 << 10, kMaxWhat = 200;
 // Longest payload that is read at all.
 inline constexpr size_t kMaxPayload = 64 << 20;
+
+// The longest that an agent may be kept waiting for an event, whatever the settings
+// say: less than the time that `belay install` gives the hook. A host says itself.
+int64_t LongestWaitMs(const HookEvent& event);
 
 }  // namespace belay

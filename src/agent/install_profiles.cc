@@ -10,7 +10,7 @@ namespace belay {
 namespace {
 
 // A minute in each agent's unit. What is waited for is `deadline_ms`, two seconds as it
-// comes; the rest is for a machine that is busy.
+// comes, and never more than LongestWaitMs(); the rest is for a machine that is busy.
 constexpr int64_t kSeconds = 60, kMillis = 60'000;
 
 constexpr HookEventSpec kClaudeHooks[] = {

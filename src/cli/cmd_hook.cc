@@ -161,7 +161,8 @@ class HookWork {
     strict_ = settings->strict;
     settings_read_ = true;
     if (first) settings_ = *settings;
-    if (first && !shared_.replied) shared_.WaitOnly(settings->deadline_ms);
+    if (first && !shared_.replied) 
+      shared_.WaitOnly(std::min(settings->deadline_ms, LongestWaitMs(event_)));
     if (first) WaitForTheStart(store);
     if (!IsRecorded(event_, *settings)) return kDone;
     if (first && !event_.session.empty() && event_.kind == EventKind::kPrompt)

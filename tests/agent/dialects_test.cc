@@ -153,6 +153,19 @@ TEST(Patch, IsFoundWhereverAnAgentPutsIt) {
       ElementsAre("a"));
 }
 
+// Mutant: a-hook-waits-for-ever.
+TEST(Dialects, NoHookWaitsLongerThanItsAgentLetsIt) {
+  for (AgentKind agent : kAllAgents)
+    for (const std::string name : {"SessionStart", "Stop", "Interrupt", "SessionEnd"}) {
+      const HookEvent event = Read(agent, R"({"hook_event_name":")" + name + R"("})");
+      const bool cut =
+          agent == AgentKind::kCodex && (name == "Interrupt" || name == "SessionEnd");
+      if (agent == AgentKind::kGeneric) continue;
+      EXPECT_LT(LongestWaitMs(event), cut ? 3'000 : 60'000) << AgentName(agent) << name;
+      EXPECT_GT(LongestWaitMs(event), cut ? 2'000 : 30'000) << AgentName(agent) << name;
+    }
+}
+
 TEST(Codex, TellsSubagentsAndInterruptions) {
   const HookEvent call =
       Read(AgentKind::kCodex, R"({"hook_event_name":"PreToolUse","session_id":"s",)"
