@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "base/escape.h"
 #include "cli/checkpoint_json.h"
@@ -51,6 +52,8 @@ struct Details {
   std::vector<std::string> purged;  // paths it had, by path
   std::vector<std::string> lost;    // the same, whose content was given up
   std::vector<std::string> trouble;
+  // Of files outside, those that are in a protected directory by now, and that.
+  std::map<std::string, std::string> elsewhere;
 };
 
 // "main at abc1234, merge under way".
@@ -88,6 +91,16 @@ Status FindLost(Store& store, Details& d) {
   return Ok();
 }
 
+void FindElsewhere(Catalog& catalog, Details& d) {
+  auto roots = catalog.Roots();
+  if (!roots.ok()) return;
+  for (const ExternalFile& file : d.found.entry.checkpoint.external)
+    for (const RootEntry& entry : *roots)
+      if (auto path = AbsPath::Parse(file.path), top = AbsPath::Parse(entry.root.path);
+          !entry.root.off && path.ok() && top.ok() && path->IsWithin(*top))
+        d.elsewhere.emplace(file.path, entry.root.path);
+}
+
 Result<Details> Collect(OpenedRoot& root, FoundRef found) {
   Store& store = root.store();
   Details d;
@@ -111,6 +124,7 @@ Result<Details> Collect(OpenedRoot& root, FoundRef found) {
                    });
   std::sort(d.purged.begin(), d.purged.end());
   if (d.found.entry.lost > 0) BELAY_OK(FindLost(store, d));
+  if (!c.external.empty()) FindElsewhere(*root.catalog, d);
   BELAY_TRY(auto before, root.catalog->ListCheckpoints(
                              {.root = c.root, .before_seq = c.seq, .limit = 1}));
   ObjectId from;
@@ -376,13 +390,22 @@ void ShowText(Terminal& term, const Details& d, const std::string& root_path,
   if (lines.empty() && d.before && d.trouble.empty())
     term.Out(StrCat("nothing changed since ", d.before->substr(0, 7), "\n"));
   lines.clear();
-  for (const ExternalFile& file : c.external)
-    lines.push_back(
+  std::map<std::string, std::vector<std::string>> held;  // by the root it is in
+  for (const ExternalFile& file : c.external) {
+    auto root = d.elsewhere.find(file.path);
+    auto& list = root == d.elsewhere.end() ? lines : held[root->second];
+    list.push_back(
         StrCat(Pad(file.left_out != 0 ? SkipName(static_cast<Skip>(file.left_out))
                                       : KindOf(file),
                    14),
                FitPath(EscapeForDisplay(file.path), kColumns - 16)));
+  }
   page.List("outside the project, as it was (rollback --external-files):", lines);
+  for (const auto& [root, list] : held)
+    page.List(StrCat("outside the project, as it was; protected by itself now "
+                     "(--external-files after: belay off ",
+                     ShellWord(root), "):"),
+              list);
   lines.clear();
   for (const SkippedPath& skipped : d.skipped)
     if (skipped.why == Skip::kChanging)

@@ -313,6 +313,22 @@ class ExternalPlanner {
   std::map<std::string, std::vector<PathChange>> moves_;
 };
 
+// The protected directory, if any, in which it is by now.
+std::string NowIn(std::span<const RootEntry> roots, const AbsPath& path) {
+  for (const RootEntry& entry : roots) {
+    auto top = AbsPath::Parse(entry.root.path);
+    if (!entry.root.off && top.ok() && path.IsWithin(*top)) return entry.root.path;
+  }
+  return {};
+}
+
+std::string WayOut(const std::string& root) {
+  const std::string word = ShellWord(root);
+  return "what was kept of files in " + EscapeForDisplay(root) +
+         ", which is protected by itself now, comes back when that is off: belay off " +
+         word + ", this rollback again, belay on " + word;
+}
+
 std::string Offer(const std::vector<std::string>& paths) {
   constexpr size_t kNamed = 5;
   std::string text =
@@ -341,6 +357,7 @@ Status PlanExternal(const ExternalPlanInput& input, const Checkpoint& target,
   ScanSink& sink = asked ? input.sink : hash;
   const SecretRules secrets(RulesFrom(*input.request.settings)->lists());
   std::vector<std::string> offered, others;
+  std::set<std::string> protects;  // roots of their own that what was kept is in
   for (auto& [bytes, candidate] : candidates) {
     const ExternalFile& file = candidate.file;
     if (!candidate.own) continue;
@@ -353,7 +370,11 @@ Status PlanExternal(const ExternalPlanInput& input, const Checkpoint& target,
       continue;
     }
     if (!seen->may) {
-      if (asked) planner.Keep(bytes, "other_root", true);
+      if (!asked) continue;
+      planner.Keep(bytes, "other_root", true);
+      if (std::string root = NowIn(input.roots, path);
+          !root.empty() && !BELAY_MUTANT("no-way-out-is-said"))
+        protects.insert(std::move(root));
       continue;
     }
     if (file.left_out != 0) {
@@ -392,6 +413,7 @@ Status PlanExternal(const ExternalPlanInput& input, const Checkpoint& target,
     }
   }
   if (!offered.empty()) plan.warnings.push_back(Offer(offered));
+  for (const std::string& root : protects) plan.warnings.push_back(WayOut(root));
   BELAY_OK(planner.Finish());
   if (others.empty()) return Ok();
   plan.outside.insert(plan.outside.end(), others.begin(), others.end());

@@ -216,6 +216,7 @@ TEST_F(ExternalTest, SomePlacesAreNobodysToName) {
   EXPECT_EQ(Kept(w_.last), "");
 }
 
+// Mutant: no-way-out-is-said.
 TEST_F(ExternalTest, WhatIsInAnotherRootIsThatRootsOwn) {
   {
     Must(MakeDirs(disk_, kOut, 0755));
@@ -231,6 +232,9 @@ TEST_F(ExternalTest, WhatIsInAnotherRootIsThatRootsOwn) {
   const Outcome done = Must(w_.Back(target_));
   EXPECT_EQ(KeptPaths(done.plan), "/out/conf:other_root ");
   EXPECT_EQ(w_.At("/out/conf"), "v1");
+  ASSERT_EQ(done.plan.warnings.size(), 1u);
+  EXPECT_NE(done.plan.warnings[0].find("belay off /out,"), std::string::npos)
+      << done.plan.warnings[0];
 }
 
 // --- what is kept --------------------------------------------------------------------

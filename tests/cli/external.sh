@@ -92,6 +92,14 @@ P
 grep -q "turn 1: please make the settings right, all of them, and the file a as well (1 file, +5)" "$scratch/wide" ||
   fail "120 columns: $(cat "$scratch/wide")"
 
+# --- in a directory that is protected by itself now: how it comes back is said, and is so
+run show tool:t1; expect_in_out "as it was (rollback --external-files):"
+echo newer >"$outside/conf"; run on "$outside"; expect_rc 0
+run show tool:t1; expect_in_out "(--external-files after: belay off $outside):"; [[ $out == *"as it was (rollback"* ]] && fail "offered: $out"
+run rollback turn:1 --external-files --yes --exact; expect_rc 1; expect_in_err "belay off $outside, this rollback again, belay on $outside"
+run off "$outside"; run rollback turn:1 --external-files --yes --exact; expect_rc 0; [ "$(cat "$outside/conf")" = before ] || fail "$(cat "$outside/conf")"
+run undo; expect_rc 0; [ "$(cat "$outside/conf")" = newer ] || fail "not undone"
+
 # --- erased
 run purge "$outside/conf" --yes; expect_rc 0; expect_in_out "$outside/conf is still there"
 run rollback turn:1 --dry-run --external-files; expect_in_out "erased by belay purge"
