@@ -104,6 +104,7 @@ struct Places {
   bool Has(const std::string& id) const {
     return home == id || std::ranges::find(others, id) != others.end();
   }
+  bool HasHome() const { return !home.empty() && home != "-"; }
   void Add(const std::string& id) {
     constexpr size_t kMostOthers = 64;
     if (home == id) return;
@@ -194,6 +195,7 @@ EventRoots RootsOf(Store& store, std::span<const RootEntry> roots,
       !event.session.empty() && event.kind != EventKind::kSessionStart;
   if (remembered) {
     places = Places::In(Lines(store, SessionsName()), event.session);
+    found.homeless = !places.HasHome();
     for (const RootEntry& entry : roots)
       if (entry.root.id.text() == places.home) add(entry);
   }
@@ -240,6 +242,15 @@ void RememberSessionRoot(Store& store, const std::string& session, const RootId&
   const std::string before = std::exchange(places.home, root.text());
   std::erase(places.others, places.home);
   if (!before.empty() && before != "-") places.Add(before);
+  SetLine(store, SessionsName(), std::move(lines), KeyOf(session) + " ", places.Text());
+}
+
+void RememberFirstRoot(Store& store, const std::string& session, const RootId& root) {
+  std::vector<std::string> lines = Lines(store, SessionsName());
+  Places places = Places::In(lines, session);
+  if (places.HasHome() || BELAY_MUTANT("who-begins-at-home-has-no-turns")) return;
+  places.home = root.text();
+  std::erase(places.others, places.home);
   SetLine(store, SessionsName(), std::move(lines), KeyOf(session) + " ", places.Text());
 }
 

@@ -8,7 +8,8 @@
 // directories, or is made in one, is recorded there as well.
 //
 // What is no call (a prompt, an end) is recorded where the session was started, and
-// matters wherever it has made calls: agent/elsewhere.h.
+// matters wherever it has made calls: agent/elsewhere.h. A session that was started
+// where nothing can be protected (the home directory) may count as begun elsewhere.
 //
 // Where a session was started, and where it made calls, is remembered in a file of the
 // store (cache/sessions): a hint, bounded, without which the event's own directory
@@ -31,7 +32,8 @@ struct EventRoots {
   // Of what is no call: others in which the session has made some. Of a start only
   // OtherRootsOf() knows them: nobody is to wait for that.
   std::vector<Root> elsewhere = {};
-  bool news = false;  // a call is made where none of the session was remembered
+  bool news = false;     // a call is made where none of the session was remembered
+  bool homeless = true;  // it is not known where the session was started
 };
 EventRoots RootsOf(Store& store, std::span<const RootEntry> roots,
                    const HookEvent& event);
@@ -47,6 +49,9 @@ void LeavePlace(Store& store, std::span<const RootEntry> roots, HookEvent& event
 std::optional<AbsPath> PlaceOf(Fs& fs, const HookEvent& event);
 
 void RememberSessionRoot(Store& store, const std::string& session, const RootId& root);
+// Of a session that was started where nothing can be protected: it counts as begun
+// where it makes its first call. Of one whose beginning is known nothing changes.
+void RememberFirstRoot(Store& store, const std::string& session, const RootId& root);
 void RememberCallsIn(Store& store, const std::string& session,
                      std::span<const Root> roots);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/event_roots.h"
+#include "base/mutant.h"
 #include "cli/open_root.h"
 #include "cli/open_store.h"
 #include "core/left_out_tree.h"
@@ -62,6 +63,48 @@ bool IsMeant(const Settings& settings) {
   return settings.auto_protect && settings.enabled;
 }
 
+// Nobody can have meant it, whether somebody protected it or not.
+bool IsRefused(CommandContext& ctx, const AbsPath& dir) {
+  auto fd = ctx.fs.OpenDir(dir);
+  auto prepared = PrepareStore(ctx);
+  if (!fd.ok() || !prepared.ok()) return false;
+  auto store_dir = ctx.fs.RealPath((*prepared)->dir);
+  auto home = ctx.env.HomeDir();
+  const Status fine =
+      CheckPlace(ctx.fs, dir, *fd, store_dir.ok() ? *store_dir : (*prepared)->dir,
+                 home.ok() ? std::optional(*home) : std::nullopt, false);
+  return !fine.ok() && fine.error().code == Errc::kRefused;
+}
+
+// The git work trees of what an edit tool names, when it takes place at `place`, which
+// nobody can have meant. What cannot be looked at is none.
+std::vector<AbsPath> NamedTrees(CommandContext& ctx, const AbsPath& place,
+                                const HookEvent& event) {
+  constexpr size_t kMostAtOnce = 8;
+  std::vector<AbsPath> out;
+  if (!event.tool || event.tool->reach != ToolReach::kPaths || !IsRefused(ctx, place) ||
+      BELAY_MUTANT("what-is-edited-from-home-is-nobodys"))
+    return out;
+  auto cwd = AbsPath::Parse(event.cwd);
+  for (const std::string& named : event.tool->paths) {
+    auto path = AbsPath::Resolve(cwd.ok() ? *cwd : place, named);
+    if (!path.ok() || path->is_root()) continue;
+    // A new file may come with its directories.
+    AbsPath dir = path->parent();
+    auto real = ctx.fs.RealPath(dir);
+    while (!real.ok() && real.error().code == Errc::kNotFound && !dir.is_root()) {
+      dir = dir.parent();
+      real = ctx.fs.RealPath(dir);
+    }
+    if (!real.ok()) continue;
+    auto tree = FindWorkTree(ctx.fs, *real, ctx.env.git);
+    if (!tree.ok() || !*tree || out.size() == kMostAtOnce) continue;
+    if (std::ranges::find(out, (*tree)->work_tree) == out.end())
+      out.push_back((*tree)->work_tree);
+  }
+  return out;
+}
+
 // The places that an event names, real as far as they exist: those that are roots
 // themselves are left out before anything is looked at.
 std::vector<AbsPath> PlacesBelowRoots(Fs& fs, std::span<const RootEntry> roots,
@@ -101,7 +144,13 @@ Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event
   if (!IsMeant(settings)) return none;
   BELAY_TRY(auto tree, FindWorkTree(ctx.fs, *place, ctx.env.git));
   BELAY_TRY(auto root, Protect(ctx, tree ? tree->work_tree : *place));
-  return root ? std::vector<Root>{std::move(*root)} : none;
+  if (root) return std::vector<Root>{std::move(*root)};
+  std::vector<Root> made;
+  for (const AbsPath& named : NamedTrees(ctx, *place, event)) {
+    BELAY_TRY(root, Protect(ctx, named));
+    if (root) made.push_back(std::move(*root));
+  }
+  return made;
 }
 
 Result<bool> ProtectAway(CommandContext& ctx, std::span<const RootEntry> roots,
@@ -126,9 +175,26 @@ Result<bool> ProtectAway(CommandContext& ctx, std::span<const RootEntry> roots,
   }
   if (!event.tool) return false;
   auto tree = FindWorkTree(ctx.fs, *place, ctx.env.git);
-  if (!tree.ok() || !*tree || home_dir.IsWithin((*tree)->work_tree)) return false;
-  BELAY_TRY(auto made, Protect(ctx, (*tree)->work_tree));
-  return made.has_value();
+  if (tree.ok() && *tree) {
+    if (home_dir.IsWithin((*tree)->work_tree)) return false;
+    BELAY_TRY(auto made, Protect(ctx, (*tree)->work_tree));
+    return made.has_value();
+  }
+  bool any = false;
+  for (const AbsPath& named : NamedTrees(ctx, *place, event)) {
+    const auto around = FindRootFor(roots, named);
+    if (home_dir.IsWithin(named) || (around && !around->root.off)) continue;
+    BELAY_TRY(auto made, Protect(ctx, named));
+    any = any || made.has_value();
+  }
+  return any;
+}
+
+bool IsAutoMeant(CommandContext& ctx) {
+  auto user_file = ctx.env.UserSettingsFile();
+  if (!user_file.ok()) return false;
+  auto settings = LoadSettings(ctx.fs, *user_file, std::nullopt);
+  return settings.ok() && IsMeant(*settings);
 }
 
 Result<bool> ProtectLeftOut(CommandContext& ctx, Store& store,

@@ -14,13 +14,15 @@
 namespace belay {
 
 // Where the event takes place, when nothing is protected there: the whole work tree.
-// None where it is not to be, or nobody can have meant it.
+// Where that is not to be, or nobody can have meant it (the home directory): the git
+// work trees of what an edit tool names. None where there is none of these.
 Result<std::vector<Root>> ProtectNew(CommandContext& ctx, const HookEvent& event);
 
 // Where the event takes place, when that is in no root of `roots` and the session's own
 // directory (`home`) is one: what became of that when it is gone, where that is
 // certain; of a call that may write, the git work tree that it is made in. (A shell may
-// stand anywhere: what is no work tree is not meant by it.) True: the roots are others
+// stand anywhere: what is no work tree is not meant by it.) Of an edit tool, where
+// nobody can have meant the place, those of what it names. True: the roots are others
 // than `roots`.
 Result<bool> ProtectAway(CommandContext& ctx, std::span<const RootEntry> roots,
                          const Root& home, const HookEvent& event);
@@ -33,5 +35,8 @@ Result<bool> ProtectAway(CommandContext& ctx, std::span<const RootEntry> roots,
 Result<bool> ProtectLeftOut(CommandContext& ctx, Store& store,
                             std::span<const RootEntry> roots, const Root& first,
                             const Settings& settings, const HookEvent& event);
+
+// Whether the user's own word is that new directories are protected.
+bool IsAutoMeant(CommandContext& ctx);
 
 }  // namespace belay

@@ -129,6 +129,10 @@ class HookWork {
       if (!heard_.held()) Hold(store, LockMode::kExclusive, kWaitMs);
       concerned.elsewhere = OtherRootsOf(store, all, event_.session, roots);
     }
+    // Its place cannot be protected, or was not told; its prompts belong here, too.
+    if (concerned.homeless && event_.tool && !event_.session.empty() &&
+        IsAutoMeant(ctx_))
+      RememberFirstRoot(store, event_.session, roots[0].id);
     if (concerned.news) RememberCallsIn(store, event_.session, roots);
     int outcome = kDone;
     HeldLock elsewhere;
@@ -161,7 +165,7 @@ class HookWork {
     strict_ = settings->strict;
     settings_read_ = true;
     if (first) settings_ = *settings;
-    if (first && !shared_.replied) 
+    if (first && !shared_.replied)
       shared_.WaitOnly(std::min(settings->deadline_ms, LongestWaitMs(event_)));
     if (first) WaitForTheStart(store);
     if (!IsRecorded(event_, *settings)) return kDone;

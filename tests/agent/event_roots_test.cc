@@ -105,6 +105,30 @@ TEST(EventRoots, TheFirstSessionOfANewStoreIsKnownByItsStart) {
   }
 }
 
+// Mutant: who-begins-at-home-has-no-turns.
+TEST(EventRoots, ASessionThatBeganWhereNothingIsProtectedBeginsWithItsFirstCall) {
+  MemFs disk;
+  AgentWorld world{disk};
+  auto opened = Must(world.world.Open());
+  const RootEntry first{.root = opened.root, .record = {}};
+  RootEntry second = first;
+  second.root.id = RootId(opened.store->random().NewId());
+  second.root.path = "/second";
+  const std::vector<RootEntry> roots{first, second};
+  const HookEvent prompt{.kind = EventKind::kPrompt, .session = "s", .cwd = "/home"};
+  auto known = RootsOf(*opened.store, roots, prompt);
+  EXPECT_TRUE(known.here.empty() && known.homeless);
+  RememberCallsIn(*opened.store, "s", std::vector<Root>{second.root});
+  EXPECT_TRUE(RootsOf(*opened.store, roots, prompt).homeless);
+  RememberFirstRoot(*opened.store, "s", second.root.id);
+  RememberFirstRoot(*opened.store, "s", first.root.id);
+  known = RootsOf(*opened.store, roots, prompt);
+  EXPECT_FALSE(known.homeless);
+  ASSERT_EQ(known.here.size(), 1u);
+  EXPECT_EQ(known.here[0].id, second.root.id);
+  EXPECT_TRUE(known.elsewhere.empty());
+}
+
 // Mutant: prompts-are-heard-in-one-place.
 TEST(EventRoots, APromptMattersWhereverTheSessionHasMadeCalls) {
   MemFs disk;

@@ -94,6 +94,18 @@ run rollback tool:b1 --session m --root second --yes; expect_rc 0; [ "$(cat seco
 mkdir -p around/inner around/beside; git init -q around; echo 1 >around/inner/a; run on around/inner
 printf '{"session_id":"m","cwd":"%s","hook_event_name":"SessionStart","source":"resume"}' "$top/around/inner" | "$BELAY_BIN" hook claude; behind_is_done
 call PreToolUse "$top/around/beside" b2; known "$top/around" False
+# --- a session that begins in the home directory works in what it edits there; its turns are known from then on
+mkdir "$HOME/r"; git init -q "$HOME/r"; echo 1 >"$HOME/r/f"
+home() { printf '{"session_id":"h","cwd":"%s","hook_event_name":"%s",%s}' "$HOME" "$1" "$2" | "$BELAY_BIN" hook claude; behind_is_done; }
+write='"prompt_id":"h1","tool_name":"Write","tool_use_id":"w1","tool_input":{"file_path":"'$HOME/r/f'"}'
+shell='"prompt_id":"h2","tool_name":"Bash","tool_use_id":"w2","tool_input":{"command":"x"}'
+home SessionStart '"source":"startup"'; home UserPromptSubmit '"prompt_id":"h1","prompt":"fix f"'; known "$HOME" False; known "$HOME/r" False
+home PreToolUse "$write"; known "$HOME/r" True; echo 2 >"$HOME/r/f"; home PostToolUse "$write"; home Stop '"prompt_id":"h1"'
+home UserPromptSubmit '"prompt_id":"h2","prompt":"now a test"'
+home PreToolUse "$shell"; echo 3 >"$HOME/r/g"; home PostToolUse "$shell"; home Stop '"prompt_id":"h2"'; known "$HOME" False
+run rollback turn:1 --session h --root "$HOME/r" --yes; expect_rc 0; expect_in_out "now a test"
+[ "$(cat "$HOME/r/f")" = 2 ] && [ ! -e "$HOME/r/g" ] || fail "not as before the turn: $(ls "$HOME/r")"
+run rollback tool:w1 --session h --root "$HOME/r" --yes; expect_rc 0; [ "$(cat "$HOME/r/f")" = 1 ] || fail "the edit is in no checkpoint"
 printf 'auto = false\n' >"$BELAY_CONFIG"
 mkdir third; git init -q third; call PreToolUse "$top/third" b3; known "$top/third" False
 finish
