@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/open_store.h"
+#include "cli/progress.h"
 #include "cli/text.h"
 #include "restore/journal.h"
 #include "restore/rollback.h"
@@ -19,13 +20,16 @@ namespace belay {
 
 namespace {
 
+using ShowProgress = std::function<void(uint64_t done, uint64_t total)>;
+
 Status TakeInUnlisted(CommandContext& ctx, OpenedStore& at, Store& store,
-                      std::vector<std::string>& done) {
+                      const ShowProgress& show, std::vector<std::string>& done) {
   BELAY_TRY(auto unlisted, UnlistedPacks(store));
   BELAY_TRY(auto longer, LongerPacks(store));
   if (unlisted.empty() && longer.empty()) return Ok();
   VerifyOptions every_byte;
   every_byte.read_data = true;
+  every_byte.progress = show;
   BELAY_TRY(VerifyReport report, VerifyStore(store, every_byte));
   if (report.clean()) return Ok();
   if (!unlisted.empty())
@@ -98,6 +102,10 @@ struct Repaired {
 
 // `all` has what was put right also when an error ends it.
 Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
+  Progress progress(ctx.term, at.clock, "repairing the store");
+  const ShowProgress show = [&progress](uint64_t done, uint64_t total) {
+    progress.Update(done, total);
+  };
   auto remembered = Recall(ctx, at);
   std::vector<Root> roots;  // of the cache, which is built anew
   if (auto dir = ctx.fs.OpenDir(at.dir); dir.ok())
@@ -120,15 +128,15 @@ Status Repair(CommandContext& ctx, OpenedStore& at, Repaired& all) {
                                 "another belay repair is at work"));
   BELAY_OK(store->Refresh());
   BELAY_OK(TakeBackGivenUp(*store, done));
-  BELAY_OK(TakeBackRecords(*store, done));
+  BELAY_OK(TakeBackRecords(*store, done, show));
   // Something damaged, and packs lie about that may hold it whole: take them in.
-  BELAY_OK(TakeInUnlisted(ctx, at, *store, done));
+  BELAY_OK(TakeInUnlisted(ctx, at, *store, show, done));
   BELAY_OK(ShowHidden(*store, done));
   for (const RememberedRecord& r : *remembered)
     if (auto root = ToRoot(r.record); root.ok()) roots.push_back(std::move(*root));
   BELAY_OK(BringBackRoots(*store, roots, done));
   Status mended =
-      MendStore(*store, *remembered, ctx.args.has("--accept-loss"), all.mended);
+      MendStore(*store, *remembered, ctx.args.has("--accept-loss"), all.mended, show);
   done.insert(done.end(), all.mended.done.begin(), all.mended.done.end());
   BELAY_OK(mended);
   BELAY_TRY(auto catalog, Catalog::Open(*store));

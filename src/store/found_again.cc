@@ -258,7 +258,9 @@ Status TakeBackGivenUp(Store& store, std::vector<std::string>& done) {
   return UnmarkWhole(store, done);
 }
 
-Status TakeBackRecords(Store& store, std::vector<std::string>& done) {
+Status TakeBackRecords(
+    Store& store, std::vector<std::string>& done,
+    const std::function<void(uint64_t done, uint64_t total)>& progress) {
   Unlisted others;
   {
     BELAY_TRY(HeldLock use, store.HoldForReading());
@@ -274,8 +276,15 @@ Status TakeBackRecords(Store& store, std::vector<std::string>& done) {
     writer.StoreAnew(true);  // it is asked for only where the store cannot read it
     Copier copier(store, finder, writer);
     if (BELAY_MUTANT("records-come-back-bare")) return Ok();
-    for (const LogRecord& r : others.lacking)
+    uint64_t total = 0;  // the packs may hold what nobody asks for, too
+    for (const PackId& id : packs)
+      if (auto stat = store.fs().StatAt(store.packs_dir(), PackFile::FileName(id));
+          stat.ok())
+        total += stat->size;
+    for (const LogRecord& r : others.lacking) {
       for (const ObjectKey& key : r.refs) BELAY_OK(copier.Copy(key));
+      if (progress) progress(writer.bytes_so_far(), total);
+    }
     return Ok();
   };
   BELAY_OK(BringBack(store, others.lacking, copy));

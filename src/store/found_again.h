@@ -29,7 +29,9 @@ Status TakeBackObjects(Store& store, const std::vector<ObjectKey>& lost,
 
 // Stores records that such packs have and the log lacks, with all that they need and
 // the numbers they had (unless another has such a number by now), as one batch. `done`
-// as above.
-Status TakeBackRecords(Store& store, std::vector<std::string>& done);
+// as above. `progress`, if given, hears of the bytes that were copied.
+Status TakeBackRecords(
+    Store& store, std::vector<std::string>& done,
+    const std::function<void(uint64_t done, uint64_t total)>& progress = {});
 
 }  // namespace belay

@@ -16,10 +16,12 @@ namespace {
 class Mender {
  public:
   Mender(Store& store, const std::vector<RememberedRecord>& remembered,
-         MendReport& report)
+         MendReport& report,
+         const std::function<void(uint64_t done, uint64_t total)>& progress)
       : store_(store), report_(report) {
     options_.read_data = true;
     options_.remembered = remembered;
+    options_.progress = progress;
   }
 
   Status Run(bool accept_loss) {
@@ -162,8 +164,9 @@ class Mender {
 }  // namespace
 
 Status MendStore(Store& store, const std::vector<RememberedRecord>& remembered,
-                 bool accept_loss, MendReport& report) {
-  return Mender(store, remembered, report).Run(accept_loss);
+                 bool accept_loss, MendReport& report,
+                 const std::function<void(uint64_t done, uint64_t total)>& progress) {
+  return Mender(store, remembered, report, progress).Run(accept_loss);
 }
 
 }  // namespace belay

@@ -29,7 +29,10 @@ struct MendReport {
 };
 
 // `report` has what was done also when an error ends it.
-Status MendStore(Store& store, const std::vector<RememberedRecord>& remembered,
-                 bool accept_loss, MendReport& report);
+// `progress` as VerifyOptions has it.
+Status MendStore(
+    Store& store, const std::vector<RememberedRecord>& remembered, bool accept_loss,
+    MendReport& report,
+    const std::function<void(uint64_t done, uint64_t total)>& progress = {});
 
 }  // namespace belay

@@ -374,14 +374,32 @@ Result<uint64_t> Store::EndOf(const Manifest::Pack& pack, const PackFile& file) 
   // Beyond the mark only what is whole; damage that a later flush vouches for is
   // passed.
   uint64_t last_whole = end;
-  BELAY_OK(
-      file.ForEachBatch(end, size, [&](const BatchHeader& b, bool damaged) -> Status {
+  // What was hashed once is not hashed again: somebody who writes much looks often.
+  Checked checked;
+  {
+    std::lock_guard guard(mutex_);
+    checked = checked_;
+  }
+  if (checked.pack == pack.id && checked.from == end && checked.whole <= size &&
+      !BELAY_MUTANT("the-end-is-hashed-each-time")) {
+    BELAY_TRY(const BatchMark mark, file.MarkAt(checked.whole));
+    if (mark == checked.mark) last_whole = checked.whole;
+  }
+  const uint64_t before = last_whole;
+  BELAY_OK(file.ForEachBatch(
+      before, size, [&](const BatchHeader& b, bool damaged) -> Status {
         if (damaged) return Ok();
         BELAY_TRY(bool whole, file.IsWhole(b));
         if (whole && (last_whole == b.offset || b.flushed_mark > last_whole))
           last_whole = b.end();
         return Ok();
       }));
+  if (last_whole > before && !file.has_unreadable()) {
+    checked = {pack.id, end, last_whole, {}};
+    BELAY_TRY(checked.mark, file.MarkAt(last_whole));
+    std::lock_guard guard(mutex_);
+    checked_ = checked;
+  }
   return last_whole;
 }
 

@@ -229,14 +229,28 @@ class Store {
   // A batch of this process is flushed and known by its entries.
   void Grow(const PackId& id, const std::vector<IndexEntry>& entries, uint64_t from,
             uint64_t to);
-  // Where everything is, by every record there is and no index.
+  // Where everything is, by every record there is and no index. What comes behind is
+  // added: who looks for much that is not there reads each byte once, also while he
+  // writes.
   struct AllRecords {
-    std::vector<std::pair<PackId, uint64_t>> ends;  // how far each pack was read
+    struct End {  // how far a pack was read, and the mark of the batch that ends there
+      PackId pack;
+      uint64_t offset = 0;
+      BatchMark mark{};
+    };
+    std::vector<End> ends;
     std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> places;
   };
-  Result<std::shared_ptr<const AllRecords>> Survey();
+  Result<std::optional<std::pair<PackId, uint64_t>>> Surveyed(const ObjectKey& key);
   Result<std::optional<ObjectLocation>> DeepFind(const ObjectKey& key);
-  Result<bool> IsPurged(const ObjectKey& key);
+  // What purges name, and whether somebody wanted it gone. Read on in the same way.
+  struct Purges {
+    LogPosition position;
+    BatchMark mark{};
+    std::unordered_map<ObjectKey, bool> erased;
+  };
+  // Nothing: no purge names it.
+  Result<std::optional<bool>> WasPurged(const ObjectKey& key);
 
   Fs& fs_;
   Clock& clock_;
@@ -262,7 +276,14 @@ class Store {
   HeldFile held_;
   std::shared_ptr<const Fd> tail_;  // shared with a thread that is just using it
   bool tail_writable_ = false;
-  std::shared_ptr<const AllRecords> all_records_;  // after a miss
+  // Beyond the mark of the open pack, the last place up to which every batch was found
+  // whole, from where, and the mark of the batch that ends there.
+  struct Checked {
+    PackId pack;
+    uint64_t from = 0, whole = 0;
+    BatchMark mark{};
+  };
+  Checked checked_;
   std::unordered_map<PackId, RememberedEnd> expected_;
   PackId caches_asked_;          // the pack of which they have told (ReliedOn())
   std::optional<Tail> fitting_;  // one that was found to fit
@@ -272,6 +293,12 @@ class Store {
   uint64_t own_end_ = 0;
   uint64_t own_flushed_ = 0;
   uint64_t own_next_seq_ = 0;
+
+  // Guards what follows, and is held over IO: who waits would read the same bytes.
+  // Comes before mutex_.
+  std::mutex survey_mutex_;
+  AllRecords all_records_;  // after a miss
+  Purges purges_;
 };
 
 }  // namespace belay

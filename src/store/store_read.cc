@@ -33,13 +33,10 @@ Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
   return std::optional<ObjectLocation>();
 }
 
-Result<std::shared_ptr<const Store::AllRecords>> Store::Survey() {
-  std::shared_ptr<const AllRecords> known;
-  {
-    std::lock_guard guard(mutex_);
-    known = all_records_;
-  }
-  auto survey = std::make_shared<AllRecords>();
+Result<std::optional<std::pair<PackId, uint64_t>>> Store::Surveyed(
+    const ObjectKey& key) {
+  std::lock_guard guard(survey_mutex_);
+  std::vector<AllRecords::End> ends;
   std::vector<std::shared_ptr<const OpenPack>> packs;
   for (const Manifest::Pack& listed : Listed()->packs) {
     auto pack = Pack(listed.id);
@@ -49,43 +46,76 @@ Result<std::shared_ptr<const Store::AllRecords>> Store::Survey() {
       return std::move(pack).error();
     }
     BELAY_TRY(uint64_t end, EndOf(listed, *(*pack)->file));
-    survey->ends.emplace_back(listed.id, end);
+    ends.push_back({listed.id, end, {}});
     packs.push_back(std::move(*pack));
   }
-  if (known && known->ends == survey->ends && !BELAY_MUTANT("survey-for-each"))
-    return known;
-  for (size_t i = 0; i < packs.size(); ++i) {
-    const auto& [id, end] = survey->ends[i];
-    BELAY_TRY(auto entries, ObjectsIn(*packs[i]->file, kPackHeaderSize, end));
-    for (const IndexEntry& e : entries)
-      survey->places.emplace(e.key, std::make_pair(id, e.offset));
+  // What was read stays while packs only grow, and others come behind them.
+  AllRecords& known = all_records_;
+  bool goes_on = known.ends.size() <= ends.size() && !BELAY_MUTANT("survey-for-each");
+  for (size_t i = 0; goes_on && i < known.ends.size(); ++i) {
+    const AllRecords::End& read = known.ends[i];
+    goes_on = read.pack == ends[i].pack && read.offset <= ends[i].offset;
+    if (!goes_on || read.offset == ends[i].offset) continue;
+    BELAY_TRY(const BatchMark mark, packs[i]->file->MarkAt(read.offset));
+    goes_on =
+        mark == read.mark && (mark != BatchMark() || read.offset == kPackHeaderSize);
   }
-  std::lock_guard guard(mutex_);
-  all_records_ = survey;
-  return std::shared_ptr<const AllRecords>(std::move(survey));
+  if (!goes_on) known = AllRecords();
+  for (size_t i = 0; i < packs.size(); ++i) {
+    if (i == known.ends.size())
+      known.ends.push_back({ends[i].pack, kPackHeaderSize, {}});
+    AllRecords::End& read = known.ends[i];
+    if (read.offset >= ends[i].offset) continue;
+    const PackFile& file = *packs[i]->file;
+    BELAY_TRY(auto entries, ObjectsIn(file, read.offset, ends[i].offset));
+    BELAY_TRY(read.mark, file.MarkAt(ends[i].offset));
+    read.offset = ends[i].offset;
+    for (const IndexEntry& e : entries)
+      known.places.emplace(e.key, std::make_pair(read.pack, e.offset));
+  }
+  auto place = known.places.find(key);
+  if (place == known.places.end()) return std::optional<std::pair<PackId, uint64_t>>();
+  return std::optional(place->second);
 }
 
 Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
-  // Held while it is looked into: another thread may bring a newer one at any time.
-  BELAY_TRY(auto survey, Survey());
-  auto place = survey->places.find(key);
-  if (place == survey->places.end()) return std::optional<ObjectLocation>();
-  const auto& [id, offset] = place->second;
+  BELAY_TRY(const auto place, Surveyed(key));
+  if (!place) return std::optional<ObjectLocation>();
+  const auto& [id, offset] = *place;
   BELAY_TRY(auto pack, Pack(id));
   BELAY_TRY(uint64_t size, pack->file->Size());
   BELAY_TRY(RecordHeader header, pack->file->HeaderAt(offset, size));
   return std::optional(ObjectLocation{pack, RecordAt{offset, header}});
 }
 
-Result<bool> Store::IsPurged(const ObjectKey& key) {
-  bool purged = false;
-  BELAY_TRY(LogPosition end,
-            ReadLogHeld(std::nullopt, [&](const LogRecord& record) -> Status {
-              for (const ObjectKey& k : PurgedBy(record)) purged |= k == key;
+Result<std::optional<bool>> Store::WasPurged(const ObjectKey& key) {
+  std::lock_guard guard(survey_mutex_);
+  // From where the last look ended, if that is still there: a batch that nobody flushed
+  // may have been cut off.
+  auto mark_at = [this](const LogPosition& at) -> Result<BatchMark> {
+    auto pack = Pack(at.pack);
+    if (!pack.ok()) return BatchMark();
+    return (*pack)->file->MarkAt(at.offset);
+  };
+  std::optional<LogPosition> after;
+  if (purges_.mark != BatchMark() && !BELAY_MUTANT("the-log-for-each-miss")) {
+    BELAY_TRY(const BatchMark mark, mark_at(purges_.position));
+    if (mark == purges_.mark) after = purges_.position;
+  }
+  if (!after) purges_ = Purges();
+  BELAY_TRY(purges_.position,
+            ReadLogHeld(after, [&](const LogRecord& record) -> Status {
+              const bool erased = WasErased(record);
+              for (const ObjectKey& k : PurgedBy(record)) purges_.erased[k] |= erased;
               return Ok();
             }));
-  (void)end;
-  return purged;
+  purges_.mark = BatchMark();
+  if (!purges_.position.pack.is_zero()) {
+    BELAY_TRY(purges_.mark, mark_at(purges_.position));
+  }
+  const auto at = purges_.erased.find(key);
+  if (at == purges_.erased.end()) return std::optional<bool>();
+  return std::optional(at->second);
 }
 
 Result<Bytes> Store::Get(const ObjectKey& key) {
@@ -116,22 +146,14 @@ Result<Bytes> Store::Get(const ObjectKey& key) {
     }
     return *damage;
   }
-  BELAY_TRY(bool purged, IsPurged(key));
+  // On purpose, or because it was lost and somebody took note of that.
+  BELAY_TRY(const auto erased, WasPurged(key));
   std::string name = ObjectTypeName(key.type) + " " + key.id.hex();
-  if (purged) {
-    // On purpose, or because it was lost and somebody took note of that.
-    bool erased = false;
-    BELAY_TRY([[maybe_unused]] LogPosition end,
-              ReadLogHeld(std::nullopt, [&](const LogRecord& record) -> Status {
-                if (WasErased(record))
-                  for (const ObjectKey& k : PurgedBy(record)) erased |= k == key;
-                return Ok();
-              }));
+  if (erased)
     return Error(Errc::kPurged,
-                 name + (erased ? " was purged"
-                                : " was lost, and given up by belay repair "
-                                  "--accept-loss"));
-  }
+                 name + (*erased ? " was purged"
+                                 : " was lost, and given up by belay repair "
+                                   "--accept-loss"));
   return Error(Errc::kNotFound, name + " is not in the store");
 }
 

@@ -13,7 +13,7 @@
 #include "store/gc.h"
 #include "store/inventory.h"
 #include "store/verify.h"
-#include "support/pass_fs.h"
+#include "support/read_counter.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -320,18 +320,6 @@ TEST_F(AppenderTest, ReadsAndWritesWithAnIndexThatIsMissingGarbledOrOld) {
   }
 }
 
-class ReadCounter final : public PassFs {
- public:
-  using PassFs::PassFs;
-  Result<size_t> Read(const Fd& file, uint64_t offset,
-                      std::span<std::byte> out) override {
-    auto got = PassFs::Read(file, offset, out);
-    if (got.ok()) bytes += *got;
-    return got;
-  }
-  uint64_t bytes = 0;
-};
-
 // A power cut may leave the index's header and none of its table. Then every record is
 // looked at, once for all that is missing, and by whichever threads are reading.
 TEST_F(AppenderTest, TwoThreadsFindWhatTheIndexLost) {
@@ -369,6 +357,36 @@ TEST_F(AppenderTest, TwoThreadsFindWhatTheIndexLost) {
   ASSERT_OK(store);
   EXPECT_EQ(missing_by(**store, 0, 1), 0u);
   EXPECT_LT(counted.bytes, kCount * SizeOf(PackName()) / 4);
+}
+
+// Whether it was purged only the log tells: that is read once, and then what is new.
+TEST_F(AppenderTest, TheLogIsReadOnceForAllThatIsNowhere) {
+  constexpr int kCount = 100;
+  for (int i = 0; i < kCount; ++i) Make("one of many " + std::to_string(i));
+  ReadCounter counted(disk_);
+  World world(counted, 79);
+  auto store = world.Open();
+  ASSERT_OK(store);
+  auto is_nowhere = [&](const std::string& content, Errc what) {
+    auto got = (*store)->Get({ObjectType::kBlob, Sha256::Of(AsBytes(content))});
+    ASSERT_FALSE(got.ok());
+    EXPECT_EQ(got.error().code, what);
+  };
+  is_nowhere("the first", Errc::kNotFound);
+  const uint64_t first = counted.calls;
+  for (int i = 0; i < kCount; ++i)
+    is_nowhere("nowhere " + std::to_string(i), Errc::kNotFound);
+  EXPECT_LT(counted.calls - first, kCount * first / 4);
+  // What is purged meanwhile, and by whom, is seen.
+  auto writer = store_->Begin();
+  ASSERT_OK(writer);
+  (*writer)->Add(
+      MakePurge(IdFor("purge"), 1,
+                {{ObjectType::kBlob, Sha256::Of(AsBytes(std::string("nowhere 7")))}},
+                "given up"));
+  ASSERT_OK((*writer)->Commit());
+  is_nowhere("nowhere 7", Errc::kPurged);
+  is_nowhere("nowhere 8", Errc::kNotFound);
 }
 
 // --- flushes that fail ---------------------------------------------------------------

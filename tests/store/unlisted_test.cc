@@ -18,6 +18,7 @@
 #include "store/store_files.h"
 #include "store/verify.h"
 #include "support/fs_world.h"
+#include "support/read_counter.h"
 #include "support/store_fixture.h"
 
 namespace belay::test {
@@ -136,6 +137,39 @@ TEST_F(UnlistedTest, AnOlderManifestLosesNothing) {
     EXPECT_LT(PackFiles().size(), packs);
     EXPECT_EQ(Names(), all);
   }
+}
+
+// Much of what comes back is written before the batch that counts, and nothing of it is
+// known to be flushed meanwhile.
+TEST_F(UnlistedTest, WhatComesBackIsReadAFewTimesHoweverMuchItIs) {
+  constexpr int kCount = 40;
+  Make("one");
+  ClosePacks();
+  const Bytes older = Read(Home(), Name::Literal("manifest"));
+  {
+    auto store = Open();
+    for (uint64_t i = 0; i < kCount; ++i) {
+      const std::string name = "big " + std::to_string(i);
+      Must(MakeCheckpoint(*store, name, {{"big", Noise(900 + i, 16384)}}));
+    }
+  }
+  Must(ReplaceFile(*disk_, Home(), Name::Literal("manifest"), older));
+  uint64_t size = 0;
+  for (const std::string& name : PackFiles())
+    size += Must(disk_->StatAt(Packs(), Name::Literal(name))).size;
+
+  ReadCounter counted(*disk_);
+  World world(counted, 699);
+  world.options.batch_target = 64 << 10;
+  {
+    auto store = Must(world.Open(Store::Mode::kWriteExisting));
+    std::vector<std::string> done;
+    Must(TakeBackRecords(*store, done));
+    EXPECT_EQ(done.size(), size_t{kCount});
+  }
+  EXPECT_LT(counted.bytes, 20 * size);
+  EXPECT_EQ(Names().size(), size_t{kCount} + 1);
+  EXPECT_TRUE(Verify().clean());
 }
 
 TEST_F(UnlistedTest, WhatACollectionReplacedGoes) {
