@@ -27,17 +27,29 @@ std::vector<Displaced> NotStoredNow(const Plan& plan, BatchWriter& writer) {
       out.push_back({&change, id});
   };
   for (const PathChange& change : plan.changes) {
-    if (!change.before) continue;
-    const bool moves = !change.after || !SameContent(*change.before, *change.after);
-    if (moves && change.before->kind == EntryKind::kFile)
-      add(change, change.before->id);
-    if (moves || change.before->xattrs != change.after->xattrs)
-      add(change, change.before->xattrs);
+    const DisplacedIds ids = DisplacedBy(change);
+    add(change, ids.content);
+    add(change, ids.xattrs);
   }
   return out;
 }
 
 }  // namespace
+
+DisplacedIds DisplacedBy(const PathChange& change) {
+  DisplacedIds out;
+  if (!change.before) return out;
+  const bool moves = !change.after || !SameContent(*change.before, *change.after);
+  if (moves && change.before->kind == EntryKind::kFile) out.content = change.before->id;
+  if (moves || change.before->xattrs != change.after->xattrs)
+    out.xattrs = change.before->xattrs;
+  return out;
+}
+
+bool IsNoMore(const Error& error) {
+  return error.code == Errc::kCorrupt || error.code == Errc::kNotFound ||
+         error.code == Errc::kPurged || IsUnreadable(error);
+}
 
 Result<std::vector<std::string>> SecureDisplaced(Store& store, const Fd& root,
                                                  const Plan& plan, Draft& draft,

@@ -10,6 +10,17 @@
 
 namespace belay {
 
+// What of `change.before` is in the way of what comes: its content, its attributes;
+// zero: it stays.
+struct DisplacedIds {
+  ObjectId content, xattrs;
+};
+DisplacedIds DisplacedBy(const PathChange& change);
+
+// Of an error of reading from the store: it is not there, or not whole. All else may
+// pass (a limit, a lock), and says nothing of what is stored.
+bool IsNoMore(const Error& error);
+
 // Content that the safety checkpoint refers to and did not store itself is read, every
 // byte of it. What the store cannot give back is stored again from the directory, which
 // has it still; their paths are returned. Fails when that is not possible any more.

@@ -140,7 +140,8 @@ Status Mover::Place(size_t index, const PathState& wanted) {
 Result<bool> Mover::WriteInPlace(size_t index, const PathState& from,
                                  const PathState& to, Looker& looker) {
   if (from.kind != EntryKind::kFile || to.kind != EntryKind::kFile ||
-      !SameAttributes(from, to) || journal_.is_git != nullptr || MayHaveHoles(to))
+      !SameAttributes(from, to) || journal_.is_git != nullptr || MayHaveHoles(to) ||
+      unreadable_.contains(to.id))
     return false;
   BELAY_TRY(Looker::At at, looker.Parent(PathOf(index)));
   auto opened = fs_.Open(at.dir, at.name, OpenMode::ReadWrite());
@@ -379,9 +380,14 @@ Status Mover::Move(Way way, const std::function<bool()>& stop) {
     if (!IsFile(to) || (from && SameContent(*from, *to)) || to->size > kMaxBlob ||
         contents_.contains(to->id) || (known_ && known_->Find(to->id) != nullptr))
       continue;
-    BELAY_TRY(Bytes bytes, store_.ReadContentBytes(to->id, kMaxBlob));
-    contents_size_ += bytes.size();
-    contents_.emplace(to->id, std::move(bytes));
+    auto bytes = store_.ReadContentBytes(to->id, kMaxBlob);
+    if (!bytes.ok() && way == Way::kBack && !BELAY_MUTANT("back-by-the-store-alone")) {
+      unreadable_.insert(to->id);  // it may be there yet, in its place or displaced
+      continue;
+    }
+    if (!bytes.ok()) return std::move(bytes).error();
+    contents_size_ += bytes->size();
+    contents_.emplace(to->id, std::move(*bytes));
     BELAY_OK(stopped());
   }
   for (const Plan::Locked& locked : journal_.locked)

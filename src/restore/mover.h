@@ -22,6 +22,8 @@
 //   * What we half wrote is never taken for somebody's edit. After an interruption that
 //     is a judgement: bytes that are all from one of the sides, or zero, at their place
 //     are half written. Settle() gives them all the same, and says so.
+//   * On the way back what was displaced is taken from the staging directory where the
+//     store cannot give it.
 //   * Every open is beneath the root and follows no symlink.
 //
 // Threads: one, which has another help it where there are many files (restore/both.h).
@@ -69,6 +71,23 @@ class Mover {
   // Both; side by side where there is much to do.
   Result<Verified> FlushAndVerify(Way way, const std::function<bool()>& stop = {});
 
+  // After an interruption, before anything else moves: content and attributes of the
+  // side before that the store cannot give (any more). All of it is read. An error says
+  // nothing of them.
+  struct Unreadable {
+    size_t index;  // into the journal's changes
+    ObjectId id;
+    bool operator==(const Unreadable&) const = default;
+  };
+  Result<std::vector<Unreadable>> FindUnreadable();
+  // Stores those again of which the staging directory or, with `in_tree`, the tree has
+  // what is missing: what was displaced is then all there is of it. The others are
+  // returned. Whoever publishes `writer` may go on.
+  Result<std::vector<Unreadable>> StoreAgain(const std::vector<Unreadable>& unreadable,
+                                             BatchWriter& writer, bool in_tree);
+
+  const std::string& PathOf(size_t index) const;
+
   // What was found in the staging directory that is neither side: now in `sink`.
   struct Found {
     size_t index;  // into the journal's changes
@@ -111,6 +130,8 @@ class Mover {
   bool MayHaveHoles(const PathState& wanted) const;
   Result<bool> IsHalfWritten(size_t index, const Looked& looked, const Fd& dir,
                              const Name& name);
+  Result<bool> PutIfItIs(const ObjectId& id, Looker& looker, const std::string& path,
+                         BatchWriter& writer);
   Result<bool> IsTheirs(size_t index, const std::optional<Looked>& there);
   Status SetXattrs(const Fd& file, const ObjectId& wanted);
 
@@ -140,7 +161,6 @@ class Mover {
 
   const Maybe& From(size_t index, Way way) const;
   const Maybe& To(size_t index, Way way) const;
-  const std::string& PathOf(size_t index) const;
   // This run of ours is the only one there was of this journal, and went one way.
   bool IsFirstRun() const { return runs_ == 1 && !journal_.operation.recovered; }
 
@@ -160,6 +180,7 @@ class Mover {
   std::unordered_set<uint64_t> torn_;             // inodes that we half wrote
   std::unordered_set<size_t> in_place_;           // their directories are as they were
   std::unordered_map<ObjectId, Bytes> contents_;  // small ones that were read already
+  std::unordered_set<ObjectId> unreadable_;       // when it was last asked for
   size_t contents_size_ = 0;
   std::shared_ptr<const HeldContents> known_;
   Filler filler_;

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/mutant.h"
+#include "restore/displaced.h"
 #include "restore/holes.h"
 #include "restore/mover.h"
 #include "restore/paths_internal.h"
@@ -164,9 +165,12 @@ Result<bool> Mover::IsHalfWritten(size_t index, const Looked& looked, const Fd& 
   for (size_t i = 0; i < found.size(); ++i) explained[i] = found[i] == std::byte{0};
   for (const Maybe* side : {&change.before, &change.after}) {
     if (!IsFile(*side)) continue;
-    BELAY_TRY(Bytes bytes, store_.ReadContentBytes((*side)->id, kCompared));
-    for (size_t i = 0; i < std::min(found.size(), bytes.size()); ++i)
-      if (found[i] == bytes[i]) explained[i] = true;
+    auto bytes = store_.ReadContentBytes((*side)->id, kCompared);
+    // As what is too large.
+    if (!bytes.ok() && IsNoMore(bytes.error())) return true;
+    if (!bytes.ok()) return std::move(bytes).error();
+    for (size_t i = 0; i < std::min(found.size(), bytes->size()); ++i)
+      if (found[i] == (*bytes)[i]) explained[i] = true;
   }
   return std::find(explained.begin(), explained.end(), false) == explained.end();
 }

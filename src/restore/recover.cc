@@ -12,12 +12,36 @@ namespace belay {
 
 namespace {
 
-// Does the log have this operation? Then it was finished.
-Result<bool> IsRecorded(Store& store, const Operation& operation) {
+// This operation as the log has it: then it was finished.
+Result<std::optional<Operation>> FindRecorded(Store& store,
+                                              const Operation& operation) {
   BELAY_TRY(auto catalog, Catalog::Open(store));
   BELAY_TRY(auto operations, ListOperations(*catalog, operation.root));
-  return std::any_of(operations.begin(), operations.end(),
-                     [&](const Operation& o) { return o.id == operation.id; });
+  auto found = std::ranges::find(operations, operation.id, &Operation::id);
+  if (found == operations.end()) return std::optional<Operation>();
+  return std::optional(std::move(*found));
+}
+
+std::string FirstOf(const std::vector<std::string>& paths) {
+  return EscapeForDisplay(paths[0]) +
+         (paths.size() > 1 ? " and " + std::to_string(paths.size() - 1) + " more" : "");
+}
+
+std::string StoredAgain(const std::vector<std::string>& paths) {
+  return "the store could not give back " + FirstOf(paths) +
+         " as before; it was stored again; run: belay verify --read-data";
+}
+
+// `status` says so until somebody has gone on from here.
+void RememberRollback(Store& store, const RootId& root, const std::string& what) {
+  auto catalog = Catalog::Open(store);
+  if (!catalog.ok()) return;
+  auto last = (*catalog)->LastCheckpoint(root);
+  RememberFailure(store, root,
+                  {.of = FailureOf::kRollback,
+                   .at_ms = store.clock().WallMillis(),
+                   .after = last.ok() && *last ? (*last)->checkpoint.id : RecordId(),
+                   .what = what});
 }
 
 // `around_mounts`: what is beneath something that was mounted since stays as it is,
@@ -75,16 +99,22 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store,
                "disk not mounted?); it is finished when the old one is back";
     return std::optional(std::move(out));
   }
-  BELAY_TRY(bool recorded, IsRecorded(store, journal.operation));
+  BELAY_TRY(const auto recorded, FindRecorded(store, journal.operation));
   BELAY_TRY(HeldLock hold, store.HoldForReading());
   journal.operation.recovered = true;
   Runner runner(store, *dir, root.path, std::move(journal));
   if (recorded) {
+    hold.Release();
+    // What was displaced goes for good now.
+    if (Status secured = runner.Secure(&*recorded); !secured.ok())
+      return InUsersWords(std::move(secured).error(), runner.journal());
     if (Status tidied = runner.Tidy(); !tidied.ok())
       return InUsersWords(std::move(tidied).error(), runner.journal());
     if (TakesRootAway(runner.journal().changes)) TakeRootAway(store, root);
     out.how = Recovered::How::kTidied;
     out.text = name + " was complete; its traces were removed";
+    if (!runner.secured().again.empty())
+      out.text += "; " + StoredAgain(runner.secured().again);
     return std::optional(std::move(out));
   }
   if (!around_mounts && !BELAY_MUTANT("recover-around-mounts")) {
@@ -110,11 +140,23 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store,
     // An undo is taken back by a redo, unless it was one out of order.
     const bool redo =
         out.operation.kind == OperationKind::kUndo && !out.operation.out_of_order;
-    out.text = "finished " + name + " that was interrupted; take it back with: belay " +
-               (redo ? "redo" : "undo");
+    out.text = "finished " + name + " that was interrupted; ";
+    if (runner.secured().lost.empty() || BELAY_MUTANT("promise-what-is-lost"))
+      out.text += std::string("take it back with: belay ") + (redo ? "redo" : "undo");
+    else
+      out.text += "the store is damaged and cannot give back " +
+                  FirstOf(runner.secured().lost) +
+                  " as it was before; take the rest back with: belay " +
+                  (redo ? "redo" : "undo") + " --skip-damaged";
+    if (!runner.secured().again.empty())
+      out.text += "; " + StoredAgain(runner.secured().again);
     if (out.raced && out.raced->description.starts_with("edited"))
       out.text += "; what was edited since the interruption is kept in " +
                   out.raced->id.text().substr(0, 7);
+    else if (out.raced && !runner.secured().lost.empty())
+      out.text += "; what was half written then is kept in " +
+                  out.raced->id.text().substr(0, 7);
+    if (!runner.secured().lost.empty()) RememberRollback(store, root.id, out.text);
     return std::optional(std::move(out));
   }
   // Taken back, unless the journal is still there.
@@ -134,18 +176,14 @@ Result<std::optional<Recovered>> RecoverLocked(Store& store,
   out.how = Recovered::How::kTakenBack;
   out.text =
       "took back " + name + " that was interrupted (" + forward.error().what + ")";
+  if (!runner.secured().again.empty())
+    out.text += "; " + StoredAgain(runner.secured().again);
   if (forward.error().hint.starts_with(kOthersChanged)) {
     // Not all of it could be taken back: said until somebody has gone on from here.
     out.text += "; " + forward.error().hint;
     if (out.operation.safety)
       out.text += ": belay rollback " + out.operation.safety->text().substr(0, 7);
-    BELAY_TRY(auto catalog, Catalog::Open(store));
-    BELAY_TRY(auto last, catalog->LastCheckpoint(root.id));
-    RememberFailure(store, root.id,
-                    {.of = FailureOf::kRollback,
-                     .at_ms = store.clock().WallMillis(),
-                     .after = last ? last->checkpoint.id : RecordId(),
-                     .what = out.text});
+    RememberRollback(store, root.id, out.text);
   }
   return std::optional(std::move(out));
 }

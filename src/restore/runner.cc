@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/mutant.h"
 #include "core/chat.h"
+#include "restore/displaced.h"
 #include "restore/git_objects.h"
 #include "restore/naming_internal.h"
 #include "restore/overlay.h"
@@ -50,8 +51,11 @@ Error InUsersWords(Error error, const Journal& journal) {
 
 Error Interrupted(const Error& why, const Error& back) {
   Error error(Errc::kIo, why.what + "; taking it back is interrupted: " + back.what);
+  const bool full = why.code == Errc::kNoSpace || back.code == Errc::kNoSpace;
   return std::move(error).WithHint(
-      "the next belay command here finishes it or takes it back");
+      full ? "make room on the disk: the next belay command here then finishes it or "
+             "takes it back, and until then all that it moved is kept"
+           : "the next belay command here finishes it or takes it back");
 }
 
 std::optional<std::string> MountedOver(Fs& fs, const Fd& root, const Journal& journal) {
@@ -90,6 +94,7 @@ Status Runner::Forward(const std::function<bool()>& stop, Outcome& out) {
   // Of a run before this one git may be half-way: without its locks there is no way
   // forward, and none back.
   if (!locked.ok() && journal_.operation.recovered) return locked;
+  if (locked.ok() && journal_.operation.recovered) locked = Secure(nullptr);
   if (locked.ok()) locked = CheckGitSides();
   if (locked.ok()) locked = PreparePublication();
   if (!locked.ok()) return TakeBack(std::move(locked).error(), out);
@@ -487,6 +492,9 @@ Status Runner::Record(Outcome& out) {
                            EscapeForDisplay(path) +
                            "; what it writes from now on goes nowhere");
   Operation operation = journal_.operation;
+  // An undo goes by these: after an interruption what the store has of them counts for
+  // nothing.
+  writer->StoreAnew(operation.recovered && !BELAY_MUTANT("recovered-by-an-old-list"));
   BELAY_TRY(operation.changes,
             writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges(changes))));
   operation.made_ms = store_.clock().WallMillis();
@@ -498,6 +506,7 @@ Status Runner::Record(Outcome& out) {
         operation.external,
         writer->PutObject(ObjectType::kNode, EncodeNode(EncodeChanges(external))));
   }
+  writer->StoreAnew(false);
   BELAY_OK(AddRaced(*writer, sink, found, out));
   writer->Add(ToRecord(operation));
   BELAY_TRY(auto beside, RecordsBeside(store_, operation));
@@ -609,7 +618,17 @@ Result<Checkpoint> Runner::AddRacedOne(BatchWriter& writer, ScanSink& sink,
     if (!got.ok() && got.error().code == Errc::kNotFound) return Tree();
     return got;
   };
-  BELAY_TRY(state.tree, OverlayTree(state.tree, paths, read, dir, sink));
+  auto overlaid = OverlayTree(state.tree, paths, read, dir, sink);
+  if (!overlaid.ok() && IsNoMore(overlaid.error()) &&
+      !BELAY_MUTANT("damage-keeps-what-raced")) {
+    // Of the rest nothing can be said; what was found is kept all the same.
+    raced.partial = true;
+    raced.files = raced.bytes = 0;
+    BELAY_TRY(state.tree, sink.PutTree(Tree()));
+    overlaid = OverlayTree(state.tree, paths, read, dir, sink);
+  }
+  if (!overlaid.ok()) return std::move(overlaid).error();
+  state.tree = *overlaid;
   BELAY_TRY(raced.state, writer.PutObject(ObjectType::kState, EncodeState(state)));
   raced.id = RecordId(store_.random().NewId());
   raced.root = journal_.operation.root;

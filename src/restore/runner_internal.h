@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/purged.h"
 #include "restore/git_locks.h"
 #include "restore/journal.h"
 #include "restore/mover.h"
@@ -53,6 +54,16 @@ class Runner {
   }
   // The operation is in the log, or was taken back: what is left is ours to remove.
   Status Tidy();
+  // After an interruption, before anything moves or goes: all that was there before can
+  // be read in the store, or is stored again while the directory, or what was
+  // displaced, has it yet (Forward() does that by itself). `recorded`: the operation as
+  // it is in the log, when nothing is to be moved any more.
+  Status Secure(const Operation* recorded);
+  struct Secured {
+    std::vector<std::string> again;  // paths that were stored again
+    std::vector<std::string> lost;   // that nothing can give back as they were before
+  };
+  const Secured& secured() const { return secured_; }
 
   const Journal& journal() const { return journal_; }
   // What is beneath a mount is passed over, and named.
@@ -100,6 +111,9 @@ class Runner {
     bool moved = false;  // this run began to
     bool left = false;   // on the way back: somebody used it since, and it stays so
   };
+  // The lists that an undo of `recorded` goes by, where the store cannot give them.
+  Result<bool> StoreListsAgain(const Operation& recorded, BatchWriter& writer);
+  Result<Purged> PurgedSinceSafety();
   Result<bool> IsOfThisRoot(const AbsPath& git_dir);
   Status OpenGit();
   Result<std::unique_ptr<GitPart>> OpenPart(size_t number);
@@ -148,6 +162,7 @@ class Runner {
   const ChatPlan* chat_ = nullptr;
   uint32_t uid_ = 0;
   const int64_t began_;
+  Secured secured_;
   bool around_mounts_ = false;
   int64_t git_wait_ms_ = 2'000;
 };

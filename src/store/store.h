@@ -239,10 +239,11 @@ class Store {
       BatchMark mark{};
     };
     std::vector<End> ends;
-    std::unordered_map<ObjectKey, std::pair<PackId, uint64_t>> places;
+    std::unordered_multimap<ObjectKey, std::pair<PackId, uint64_t>> places;
   };
-  Result<std::optional<std::pair<PackId, uint64_t>>> Surveyed(const ObjectKey& key);
-  Result<std::optional<ObjectLocation>> DeepFind(const ObjectKey& key);
+  // All copies there are.
+  Result<std::vector<std::pair<PackId, uint64_t>>> Surveyed(const ObjectKey& key);
+  Result<std::vector<ObjectLocation>> DeepFind(const ObjectKey& key);
   // What purges name, and whether somebody wanted it gone. Read on in the same way.
   struct Purges {
     LogPosition position;

@@ -33,7 +33,7 @@ Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
   return std::optional<ObjectLocation>();
 }
 
-Result<std::optional<std::pair<PackId, uint64_t>>> Store::Surveyed(
+Result<std::vector<std::pair<PackId, uint64_t>>> Store::Surveyed(
     const ObjectKey& key) {
   std::lock_guard guard(survey_mutex_);
   std::vector<AllRecords::End> ends;
@@ -73,19 +73,23 @@ Result<std::optional<std::pair<PackId, uint64_t>>> Store::Surveyed(
     for (const IndexEntry& e : entries)
       known.places.emplace(e.key, std::make_pair(read.pack, e.offset));
   }
-  auto place = known.places.find(key);
-  if (place == known.places.end()) return std::optional<std::pair<PackId, uint64_t>>();
-  return std::optional(place->second);
+  std::vector<std::pair<PackId, uint64_t>> out;
+  auto [begin, end] = known.places.equal_range(key);
+  for (auto place = begin; place != end; ++place) out.push_back(place->second);
+  return out;
 }
 
-Result<std::optional<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
-  BELAY_TRY(const auto place, Surveyed(key));
-  if (!place) return std::optional<ObjectLocation>();
-  const auto& [id, offset] = *place;
-  BELAY_TRY(auto pack, Pack(id));
-  BELAY_TRY(uint64_t size, pack->file->Size());
-  BELAY_TRY(RecordHeader header, pack->file->HeaderAt(offset, size));
-  return std::optional(ObjectLocation{pack, RecordAt{offset, header}});
+Result<std::vector<ObjectLocation>> Store::DeepFind(const ObjectKey& key) {
+  BELAY_TRY(const auto places, Surveyed(key));
+  std::vector<ObjectLocation> out;
+  for (const auto& [id, offset] : places) {
+    BELAY_TRY(auto pack, Pack(id));
+    BELAY_TRY(uint64_t size, pack->file->Size());
+    BELAY_TRY(RecordHeader header, pack->file->HeaderAt(offset, size));
+    out.push_back({pack, RecordAt{offset, header}});
+    if (BELAY_MUTANT("one-copy-is-looked-for")) break;
+  }
+  return out;
 }
 
 Result<std::optional<bool>> Store::WasPurged(const ObjectKey& key) {
@@ -124,12 +128,19 @@ Result<Bytes> Store::Get(const ObjectKey& key) {
   std::optional<Error> damage;
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 1) BELAY_OK(Refresh());
-    BELAY_TRY(auto found, attempt < 2 ? Find(key) : DeepFind(key));
-    if (!found) continue;
-    auto bytes = found->pack->file->ReadRecord(found->record);
-    if (bytes.ok()) return bytes;
-    if (bytes.error().code != Errc::kCorrupt) return bytes;
-    damage = std::move(bytes).error();  // a second copy elsewhere may be whole
+    std::vector<ObjectLocation> copies;
+    if (attempt < 2) {
+      BELAY_TRY(auto found, Find(key));
+      if (found) copies.push_back(std::move(*found));
+    } else {
+      BELAY_TRY(copies, DeepFind(key));
+    }
+    for (const ObjectLocation& copy : copies) {
+      auto bytes = copy.pack->file->ReadRecord(copy.record);
+      if (bytes.ok()) return bytes;
+      if (bytes.error().code != Errc::kCorrupt) return bytes;
+      damage = std::move(bytes).error();  // a second copy elsewhere may be whole
+    }
   }
   if (damage) {
     // Look for another copy: duplicates exist when writers raced.
