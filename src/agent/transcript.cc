@@ -132,6 +132,12 @@ bool HasPartOfType(const std::optional<Json>& content, std::string_view type) {
   return false;
 }
 
+bool IsWholeRecord(const TranscriptLines::Line& line, const Result<Json>& json) {
+  return json.ok() &&
+         (line.whole ||
+          (json->is_object() && !BELAY_MUTANT("what-lacks-a-newline-was-not-said")));
+}
+
 bool IsCompaction(AgentKind agent, const JsonFields& fields) {
   const std::optional<Json> type = fields.Get("type");
   switch (agent) {

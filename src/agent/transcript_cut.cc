@@ -490,7 +490,7 @@ Status EachLine(Fs& fs, const Fd& file, uint64_t size, const Take& take,
     const Result<Json> json = line.too_long
                                   ? Result<Json>(Error(Errc::kInvalid, "too long"))
                                   : Json::Parse(line.text);
-    if (json.ok() && line.whole)
+    if (IsWholeRecord(line, json))
       take(*json, line);
     else if (line.whole)
       unread(line);

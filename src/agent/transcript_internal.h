@@ -10,6 +10,7 @@
 
 #include "agent/json.h"
 #include "agent/transcript.h"
+#include "agent/transcript_lines.h"
 #include "base/bytes.h"
 #include "base/fast_hash.h"
 
@@ -25,6 +26,10 @@ struct Record {
 
 // By which ids are remembered: those of a long conversation take room.
 inline uint64_t HashOf(std::string_view id) { return FastHash(AsBytes(id), 0); }
+
+// Whether what was read of a line is all of it: the last one may lack its newline, and
+// is whole when it is an object all the same. (One that is being written is none yet.)
+bool IsWholeRecord(const TranscriptLines::Line& line, const Result<Json>& json);
 
 class TranscriptBuilder {
  public:

@@ -400,8 +400,8 @@ Result<TranscriptPart> FindPart(Fs& fs, Random& random, AgentKind agent, const F
                                        " MiB, which is not read, and no summary can "
                                        "stand for what it says")
           .WithHint("nothing was changed");
-    if (line.too_long || !line.whole) continue;
-    if (const Result<Json> json = Json::Parse(line.text); json.ok())
+    if (line.too_long) continue;
+    if (const Result<Json> json = Json::Parse(line.text); IsWholeRecord(line, json))
       BELAY_OK(facts.Take(*json, line.offset));
   }
   facts.Finish();
@@ -426,8 +426,8 @@ Status ReadPart(Fs& fs, AgentKind agent, const Fd& file, const Transcript& trans
   for (TranscriptLines::Line line;;) {
     BELAY_TRY(const bool more, lines.Next(line));
     if (!more) return Ok();
-    if (line.too_long || !line.whole || !Covers(part.inside, line.offset)) continue;
-    if (const Result<Json> json = Json::Parse(line.text); json.ok())
+    if (line.too_long || !Covers(part.inside, line.offset)) continue;
+    if (const Result<Json> json = Json::Parse(line.text); IsWholeRecord(line, json))
       take(*json, line.offset);
   }
 }

@@ -56,6 +56,15 @@ class Cutting {
     }));
     return out;
   }
+  std::string Copy(const TranscriptCut& cut) {
+    std::string out;
+    const auto file = OpenTranscript(fs_, kPath);
+    EXPECT_TRUE(file.ok() && CopyCut(fs_, *file, cut, swaps, [&out](ByteSpan bytes) {
+                               out += AsText(bytes);
+                               return Ok();
+                             }).ok());
+    return out;
+  }
   Result<TranscriptCut> TryWhole() {
     BELAY_TRY(const Fd file, OpenTranscript(fs_, kPath));
     return PlanWhole(fs_, agent_, file, read_);
@@ -573,6 +582,8 @@ class Steps {
     if (step == 'P') out_ += GeminiUser(id) + "\n";
     if (step == 'S')
       out_ += Gemini(id, R"("type":"gemini","content":"say )" + id + "\"") + "\n";
+  const std::string& text() const { return out_; }
+
     if (step == 'C')
       out_ +=
           Gemini(id, R"("type":"gemini","toolCalls":[{"id":")" + id + "\"}]") + "\n";
@@ -1041,3 +1052,22 @@ TEST(CopyOfACut, WhatIsNotThereIsSaid) {
 
 }  // namespace
 }  // namespace belay::test
+// Mutants: what-lacks-a-newline-was-not-said.
+TEST(CopyOfACut, TheLastLineIsWholeWithoutItsNewline) {
+  const auto whole = [](AgentKind agent, const std::string& text) {
+    Cutting cutting(agent, text);
+    const auto cut = cutting.TryWhole();
+    EXPECT_TRUE(cut.ok());
+    return cut.ok() ? cutting.Copy(*cut) : "";
+  };
+  for (const AgentKind agent : {AgentKind::kClaude, AgentKind::kQwen, AgentKind::kCodex,
+                                AgentKind::kGemini, AgentKind::kCopilot}) {
+    const std::string text = Steps(agent, "PSPS").text();
+    const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+    const std::string before = text.substr(0, text.size() - last.size());
+    EXPECT_EQ(whole(agent, before + last.substr(0, last.size() - 1)), text);
+    // One that is not whole is somebody's who is writing.
+    EXPECT_EQ(whole(agent, before + last.substr(0, last.size() - 2)), before);
+  }
+}
+
