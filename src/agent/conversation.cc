@@ -315,6 +315,7 @@ Result<ConversationFork> PlanConversationFork(Fs& fs, Random& random,
     BELAY_TRY(cut, PlanCut(fs, request.agent, *file, transcript, point));
   }
 
+  fork.spares_calls = cut.spares_calls;
   fork.refers = transcript.refers;
   fork.counted = transcript.messages_left_out == 0;
   fork.uid = stat.uid;

@@ -75,6 +75,7 @@ struct ConversationFork {
   uint64_t inherited = 0;
   bool recorded = true;  // false: a prompt before that one goes, too, that nobody told
   bool inside = false;   // the cut is within that one
+  bool spares_calls = false;  // TranscriptCut
   // Id of the message or prompt that goes first: where the one that was named is among
   // calls and their answers, the message that made the calls.
   std::string first_taken = {};

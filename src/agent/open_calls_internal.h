@@ -8,6 +8,9 @@
 // and the end moves.
 //
 // Memory: of calls that are open, and of what was made and said behind them.
+//
+// And thoughts: nobody can go on from those of a message alone, so that a copy does not
+// end with them. Memory: of each change between thoughts and what is none.
 
 #include <algorithm>
 #include <cstdint>
@@ -79,9 +82,6 @@ class OpenCalls {
     }
     return end;
   }
-  uint64_t EndOr(uint64_t end) const {
-    return EndOr(end, [](uint64_t) { return true; });
-  }
 
  private:
   static constexpr size_t kBehind = SIZE_MAX;
@@ -98,5 +98,60 @@ class OpenCalls {
   std::unordered_map<uint64_t, std::vector<size_t>> open_;
   std::vector<What> said_;
 };
+
+class LastThoughts {
+ public:
+  explicit LastThoughts(uint64_t cut) : cut_(cut) {}
+
+  // What a record of the conversation has: nothing but thoughts, or anything else.
+  void Thought(uint64_t offset, uint64_t prompt = 0) { Take(offset, prompt, true); }
+  void Said(uint64_t offset, uint64_t prompt = 0) { Take(offset, prompt, false); }
+
+  template <class Kept>
+  uint64_t EndOr(uint64_t end, const Kept& kept) const {
+    if (BELAY_MUTANT("a-copy-ends-with-thoughts")) return end;
+    for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+      if (run->offset >= end || !kept(run->prompt)) continue;
+      if (!run->thoughts) break;
+      end = run->offset;
+    }
+    return end;
+  }
+
+ private:
+  struct Run {
+    uint64_t offset = 0, prompt = 0;  // of its first record
+    bool thoughts = false;
+  };
+  void Take(uint64_t offset, uint64_t prompt, bool thoughts) {
+    if (offset >= cut_) return;
+    if (!runs_.empty() && runs_.back().prompt == prompt &&
+        runs_.back().thoughts == thoughts)
+      return;
+    runs_.push_back({.offset = offset, .prompt = prompt, .thoughts = thoughts});
+  }
+
+  const uint64_t cut_;
+  std::vector<Run> runs_;
+};
+
+// Where a copy ends that was to end at `end`, so that neither holds.
+struct CopyEnd {
+  uint64_t end = 0;
+  bool of_calls = false;  // moved by calls, if at all; else by thoughts alone
+};
+template <class Kept>
+CopyEnd EndOfCopy(uint64_t end, const OpenCalls& calls, const LastThoughts* thoughts,
+                  const Kept& kept) {
+  CopyEnd out{.end = end};
+  for (bool moved = true; moved;) {
+    const uint64_t before = out.end;
+    out.end = calls.EndOr(before, kept);
+    out.of_calls = out.of_calls || out.end < before;
+    if (thoughts != nullptr) out.end = thoughts->EndOr(out.end, kept);
+    moved = out.end < before;
+  }
+  return out;
+}
 
 }  // namespace belay

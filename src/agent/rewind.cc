@@ -418,7 +418,7 @@ class RewindPlanner {
     record.inside = fork.inside;
     record.message = fork.first_taken;
     if (fork.inside && request_.message != fork.first_taken)
-      out_.among_calls = request_.message;
+      (fork.spares_calls ? out_.among_calls : out_.behind_thoughts) = request_.message;
     record.taken = fork.Taken();
     record.kept = fork.Kept();
     if (fork.refers && !before.whole) record.kept.reset();

@@ -56,6 +56,8 @@ struct RewindPlan {
   // The message that was named, when more had to go: it is among calls and their
   // answers.
   std::optional<std::string> among_calls = {};
+  // ... or behind thoughts, which a conversation cannot end with.
+  std::optional<std::string> behind_thoughts = {};
   // The agent's own program makes the fork: opencode before `message`, Codex after
   // `last_turn`, of the session, or where it only inherited the turn that goes, of the
   // one that it grew out of, which has the same up to there. Codex also has files in

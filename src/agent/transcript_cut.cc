@@ -61,11 +61,18 @@ void EachPart(const std::optional<Json>& content, std::string_view member,
 class TreeCut {
  public:
   TreeCut(AgentKind agent, const Transcript& transcript, const CutPoint& point)
-      : agent_(agent), transcript_(transcript), point_(point), calls_(point.offset) {}
+      : agent_(agent),
+        transcript_(transcript),
+        point_(point),
+        calls_(point.offset),
+        thoughts_(point.offset) {}
 
   void Take(const Json& json, uint64_t offset, uint64_t end);
   void TakeUnread(const TranscriptLines::Line& line) {
-    if (line.too_long) calls_.Said(line.offset, last_);
+    if (line.too_long) {
+      calls_.Said(line.offset, last_);
+      thoughts_.Said(line.offset, last_);
+    }
     Add(line.offset, line.end, last_);
   }
   Result<TranscriptCut> Finish();
@@ -98,11 +105,11 @@ class TreeCut {
   uint64_t last_ = kNone;         // whose turn the last line was of
   std::optional<uint64_t> kept_;  // the newest prompt that is kept, or kNone
   OpenCalls calls_;
+  LastThoughts thoughts_;
   // Claude Code writes one message as several lines: where the last one before the cut
-  // begins, and whether more than thoughts are written of it.
+  // begins.
   struct Message {
     uint64_t id = 0, offset = 0;
-    bool says = true;
   };
   Message message_;
 };
@@ -127,7 +134,10 @@ std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
 }
 
 void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prompt) {
-  if (IsCompaction(agent_, fields)) calls_.Said(offset, prompt);
+  if (IsCompaction(agent_, fields)) {
+    calls_.Said(offset, prompt);
+    thoughts_.Said(offset, prompt);
+  }
   const std::optional<Json> message = fields.Get("message");
   if (!message) return;
   if (agent_ == AgentKind::kClaude)
@@ -139,14 +149,22 @@ void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prom
 void TreeCut::NoteQwen(const Json& message, uint64_t offset, uint64_t prompt) {
   const std::optional<Json> parts = message.Get("parts");
   if (!parts || !parts->is_array()) return;
+  bool says = false, thinks = false;
   for (JsonParts part(*parts); part.Next();) {
     const std::optional<Json> answer = part.value().Get("functionResponse");
+    const bool thought = !answer && IsTrue(part.value().Get("thought"));
+    says = says || !thought;
+    thinks = thinks || thought;
     if (answer) calls_.Answered(offset, HashOfId(answer->Get("id")), prompt);
-    if (answer || IsTrue(part.value().Get("thought"))) continue;
+    if (answer || thought) continue;
     calls_.Said(offset, prompt);
     if (const std::optional<Json> call = part.value().Get("functionCall"))
       calls_.Called(offset, HashOfId(call->Get("id")), prompt);
   }
+  if (says)
+    thoughts_.Said(offset, prompt);
+  else if (thinks)
+    thoughts_.Thought(offset, prompt);
 }
 
 void TreeCut::NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset,
@@ -159,23 +177,26 @@ void TreeCut::NoteClaude(const JsonFields& fields, const Json& message, uint64_t
   if (Is(fields.Get("type"), "assistant")) {
     const std::string id = IdOf(message.Get("id")).value_or("");
     if (id.empty() || last.id != HashOf(id))
-      last = {.id = HashOf(id), .offset = offset, .says = false};
+      last = {.id = HashOf(id), .offset = offset};
     begins = last.offset;
-  } else {
-    last.says = true;
   }
   if (!content || !content->is_array()) {
-    last.says = true;
     calls_.Said(begins, prompt);
+    thoughts_.Said(offset, prompt);
     return;
   }
   EachPart(content, "type", [&](const Json& part, const Json& type) {
-    if (type.TextIs("thinking") || type.TextIs("redacted_thinking")) return;
-    last.says = true;
-    if (type.TextIs("tool_result"))
+    if (type.TextIs("thinking") || type.TextIs("redacted_thinking"))
+      return thoughts_.Thought(offset, prompt);
+    thoughts_.Said(offset, prompt);
+    // Those that the service answers itself, too: server_tool_use and
+    // web_search_tool_result, mcp_tool_use and mcp_tool_result.
+    const std::string kind = IdOf(type).value_or("");
+    const bool all = !BELAY_MUTANT("the-service-answers-nothing");
+    if (kind == "tool_result" || (all && kind.ends_with("_tool_result")))
       return calls_.Answered(offset, HashOfId(part.Get("tool_use_id")), prompt);
     calls_.Said(begins, prompt);
-    if (type.TextIs("tool_use"))
+    if (kind == "tool_use" || (all && kind.ends_with("_tool_use")))
       calls_.Called(begins, HashOfId(part.Get("id")), prompt);
   });
 }
@@ -216,10 +237,10 @@ Result<TranscriptCut> TreeCut::Finish() {
   std::unordered_set<uint64_t> kept = {kNone};
   for (uint64_t prompt = *kept_; prompt != kNone; prompt = above_[prompt])
     kept.insert(prompt);
-  uint64_t limit = point_.offset;
-  // Nor can it be gone on from the thoughts of a message alone.
-  if (!point_.is_prompt && !message_.says) limit = std::min(limit, message_.offset);
-  limit = calls_.EndOr(limit, [&](uint64_t prompt) { return kept.contains(prompt); });
+  const CopyEnd end =
+      EndOfCopy(point_.offset, calls_, point_.is_end ? &thoughts_ : nullptr,
+                [&](uint64_t prompt) { return kept.contains(prompt); });
+  const uint64_t limit = end.end;
   // Claude Code writes some down before the record that they are about.
   const auto is_about_what_goes = [&](const Run& run) {
     const auto leaf = place_of_.find(run.leaf);
@@ -228,6 +249,7 @@ Result<TranscriptCut> TreeCut::Finish() {
            !BELAY_MUTANT("what-goes-is-the-last-prompt");
   };
   TranscriptCut cut;
+  cut.spares_calls = end.of_calls;
   for (const Run& run : runs_)
     if ((kept.contains(run.prompt) && !is_about_what_goes(run)) ||
         BELAY_MUTANT("cut-keeps-dead-branches"))
@@ -259,14 +281,14 @@ Result<TranscriptCut> TreeCut::FinishRest(const TranscriptPrompt& from) {
 class PrefixCut {
  public:
   PrefixCut(AgentKind agent, const CutPoint& point)
-      : agent_(agent), point_(point), calls_(point.offset) {}
+      : agent_(agent), point_(point), calls_(point.offset), thoughts_(point.offset) {}
 
   void Take(const Json& json, uint64_t offset) {
     if (offset == point_.record) found_ = true;
     const JsonFields fields(json);
     const std::optional<Json> type = fields.Get("type");
     if (!type || fields.Get("agentId")) return;
-    if (IsCompaction(agent_, fields)) calls_.Said(offset);
+    if (IsCompaction(agent_, fields)) Said(offset);
     if (agent_ == AgentKind::kCopilot)
       TakeCopilot(*type, fields.Get("data"), offset);
     else if (const std::optional<Json> payload = fields.Get("payload"))
@@ -274,29 +296,46 @@ class PrefixCut {
   }
   void TakeUnread(const TranscriptLines::Line& line) {
     if (line.too_long && !BELAY_MUTANT("what-is-too-long-was-not-said"))
-      calls_.Said(line.offset);
+      Said(line.offset);
   }
   Result<TranscriptCut> Finish() {
     if (!found_) return Error(Errc::kNotFound, "the transcript has no such message");
+    const CopyEnd end =
+        EndOfCopy(point_.offset, calls_, point_.is_end ? &thoughts_ : nullptr,
+                  [](uint64_t) { return true; });
     TranscriptCut cut;
-    AddPiece(cut.pieces, 0, calls_.EndOr(point_.offset));
+    cut.spares_calls = end.of_calls;
+    AddPiece(cut.pieces, 0, end.end);
     return cut;
   }
 
  private:
+  void Said(uint64_t offset) {
+    calls_.Said(offset);
+    thoughts_.Said(offset);
+  }
   void TakeCopilot(const Json& type, const std::optional<Json>& data, uint64_t offset) {
     if (type.TextIs("assistant.message")) {
-      calls_.Said(offset);
+      if (data && IsThoughtOfCopilot(*data)) return thoughts_.Thought(offset);
+      Said(offset);
       const std::optional<Json> calls = data ? data->Get("toolRequests") : std::nullopt;
       if (calls && calls->is_array())
         for (JsonParts parts(*calls); parts.Next();)
           calls_.Called(offset, HashOfId(parts.value().Get("toolCallId")));
     } else if (type.TextIs("tool.execution_complete")) {
       calls_.Answered(offset, HashOfId(data ? data->Get("toolCallId") : std::nullopt));
+      thoughts_.Said(offset);
     } else if (type.TextIs("user.message")) {
       calls_.TurnBegins();
-      calls_.Said(offset);
+      Said(offset);
     }
+  }
+  // It says nothing and calls nothing.
+  static bool IsThoughtOfCopilot(const Json& data) {
+    const std::optional<Json> calls = data.Get("toolRequests");
+    const bool calls_any = calls && calls->is_array() && JsonParts(*calls).Next();
+    return (data.Get("reasoningText") || data.Get("reasoningOpaque")) && !calls_any &&
+           ContentText(data.Get("content"), 1).empty();
   }
   // Calls that Codex answers itself have a call_id, and so have the answers. Those that
   // were made together are a line each, so that a call alone says nothing. What it took
@@ -307,9 +346,14 @@ class PrefixCut {
       if (kind == "user_message" || kind == "agent_message" ||
           kind == "thread_rolled_back")
         calls_.Said(offset);
+      // What it shows of an answer may come before the thoughts behind which that is.
+      if (kind == "user_message" || kind == "thread_rolled_back")
+        thoughts_.Said(offset);
       return;
     }
     if (!type.TextIs("response_item")) return;
+    if (kind == "reasoning") return thoughts_.Thought(offset);
+    thoughts_.Said(offset);
     if (kind == "message") calls_.Said(offset);
     const std::optional<Json> id = payload.Get("call_id");
     if (!IdOf(id)) return;
@@ -323,6 +367,7 @@ class PrefixCut {
   const CutPoint& point_;
   bool found_ = false;
   OpenCalls calls_;
+  LastThoughts thoughts_;
 };
 
 // --- Gemini CLI: a conversation that is replaced now and then
@@ -334,7 +379,8 @@ class PrefixCut {
 // of them, or a list of all.
 class GeminiCut {
  public:
-  explicit GeminiCut(const CutPoint& point) : target_(HashOf(point.id)) {}
+  explicit GeminiCut(const CutPoint& point)
+      : target_(HashOf(point.id)), is_end_(point.is_end) {}
 
   void Take(const Json& json, std::string_view text, uint64_t offset, uint64_t end);
   void TakeUnread(const TranscriptLines::Line& line) {
@@ -350,12 +396,14 @@ class GeminiCut {
     uint64_t id = 0;
     Piece at;
     std::vector<uint64_t> calls = {}, answers = {};  // hashes of their ids
+    bool thoughts = false;                           // and nothing else
   };
   void TakeMessage(const Json& json, Piece at);
   void Rewind(uint64_t id);
   void AddMessages(size_t from, TranscriptCut& cut) const;
 
   const uint64_t target_;
+  const bool is_end_;
   std::optional<Piece> header_;
   std::vector<Message> now_;
   std::unordered_map<uint64_t, size_t> places_;  // in now_
@@ -363,6 +411,18 @@ class GeminiCut {
   std::vector<Message> since_;  // that it came: what calls and answers
   bool unread_ = false, unread_before_ = false;
 };
+
+// Thoughts are a list beside the content, or parts of it.
+bool HasThoughtsOnly(const Json& json) {
+  const std::optional<Json> content = json.Get("content");
+  const std::optional<Json> thoughts = json.Get("thoughts");
+  bool thinks = thoughts && thoughts->is_array() && JsonParts(*thoughts).Next();
+  if (!content || !content->is_array())
+    return thinks && ContentText(content, 1).empty();
+  for (JsonParts parts(*content); parts.Next(); thinks = true)
+    if (!IsTrue(parts.value().Get("thought"))) return false;
+  return thinks;
+}
 
 void GeminiCut::TakeMessage(const Json& json, Piece at) {
   const std::optional<std::string> id = IdOf(json.Get("id"));
@@ -382,6 +442,8 @@ void GeminiCut::TakeMessage(const Json& json, Piece at) {
   if (calls && calls->is_array() && message.calls.empty())
     for (JsonParts parts(*calls); parts.Next();)
       message.calls.push_back(hash(parts.value()));
+  message.thoughts = message.calls.empty() && message.answers.empty() &&
+                     Is(json.Get("type"), "gemini") && HasThoughtsOnly(json);
   if (message.id == target_ && !when_it_came_) when_it_came_ = now_;
   if (when_it_came_ && !(message.calls.empty() && message.answers.empty()))
     since_.push_back(message);
@@ -440,14 +502,23 @@ Result<TranscriptCut> GeminiCut::Finish() {
   }
   // A message that made calls, and their answers, stay or go together.
   OpenCalls calls(kept);
+  LastThoughts thoughts(kept);
   for (size_t i = 0; i < now_.size(); ++i) {
     if (now_[i].calls.empty() && now_[i].answers.empty()) calls.TurnBegins();
+    if (now_[i].thoughts) {
+      thoughts.Thought(i);
+      continue;
+    }
+    thoughts.Said(i);
     if (now_[i].answers.empty()) calls.Said(i);
     for (const uint64_t id : now_[i].calls) calls.Called(i, id);
     for (const uint64_t id : now_[i].answers) calls.Answered(i, id);
   }
-  now_.resize(calls.EndOr(kept));
+  const CopyEnd end = EndOfCopy(kept, calls, is_end_ ? &thoughts : nullptr,
+                                [](uint64_t) { return true; });
+  now_.resize(end.end);
   TranscriptCut cut;
+  cut.spares_calls = end.of_calls;
   if (header_) cut.pieces.push_back(*header_);
   AddMessages(0, cut);
   return cut;
@@ -610,7 +681,9 @@ Result<TranscriptCut> PlanWhole(Fs& fs, AgentKind agent, const Fd& file,
       std::ranges::find(transcript.prompts, false, &TranscriptPrompt::dead);
   if (first == transcript.prompts.end())
     return Error(Errc::kNotFound, "nothing was said in the conversation");
-  BELAY_TRY(TranscriptCut cut, PlanCut(fs, agent, file, transcript, Before(*first)));
+  CutPoint point = Before(*first);
+  point.is_end = false;
+  BELAY_TRY(TranscriptCut cut, PlanCut(fs, agent, file, transcript, point));
   BELAY_TRY(const TranscriptCut rest, PlanRest(fs, agent, file, transcript, *first));
   for (const Piece& piece : rest.pieces)
     if (cut.ids)

@@ -12,6 +12,7 @@
 //   * The cut parts no call from its answer: the message that made the call goes, too.
 //     A call that was never answered stays with what was said behind it; where nothing
 //     was, it goes, since the agent could not go on from there.
+//   * Nor does the copy end with thoughts alone: those before the cut go, too.
 //   * Bounded memory, as ReadTranscript; lines too long to be read are copied too.
 //     Where the copy is put together of single messages (Gemini CLI) it is refused
 //     (kRefused) when such a line may be one of them.
@@ -28,6 +29,7 @@ struct CutPoint {
   uint64_t record = 0;  // offset of the prompt's or message's own record
   std::string id;       // of that record, where records have ids
   bool is_prompt = true;
+  bool is_end = true;  // of the copy: false where something is put behind it
 };
 CutPoint Before(const TranscriptPrompt& prompt);
 CutPoint Before(const TranscriptMessage& message);
@@ -42,6 +44,9 @@ struct TranscriptCut {
   // Where messages are written more than once: hashes of the ids of those that stay,
   // rising.
   std::optional<std::vector<uint64_t>> ids = {};
+  // It ends before the point that was asked for, so that no call is parted from its
+  // answer.
+  bool spares_calls = false;
 
   bool Holds(const TranscriptMessage& message) const;
   bool Holds(const TranscriptPrompt& prompt) const;

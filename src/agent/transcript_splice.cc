@@ -377,6 +377,7 @@ Result<TranscriptPart> FindPart(Fs& fs, Random& random, AgentKind agent, const F
                                 const TranscriptPrompt* until) {
   TranscriptPart out{.from = from, .last_id = NewUuid(random)};
   CutPoint point = Before(from);
+  point.is_end = false;
   // With the prompt of a turn of Codex comes what it was asked under.
   if (agent == AgentKind::kCodex) point.offset = from.offset;
   BELAY_TRY(out.before, PlanCut(fs, agent, file, transcript, point));

@@ -179,6 +179,11 @@ ExitCode TakeChatBack(CommandContext& ctx, OpenedRoot& root, const Settings& set
         StrCat("message ", EscapeText(*plan.among_calls),
                " is among calls and their answers, which stay or go together: taken ",
                "back from the message that made the calls"));
+  if (plan.behind_thoughts)
+    shown.warnings.push_back(
+        StrCat("message ", EscapeText(*plan.behind_thoughts),
+               " comes behind thoughts, which a conversation cannot end with: taken ",
+               "back from those on"));
   if (auto said = FromACopy(ctx.fs, plan)) shown.warnings.push_back(std::move(*said));
   if (dry) {
     if (!plan.native && !plan.chat.files.empty())

@@ -362,6 +362,64 @@ TEST(TreeCut, CallsThatWereMadeTogetherGoTogether) {
   for (const char* id : {"e", "d", "c", "b", "t"}) EXPECT_EQ(at(id), begin) << id;
 }
 
+// Calls that the service answers itself are parts of one message, answers and all.
+// Mutants: the-service-answers-nothing.
+TEST(TreeCut, CallsOfTheServiceStayWithTheirAnswers) {
+  for (const auto& [call, answer] :
+       {std::pair("server_tool_use", "web_search_tool_result"),
+        std::pair("mcp_tool_use", "mcp_tool_result")}) {
+    const std::string begin = User("a", "", "one");
+    const std::string made =
+        Part("b", "a", "m", R"({"type":"text","text":"x"})") +
+        Part("c", "b", "m", R"({"type":")" + std::string(call) + R"(","id":"1"})");
+    // Not as a record of the user's.
+    const std::string answered =
+        R"({"type":"assistant","uuid":"d","parentUuid":"c","message":{"id":"m",)"
+        R"("content":[{"type":")" +
+        std::string(answer) + R"(","tool_use_id":"1"}]}})" + "\n";
+    Cutting cutting(
+        AgentKind::kClaude,
+        begin + made + answered + Part("e", "d", "m", R"({"type":"text","text":"y"})"));
+    const auto at = [&cutting](const std::string& id) {
+      for (const TranscriptMessage& message : cutting.read().messages)
+        if (message.id == id) return cutting.Cut(Before(message));
+      return std::string("none");
+    };
+    EXPECT_EQ(at("e"), begin + made + answered) << call;
+    EXPECT_EQ(at("d"), begin) << call;
+    EXPECT_EQ(at("c"), begin + made.substr(0, made.find('\n') + 1)) << call;
+  }
+}
+
+// A turn that was interrupted in them, as their file has it, and one that a prompt was
+// said behind in a branch that was left.
+TEST(TreeCut, ThoughtsAreNoEndOfATurnEither) {
+  const std::string begin =
+      User("a", "", "one") + Assistant("b", "a") + User("c", "b", "two") +
+      Part("d", "c", "m", R"({"type":"tool_use","id":"1"})") +
+      Part("e", "d", "", R"({"type":"tool_result","tool_use_id":"1"})");
+  const std::string thoughts =
+      Part("f", "e", "n", R"({"type":"thinking","thinking":"x"})") +
+      Part("g", "f", "o", R"({"type":"redacted_thinking","data":"x"})");
+  const std::string after =
+      R"({"type":"system","subtype":"turn_duration","uuid":"h","parentUuid":"g"})"
+      "\n";
+  Cutting cutting(AgentKind::kClaude, begin + thoughts + after +
+                                          User("i", "h", "left") + Assistant("j", "i") +
+                                          User("k", "h", "three"));
+  EXPECT_EQ(cutting.CutPrompt(3), begin);
+  EXPECT_EQ(cutting.CutPrompt(2), begin);
+  // Said since, by whomever.
+  const std::string since = Line("user", "l", "h", "[Request interrupted by user]");
+  Cutting gone_on(AgentKind::kClaude,
+                  begin + thoughts + after + since + User("m", "l", "three"));
+  EXPECT_EQ(gone_on.CutPrompt(2), begin + thoughts + after + since);
+  // All of it stays as it is.
+  const auto whole = cutting.TryWhole();
+  ASSERT_TRUE(whole.ok());
+  EXPECT_TRUE(whole->Holds(cutting.read().messages.at(6)));
+}
+
 std::string Qwen(const std::string& type, const std::string& id,
                  const std::string& parent, const std::string& parts) {
   return R"({"type":")" + type + R"(","uuid":")" + id + R"(","parentUuid":)" +
@@ -488,7 +546,8 @@ std::string Codex(const std::string& turn, const std::string& text) {
 // --- calls and their answers ---------------------------------------------------------
 
 // A conversation of any agent, step by step: P a prompt, C a call, A the answer of the
-// last call that has none, a that of the first one, S something that is said.
+// last call that has none, a that of the first one, S something that is said, T a
+// thought.
 class Steps {
  public:
   Steps(AgentKind agent, std::string_view steps) : agent_(agent) {
@@ -523,6 +582,8 @@ class Steps {
     begins_.push_back(out_.size());
   }
 
+  const std::string& text() const { return out_; }
+
   // How many steps are in the copy that is cut before that one.
   std::string CutAt(size_t step) {
     Cutting cutting(agent_, out_);
@@ -544,6 +605,8 @@ class Steps {
     const std::string parent = ParentThen(id);
     if (step == 'P') out_ += User(id, parent, "say " + id);
     if (step == 'S') out_ += Assistant(id, parent);
+    if (step == 'T')
+      out_ += Part(id, parent, "m" + id, R"({"type":"thinking","thinking":"x"})");
     if (step == 'C')
       out_ += Part(id, parent, "m" + id, R"({"type":"tool_use","id":")" + id + "\"}");
     if (!call.empty())
@@ -555,6 +618,8 @@ class Steps {
     const std::string text = R"({"text":"say )" + id + "\"}";
     if (step == 'P') out_ += Qwen("user", id, parent, text);
     if (step == 'S') out_ += Qwen("assistant", id, parent, text);
+    if (step == 'T')
+      out_ += Qwen("assistant", id, parent, R"({"text":"x","thought":true})");
     if (step == 'C')
       out_ += Qwen("assistant", id, parent, R"({"functionCall":{"id":")" + id + "\"}}");
     if (!call.empty())
@@ -573,6 +638,7 @@ class Steps {
     if (step == 'S')
       out_ += item(R"("type":"message","role":"assistant","content":[{"text":"say )" +
                    id + "\"}]");
+    if (step == 'T') out_ += item(R"("type":"reasoning","summary":[])");
     if (step == 'C')
       out_ += item(R"("type":"function_call","name":"x","call_id":")" + id + "\"");
     if (!call.empty())
@@ -582,8 +648,8 @@ class Steps {
     if (step == 'P') out_ += GeminiUser(id) + "\n";
     if (step == 'S')
       out_ += Gemini(id, R"("type":"gemini","content":"say )" + id + "\"") + "\n";
-  const std::string& text() const { return out_; }
-
+    if (step == 'T')
+      out_ += Gemini(id, R"("type":"gemini","content":"","thoughts":[{}])") + "\n";
     if (step == 'C')
       out_ +=
           Gemini(id, R"("type":"gemini","toolCalls":[{"id":")" + id + "\"}]") + "\n";
@@ -599,6 +665,9 @@ class Steps {
     };
     if (step == 'P') event("user.message", R"("content":"say )" + id + '"');
     if (step == 'S') event("assistant.message", R"("content":"say )" + id + '"');
+    if (step == 'T')
+      event("assistant.message",
+            R"("content":"","toolRequests":[],"reasoningText":"x")");
     if (step == 'C')
       event("assistant.message", R"("toolRequests":[{"toolCallId":")" + id + "\"}]");
     if (!call.empty())
@@ -640,6 +709,25 @@ TEST(CallsOfACut, AreTornByNoneAndNothingGoesThatTheCutDoesNotTear) {
              {"answered before the cut, in another turn", "PCPASP", 5, "5"},
              {"one answered before the cut, one behind", "PCCaSAS", 4, "1"},
              {"a torn one, behind one that was gone on from", "PCSCSA", 4, "3"},
+         })
+      EXPECT_EQ(Steps(agent, row.steps).CutAt(row.cut), row.kept)
+          << AgentName(agent) << ": " << row.what;
+}
+
+// Mutants: a-copy-ends-with-thoughts.
+TEST(CallsOfACut, AndThoughtsAreNoEnd) {
+  for (const AgentKind agent : {AgentKind::kClaude, AgentKind::kQwen, AgentKind::kCodex,
+                                AgentKind::kGemini, AgentKind::kCopilot})
+    for (const CallsRow& row : {
+             CallsRow{"before what was said", "PSPTS", 4, "3"},
+             {"several", "PSPTTS", 5, "3"},
+             {"before a call", "PTCAS", 2, "1"},
+             {"behind a call", "PCATS", 4, "3"},
+             {"between calls", "PCATCAS", 4, "3"},
+             {"before a call that goes", "PTCSA", 3, "1"},
+             {"at the end of a turn", "PSPTP", 4, "3"},
+             {"before what stays", "PTSP", 3, "3"},
+             {"and a call that was never answered", "PSPCTS", 5, "3"},
          })
       EXPECT_EQ(Steps(agent, row.steps).CutAt(row.cut), row.kept)
           << AgentName(agent) << ": " << row.what;
@@ -1005,6 +1093,25 @@ TEST(CopyOfACut, WhatIsWrittenMeanwhileIsNotSeen) {
   EXPECT_FALSE(cutting.TryCut(Before(cutting.read().prompts[1])).ok());
 }
 
+// Mutants: what-lacks-a-newline-was-not-said.
+TEST(CopyOfACut, TheLastLineIsWholeWithoutItsNewline) {
+  const auto whole = [](AgentKind agent, const std::string& text) {
+    Cutting cutting(agent, text);
+    const auto cut = cutting.TryWhole();
+    EXPECT_TRUE(cut.ok());
+    return cut.ok() ? cutting.Copy(*cut) : "";
+  };
+  for (const AgentKind agent : {AgentKind::kClaude, AgentKind::kQwen, AgentKind::kCodex,
+                                AgentKind::kGemini, AgentKind::kCopilot}) {
+    const std::string text = Steps(agent, "PSPS").text();
+    const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+    const std::string before = text.substr(0, text.size() - last.size());
+    EXPECT_EQ(whole(agent, before + last.substr(0, last.size() - 1)), text);
+    // One that is not whole is somebody's who is writing.
+    EXPECT_EQ(whole(agent, before + last.substr(0, last.size() - 2)), before);
+  }
+}
+
 TEST(CopyOfACut, ALineTooLongToBeReadIsCopied) {
   const std::string one = Codex("1", "one");
   const std::string giant = "{\"x\":\"" + std::string(kLongestLine, 'y') + "\"}\n";
@@ -1052,22 +1159,3 @@ TEST(CopyOfACut, WhatIsNotThereIsSaid) {
 
 }  // namespace
 }  // namespace belay::test
-// Mutants: what-lacks-a-newline-was-not-said.
-TEST(CopyOfACut, TheLastLineIsWholeWithoutItsNewline) {
-  const auto whole = [](AgentKind agent, const std::string& text) {
-    Cutting cutting(agent, text);
-    const auto cut = cutting.TryWhole();
-    EXPECT_TRUE(cut.ok());
-    return cut.ok() ? cutting.Copy(*cut) : "";
-  };
-  for (const AgentKind agent : {AgentKind::kClaude, AgentKind::kQwen, AgentKind::kCodex,
-                                AgentKind::kGemini, AgentKind::kCopilot}) {
-    const std::string text = Steps(agent, "PSPS").text();
-    const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
-    const std::string before = text.substr(0, text.size() - last.size());
-    EXPECT_EQ(whole(agent, before + last.substr(0, last.size() - 1)), text);
-    // One that is not whole is somebody's who is writing.
-    EXPECT_EQ(whole(agent, before + last.substr(0, last.size() - 2)), before);
-  }
-}
-
