@@ -44,7 +44,7 @@ ExitCode ShowJson(CommandContext& ctx, OpenedRoot& root, const std::string& path
   std::string content = entry.target;
   if (entry.kind == EntryKind::kFile) {
     auto bytes = root.store().ReadContentBytes(entry.id, kMaxJson);
-    if (!bytes.ok()) return ctx.term.Fail(bytes.error());
+    if (!bytes.ok()) return FailOnStore(ctx, bytes.error());
     content = AsText(*bytes);
   }
   JsonWriter json;
@@ -63,7 +63,7 @@ ExitCode ShowJson(CommandContext& ctx, OpenedRoot& root, const std::string& path
 ExitCode CmdCat(CommandContext& ctx) {
   const auto& words = ctx.args.positional();
   auto root = OpenRoot(ctx, NeedsRoot::kKnown);
-  if (!root.ok()) return ctx.term.Fail(root.error());
+  if (!root.ok()) return FailOnStore(ctx, root.error());
   auto below = FindBelow(ctx, root->path, words[1]);
   if (!below.ok()) return ctx.term.Fail(below.error());
   const std::string typed = EscapeForDisplay(words[1]);
@@ -76,18 +76,18 @@ ExitCode CmdCat(CommandContext& ctx) {
     return ctx.term.Fail(Error(Errc::kInvalid, StrCat(typed, " is a directory"))
                              .WithHint("`belay ls` lists what is in one"));
   auto found = FindCheckpoint(ctx, *root, words[0]);
-  if (!found.ok()) return ctx.term.Fail(found.error());
+  if (!found.ok()) return FailOnStore(ctx, found.error());
   const Checkpoint& c = found->entry.checkpoint;
 
   auto hold = root->store().HoldForReading();
-  if (!hold.ok()) return ctx.term.Fail(hold.error());
+  if (!hold.ok()) return FailOnStore(ctx, hold.error());
   auto view = LoadState(root->store(), c.state);
-  if (!view.ok()) return ctx.term.Fail(view.error());
+  if (!view.ok()) return FailOnStore(ctx, view.error());
   auto rel = RelPath::Parse(path);
   if (!rel.ok()) return ctx.term.Fail(rel.error());
   const std::string shown = EscapeForDisplay(path);
   auto entry = FindInTree(view->state.tree, *rel, TreesOf(root->store()));
-  if (!entry.ok()) return ctx.term.Fail(entry.error());
+  if (!entry.ok()) return FailOnStore(ctx, entry.error());
   if (!*entry) {
     Error none(Errc::kNotFound, StrCat("checkpoint ", c.id.text().substr(0, 7),
                                        " does not hold ", shown));
@@ -106,13 +106,13 @@ ExitCode CmdCat(CommandContext& ctx) {
                              .WithHint("`belay ls` lists what is in one"));
   if (e.kind == EntryKind::kFile) {
     auto purged = PurgedSet::Load(*root->catalog);
-    if (!purged.ok()) return ctx.term.Fail(purged.error());
+    if (!purged.ok()) return FailOnStore(ctx, purged.error());
     if (purged->Has(e.id, c.seq))
       return ctx.term.Fail(Error(Errc::kPurged, StrCat(shown, " was purged")));
   }
   if (!ctx.args.has("--reveal") && !BELAY_MUTANT("reveal-secrets")) {
     auto secret = IsSecret(ctx, *root, *view, *rel);
-    if (!secret.ok()) return ctx.term.Fail(secret.error());
+    if (!secret.ok()) return FailOnStore(ctx, secret.error());
     if (*secret)
       return ctx.term.Fail(Error(Errc::kRefused, StrCat(shown, " may hold a secret"))
                                .WithHint("give --reveal to see it all the same"));
@@ -132,7 +132,7 @@ ExitCode CmdCat(CommandContext& ctx) {
     Error error = Context(read.error(), shown);
     // The checkpoint needs it: a store without it is damaged.
     if (error.code == Errc::kNotFound) error.code = Errc::kCorrupt;
-    return ctx.term.Fail(error);
+    return FailOnStore(ctx, error);
   }
   return ExitCode::kOk;
 }

@@ -116,7 +116,12 @@ ExitCode CmdCheckpoint(CommandContext& ctx) {
   auto root = OpenRootFast(ctx);
   if (!root.ok()) return FailOnStore(ctx, root.error());
   Status there = CheckRootIsThere(ctx, root->path);
-  if (!there.ok()) return ctx.term.Fail(there.error());
+  if (!there.ok()) {
+    Error error = there.error();
+    auto last = root->catalog->LastCheckpoint(root->root.id);
+    if (last.ok() && !*last) error.hint = WithoutHistory(root->path);
+    return ctx.term.Fail(error);
+  }
   auto settings = LoadSettingsFor(ctx, root->path);
   if (!settings.ok()) return ctx.term.Fail(settings.error());
   if (!settings->enabled) return ctx.term.Fail(SwitchedOff(*settings));

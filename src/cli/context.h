@@ -67,6 +67,9 @@ std::optional<std::string> TroubleOfOwnSettings(CommandContext& ctx);
 Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root,
                         bool may_be_gone = false);
 
+// The hint for one that is gone and never had a checkpoint.
+std::string WithoutHistory(const AbsPath& root);
+
 // The same for commands that must work although a settings file makes no sense: that is
 // said, the lines that do are obeyed, and of the others the defaults. Never fails.
 struct RescueSettings {

@@ -36,6 +36,10 @@ std::string WayOut(const KeptPath& kept, const std::string& ref) {
   if (kept.why == "in_the_way")
     return StrCat("  move what is in ", path,
                   " and not covered elsewhere, then roll back again");
+  if (kept.why == "others_in_it")
+    return StrCat(
+        "  what others changed in ", path,
+        " is kept, and keeps it a directory; to take that back, too: --exact");
   if (kept.why == "special")
     return StrCat("  move ", path, " elsewhere, then roll back again");
   if (kept.why == "unreadable")
@@ -90,6 +94,7 @@ std::string ReasonText(std::string_view why) {
       {"ignored_now", "ignored by today's rules"},
       {"ignored_then", "ignored by the rules of that time"},
       {"in_the_way", "in the way: something not covered is there"},
+      {"others_in_it", "in the way: what others changed in it since is kept"},
       {"lost", "lost by damage, and given up by belay repair"},
       {"nested_repository", "a repository now, and none at that checkpoint"},
       {"not_covered", "not covered"},

@@ -219,6 +219,14 @@ Result<RootStatus> FindRoot(CommandContext& ctx) {
   return RootStatus{.root = std::move(dir)};
 }
 
+std::string WithoutHistory(const AbsPath& root) {
+  const std::string word = ShellWord(root.bytes());
+  return StrCat(
+      "there is no checkpoint of it, so nothing to bring back; to give it "
+      "up: belay off ",
+      word, "; if it was moved: belay on NEW --moved-from ", word);
+}
+
 Status CheckRootIsThere(CommandContext& ctx, const AbsPath& root, bool may_be_gone) {
   // As nearly always, one call.
   if (ctx.fs.OpenDir(root).ok()) return Ok();

@@ -157,7 +157,13 @@ void Terminal::Report(std::string_view code, std::string_view line,
 }
 
 ExitCode Terminal::Fail(const Error& error, std::string_view failures) {
-  Report(ErrcName(error.code), StrCat(name_, ": ", error.what), error.what, error.hint,
+  std::string hint = error.hint;
+  // Whatever was being done.
+  if (hint.empty() && error.sys == EMFILE)
+    hint = "this process may not have more files open: raise that limit with ulimit -n";
+  if (hint.empty() && error.sys == ENFILE)
+    hint = "the system may not have more files open: see sysctl fs.file-max";
+  Report(ErrcName(error.code), StrCat(name_, ": ", error.what), error.what, hint,
          failures);
   return ExitCodeFor(error.code);
 }

@@ -1,6 +1,7 @@
 #include "history/purge.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/escape.h"
 #include "base/mutant.h"
@@ -199,6 +200,9 @@ Result<PurgeReport> Purge(Store& store, const PurgeRequest& request) {
       Error error = std::move(possible).error();
       if (error.code == Errc::kCorrupt)
         error.hint = "nothing was purged; run: belay repair";
+      else if (error.sys == EROFS)
+        error.what = "the disk of the store " + store.path().bytes() +
+                     " is read-only, so nothing can be erased";
       return error;
     }
   }

@@ -136,7 +136,11 @@ Status Planner::EmptyDirectories() {
     const std::string& dir = path;  // clang 14 captures no structured binding
     std::erase_if(plan_.changes,
                   [&](const PathChange& c) { return IsBelow(c.path, dir); });
-    Keep(path, "in_the_way", true);
+    // What others changed in it may be all that is left of it.
+    bool theirs = false, other = BELAY_MUTANT("others-are-not-covered");
+    for (const KeptPath& kept : plan_.kept)
+      if (IsBelow(kept.path, dir)) (kept.why == "outside" ? theirs : other) = true;
+    Keep(path, theirs && !other ? "others_in_it" : "in_the_way", true);
   }
   return Ok();
 }

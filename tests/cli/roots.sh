@@ -53,6 +53,13 @@ expect_py "[(r['root'], r['state'], r['checkpoints'], r['files'], r['bytes']) fo
 expect_py "d['roots'][0]['last']['name'] == 'first' and len(d['roots'][0]['last']['tree']) == 64"
 run roots --all --json; expect_py "[(r['root'], r['state'], r['protected']) for r in d['roots']] == [('$HOME', 'off', False), ('$real/app', 'protected', True)]"
 
+# --- gone, and never had a checkpoint ---
+mkdir gone; run on gone; expect_rc 0; rmdir gone
+run checkpoint --root gone; expect_rc 1; expect_in_err "there is no checkpoint of it"
+expect_in_err "belay off $real/gone"
+[[ $err == *"rollback latest"* ]] && fail "nothing can be brought back: $err"
+run off gone --forget --yes; expect_rc 0
+
 # --- off keeps the history ---
 run off app/src; expect_rc 1; expect_in_err "it is a part of $real/app"
 run off lib; expect_rc 1; expect_in_err "belay roots"

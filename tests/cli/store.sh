@@ -188,6 +188,11 @@ restore
 chmod 777 "$BELAY_HOME/packs"; run verify; expect_rc 0
 [ "$(stat -c %a "$BELAY_HOME/packs")" = 700 ] || fail "packs is open to others"
 
+# A limit of the process is named with the way to raise it.
+(ulimit -n 5; exec "$BELAY_BIN" list) >"$scratch/out" 2>"$scratch/err" && fail "with 5 files"
+grep -q "Too many open files" "$scratch/err" || fail "$(cat "$scratch/err")"
+grep -q "hint: .*ulimit -n" "$scratch/err" || fail "$(cat "$scratch/err")"
+
 # A read-only disk: looking works, changing says why not.
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
   on_read_only() {
@@ -205,6 +210,8 @@ if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
       on_read_only $command; expect_rc 1; expect_in_err "read-only"
       expect_in_err "verify, du and status"
     done
+    on_read_only purge --root "$PWD" nothing --yes
+    expect_rc 1; expect_in_err "is read-only, so nothing can be erased"
     for command in checkpoint off; do
       on_read_only $command; expect_rc 1; expect_in_err "the disk is read-only"
     done
@@ -222,6 +229,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   }
   as_nobody verify; expect_rc 1; expect_in_err "$BELAY_HOME/manifest: Permission denied"
   expect_in_err "hint: "
+  as_nobody cat latest big; expect_rc 1; expect_in_err "hint: see who owns it"
   chmod 600 "$BELAY_HOME/manifest"; chmod 000 "$pack"
   for command in verify du gc; do
     as_nobody $command; expect_rc 3; [[ $out$err == *"${pack##*/}"* ]] || fail "$out$err"

@@ -197,6 +197,19 @@ TEST_F(KeptTest, EverythingThatIsInTheWayIsNamed) {
             "d/b.log not_covered, d/node_modules not_covered");
 }
 
+// Mutant: others-are-not-covered.
+TEST_F(KeptTest, WhatOthersChangedInADirectoryIsSaidToHoldIt) {
+  Put("d", "1");
+  Must(world.Capture("start"));
+  Remove("d");
+  Put("d/agents", "2");
+  Put("d/persons", "2");
+  world.plan.keep = {"d/persons"};
+  EXPECT_EQ(Says({}), "d others_in_it!, d/persons outside");
+  Put("d/a.log", "2");
+  EXPECT_EQ(Says({}), "d in_the_way!, d/a.log not_covered, d/persons outside");
+}
+
 TEST_F(KeptTest, NobodyElsesPathsAreNamed) {
   Put("a", "1");
   Must(world.Capture("start"));
