@@ -1,6 +1,7 @@
 #include "agent/transcript_cut.h"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -83,13 +84,26 @@ class TreeCut {
   struct Run {
     uint64_t offset = 0, end = 0, prompt = kNone;
     uint64_t leaf = 0;  // hash of the id of the record that this line is about, if any
+    uint64_t queued = kNone;  // in queued_: what was typed while the agent was at work
+  };
+  // From where it was put into the queue to where it was taken out, by whose turn.
+  struct Queued {
+    uint64_t offset = 0, words = 0;  // those as a hash
+    uint64_t out = kNone, by = kNone;
   };
   // Of a record, or the line of one.
   struct Place {
     uint64_t prompt = kNone, offset = 0;
   };
-  void Add(uint64_t offset, uint64_t end, uint64_t prompt, uint64_t leaf = 0);
+  void Add(uint64_t offset, uint64_t end, uint64_t prompt, uint64_t leaf = 0,
+           uint64_t queued = kNone);
   std::optional<uint64_t> PromptAt(uint64_t offset);
+  const TranscriptPrompt* NextPrompt(uint64_t offset);
+  void TakeLine(const JsonFields& fields, uint64_t offset, uint64_t end);
+  uint64_t Queue(const JsonFields& fields, uint64_t offset,
+                 const TranscriptPrompt* next);
+  template <class Kept>
+  bool IsOfNoPrompt(const Queued& queued, uint64_t limit, const Kept& kept);
   void NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prompt);
   void NoteClaude(const JsonFields& fields, const Json& message, uint64_t offset,
                   uint64_t prompt);
@@ -104,6 +118,9 @@ class TreeCut {
   size_t next_ = 0;               // of transcript_.prompts, in the order of the file
   uint64_t last_ = kNone;         // whose turn the last line was of
   std::optional<uint64_t> kept_;  // the newest prompt that is kept, or kNone
+  std::vector<Queued> queued_;
+  std::deque<uint64_t> waiting_;  // those that are in the queue
+  std::unordered_map<uint64_t, std::vector<const TranscriptPrompt*>> with_words_;
   OpenCalls calls_;
   LastThoughts thoughts_;
   // Claude Code writes one message as several lines: where the last one before the cut
@@ -114,23 +131,95 @@ class TreeCut {
   Message message_;
 };
 
-void TreeCut::Add(uint64_t offset, uint64_t end, uint64_t prompt, uint64_t leaf) {
+void TreeCut::Add(uint64_t offset, uint64_t end, uint64_t prompt, uint64_t leaf,
+                  uint64_t queued) {
   if (offset >= point_.offset) return;
   if (!runs_.empty() && runs_.back().prompt == prompt && runs_.back().end == offset &&
-      runs_.back().leaf == leaf)
+      runs_.back().leaf == leaf && runs_.back().queued == queued)
     runs_.back().end = end;
   else
-    runs_.push_back({.offset = offset, .end = end, .prompt = prompt, .leaf = leaf});
+    runs_.push_back({.offset = offset,
+                     .end = end,
+                     .prompt = prompt,
+                     .leaf = leaf,
+                     .queued = queued});
 }
 
-std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
+// The one that is there or later.
+const TranscriptPrompt* TreeCut::NextPrompt(uint64_t offset) {
   while (next_ < transcript_.prompts.size() &&
          transcript_.prompts[next_].offset < offset)
     ++next_;
-  if (next_ == transcript_.prompts.size() ||
-      transcript_.prompts[next_].offset != offset)
-    return std::nullopt;
-  return transcript_.prompts[next_].index;
+  return next_ == transcript_.prompts.size() ? nullptr : &transcript_.prompts[next_];
+}
+
+std::optional<uint64_t> TreeCut::PromptAt(uint64_t offset) {
+  const TranscriptPrompt* next = NextPrompt(offset);
+  return next != nullptr && next->offset == offset ? std::optional(next->index)
+                                                   : std::nullopt;
+}
+
+// A line that is no record: of the turn that it stands in, which begins before its
+// prompt.
+void TreeCut::TakeLine(const JsonFields& fields, uint64_t offset, uint64_t end) {
+  const TranscriptPrompt* next = NextPrompt(offset);
+  if (next != nullptr && next->turn_offset > offset) next = nullptr;
+  const std::optional<std::string> leaf = IdOf(fields.Get("leafUuid"));
+  uint64_t queued = kNone;
+  if (agent_ == AgentKind::kClaude && Is(fields.Get("type"), "queue-operation"))
+    queued = Queue(fields, offset, next);
+  Add(offset, end, next != nullptr ? next->index : last_, leaf ? HashOf(*leaf) : 0,
+      queued);
+}
+
+// What was put into the queue by that line, if anything.
+uint64_t TreeCut::Queue(const JsonFields& fields, uint64_t offset,
+                        const TranscriptPrompt* next) {
+  const std::optional<Json> operation = fields.Get("operation");
+  const std::string content = ContentText(fields.Get("content"), kMaxPrompt);
+  if (Is(operation, "enqueue")) {
+    queued_.push_back({.offset = offset, .words = HashOf(content)});
+    waiting_.push_back(queued_.size() - 1);
+    constexpr size_t kMostWaiting = 1000;  // nobody types more
+    if (waiting_.size() > kMostWaiting) waiting_.pop_front();
+    return waiting_.back();
+  }
+  const auto take_out = [&](uint64_t one) {
+    queued_[one].out = offset;
+    queued_[one].by = next != nullptr ? next->index : last_;
+  };
+  if (Is(operation, "popAll")) {  // to be edited
+    std::ranges::for_each(waiting_, take_out);
+    waiting_.clear();
+  } else if ((Is(operation, "dequeue") || Is(operation, "remove")) &&
+             !waiting_.empty()) {
+    // By its words, where they are told or come right behind it; else the first.
+    const uint64_t words =
+        HashOf(!content.empty() || next == nullptr ? content : next->text);
+    auto found = std::ranges::find(waiting_, words,
+                                   [this](uint64_t one) { return queued_[one].words; });
+    if (found == waiting_.end()) found = waiting_.begin();
+    take_out(*found);
+    waiting_.erase(found);
+  }
+  return kNone;
+}
+
+// Where nobody took it out, by the first prompt behind it with its words.
+template <class Kept>
+bool TreeCut::IsOfNoPrompt(const Queued& queued, uint64_t limit, const Kept& kept) {
+  if (BELAY_MUTANT("what-goes-stays-queued")) return false;
+  if (queued.out != kNone) return queued.out >= limit || !kept(queued.by);
+  if (with_words_.empty())
+    for (const TranscriptPrompt& prompt : transcript_.prompts)
+      with_words_[HashOf(prompt.text)].push_back(&prompt);
+  const auto same = with_words_.find(queued.words);
+  if (same == with_words_.end()) return false;
+  const auto next = std::ranges::upper_bound(
+      same->second, queued.offset, {},
+      [](const TranscriptPrompt* prompt) { return prompt->offset; });
+  return next != same->second.end() &&
+         ((*next)->offset >= limit || !kept((*next)->index));
 }
 
 void TreeCut::NoteCalls(const JsonFields& fields, uint64_t offset, uint64_t prompt) {
@@ -204,10 +293,7 @@ void TreeCut::NoteClaude(const JsonFields& fields, const Json& message, uint64_t
 void TreeCut::Take(const Json& json, uint64_t offset, uint64_t end) {
   const JsonFields fields(json);
   const std::optional<std::string> id = IdOf(fields.Get("uuid"));
-  if (!id) {
-    const std::optional<std::string> leaf = IdOf(fields.Get("leafUuid"));
-    return Add(offset, end, last_, leaf ? HashOf(*leaf) : 0);
-  }
+  if (!id) return TakeLine(fields, offset, end);
   std::optional<std::string> parent = IdOf(fields.Get("parentUuid"));
   if (!parent) parent = IdOf(fields.Get("logicalParentUuid"));
   uint64_t above = parent ? last_ : kNone;
@@ -237,9 +323,9 @@ Result<TranscriptCut> TreeCut::Finish() {
   std::unordered_set<uint64_t> kept = {kNone};
   for (uint64_t prompt = *kept_; prompt != kNone; prompt = above_[prompt])
     kept.insert(prompt);
+  const auto is_kept = [&kept](uint64_t prompt) { return kept.contains(prompt); };
   const CopyEnd end =
-      EndOfCopy(point_.offset, calls_, point_.is_end ? &thoughts_ : nullptr,
-                [&](uint64_t prompt) { return kept.contains(prompt); });
+      EndOfCopy(point_.offset, calls_, point_.is_end ? &thoughts_ : nullptr, is_kept);
   const uint64_t limit = end.end;
   // Claude Code writes some down before the record that they are about.
   const auto is_about_what_goes = [&](const Run& run) {
@@ -248,10 +334,15 @@ Result<TranscriptCut> TreeCut::Finish() {
            (leaf->second.offset >= limit || !kept.contains(leaf->second.prompt)) &&
            !BELAY_MUTANT("what-goes-is-the-last-prompt");
   };
+  const auto is_queued_for_nobody = [&](const Run& run) {
+    return run.queued != kNone && point_.is_end &&
+           IsOfNoPrompt(queued_[run.queued], limit, is_kept);
+  };
   TranscriptCut cut;
   cut.spares_calls = end.of_calls;
   for (const Run& run : runs_)
-    if ((kept.contains(run.prompt) && !is_about_what_goes(run)) ||
+    if ((kept.contains(run.prompt) && !is_about_what_goes(run) &&
+         !is_queued_for_nobody(run)) ||
         BELAY_MUTANT("cut-keeps-dead-branches"))
       AddPiece(cut.pieces, run.offset, std::min(run.end, limit));
   return cut;

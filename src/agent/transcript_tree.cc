@@ -2,10 +2,10 @@
 //
 // Claude Code: ~/.claude/projects/<directory>/<session>.jsonl. A prompt is a line of
 // type user with text, not a result of a tool; it and all that follows of its turn have
-// its promptId. After /rewind the branch that was left stays in the file; after a
-// compaction the chain begins anew with logicalParentUuid. Lines of subagents
-// (isSidechain) have files of their own, in older versions they are in between, or
-// before all others ("Warmup").
+// its promptId, as may what stands before it (isMeta). After /rewind the branch that
+// was left stays in the file; after a compaction the chain begins anew with
+// logicalParentUuid. Lines of subagents (isSidechain) have files of their own, in older
+// versions they are in between, or before all others ("Warmup").
 //
 // Qwen Code: ~/.qwen/projects/<directory>/chats/<session>.jsonl. The prompt_id of the
 // hooks is not in the prompt's record but in the telemetry that follows it.
@@ -46,6 +46,8 @@ class ClaudeFormat final : public TranscriptFormat {
   bool turn_ended_ = false;         // the last record says so
   std::optional<bool> subagents_;   // all so far is of a subagent
   std::optional<uint64_t> before_;  // where a run of bookkeeping lines begins
+  // What has the promptId of a turn whose prompt has not come: hash, where it begins.
+  std::optional<std::pair<uint64_t, uint64_t>> coming_;
 };
 
 // "<command-name>/x</command-name>...<command-args>y</command-args>" was typed as "/x
@@ -106,9 +108,17 @@ void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {
                        .text = Excerpt(text),
                        .offset = record.offset},
                       tree_.newest());
-  if (!is_prompt) return;
   const std::optional<std::string> anchor = IdOf(fields.Get("promptId"));
   const uint64_t hash = anchor ? FastHash(AsBytes(*anchor), 0) : 0;
+  if (!anchor || (coming_ && coming_->first != hash)) coming_.reset();
+  if (!is_prompt) {
+    if (anchor && !coming_ && !begun_.contains(hash) &&
+        !BELAY_MUTANT("a-turn-begins-with-its-prompt"))
+      coming_ = {hash, before_.value_or(record.offset)};
+    return;
+  }
+  const uint64_t begins = coming_ ? coming_->second : before_.value_or(record.offset);
+  coming_.reset();
   if (const auto begun = begun_.find(hash); anchor && begun != begun_.end()) {
     // More of the same turn: what was typed while the agent worked.
     if (!turn_ended_) return;
@@ -126,12 +136,13 @@ void ClaudeFormat::TakeUser(const Record& record, const JsonFields& fields) {
                           .text = std::move(text),
                           .line = record.line,
                           .offset = record.offset,
-                          .turn_offset = before_.value_or(record.offset)});
+                          .turn_offset = begins});
   if (index) tree_.MarkPrompt(*index);
   if (anchor) begun_[hash] = index;
 }
 
 void ClaudeFormat::TakeAssistant(const Record& record, const JsonFields& fields) {
+  coming_.reset();
   const std::optional<Json> message = fields.Get("message");
   const std::optional<Json> content = message ? message->Get("content") : std::nullopt;
   std::string text = ContentText(content, 4 * kMaxWhat);
@@ -154,6 +165,7 @@ bool ClaudeFormat::IsOfIt(bool sidechain) {
     builder_.BeginAnew();
     tree_ = {};
     begun_.clear();
+    coming_.reset();
     turn_ended_ = false;
   }
   return sidechain == *subagents_;

@@ -291,6 +291,72 @@ TEST(TreeCut, ALineAboutARecordGoesWithIt) {
             first + about("c") + other + about("b") + Assistant("c", "b"));
 }
 
+std::string Queue(const std::string& operation, const std::string& content = "") {
+  return R"({"type":"queue-operation","operation":")" + operation + "\"" +
+         (content.empty() ? "" : R"(,"content":")" + content + "\"") + "}\n";
+}
+
+// Mutants: what-goes-stays-queued.
+TEST(TreeCut, WhatWasTypedWhileTheAgentWasAtWorkGoesWithItsPrompt) {
+  const std::string one = Queue("enqueue", "one") + Queue("dequeue") +
+                          User("a", "", "one") + Assistant("b", "a");
+  const std::string end = Assistant("c", "b");
+  const std::string two =
+      Queue("dequeue") + User("d", "c", "two") + Assistant("e", "d");
+  Cutting cutting(AgentKind::kClaude,
+                  one + Queue("enqueue", "two") + end + two + User("f", "e", "three"));
+  EXPECT_EQ(cutting.CutPrompt(1), one + end);
+  EXPECT_EQ(cutting.CutPrompt(2), one + Queue("enqueue", "two") + end + two);
+  // Nobody says what was taken out of the queue.
+  Cutting never(AgentKind::kClaude, one + Queue("enqueue", "two") +
+                                        Queue("enqueue", "of no prompt") + end +
+                                        User("d", "c", "two"));
+  EXPECT_EQ(never.CutPrompt(1), one + Queue("enqueue", "of no prompt") + end);
+  // Taken out in its turn, without a prompt.
+  const std::string within = Queue("enqueue", "more") + Queue("enqueue", "less") +
+                             Queue("remove", "less") + Queue("enqueue", "again") +
+                             Queue("popAll");
+  Cutting removed(AgentKind::kClaude, one + within + end + User("d", "c", "two"));
+  EXPECT_EQ(removed.CutPrompt(1), one + within + end);
+  // A branch that was left: also what stands right before its prompt.
+  const std::string dead = Queue("enqueue", "left too") + Queue("dequeue") +
+                           User("l", "c", "left too") + Assistant("m", "l");
+  Cutting left(AgentKind::kClaude, one + Queue("enqueue", "left") + end +
+                                       Queue("dequeue") + User("k", "c", "left") +
+                                       dead + User("d", "c", "two") +
+                                       Assistant("e", "d") + User("f", "e", "three"));
+  ASSERT_EQ(left.read().prompts.size(), 5u);
+  EXPECT_EQ(left.CutPrompt(4), one + end + User("d", "c", "two") + Assistant("e", "d"));
+  // All of it has all of the queue.
+  const auto whole = cutting.TryWhole();
+  ASSERT_TRUE(whole.ok());
+  EXPECT_THAT(cutting.Copy(*whole), HasSubstr(Queue("enqueue", "one")));
+}
+
+// Mutants: a-turn-begins-with-its-prompt.
+TEST(TreeCut, ATurnBeginsWithTheFirstRecordOfItsId) {
+  const std::string one = User("a", "", "one") + Assistant("b", "a");
+  const std::string snapshot = R"({"type":"file-history-snapshot","messageId":"d"})"
+                               "\n";
+  const auto meta = [](const std::string& id, const std::string& parent,
+                       const std::string& prompt) {
+    return Line("user", id, parent, "context",
+                R"(,"isMeta":true,"promptId":"p-)" + prompt + "\"");
+  };
+  const std::string before = snapshot + meta("c", "b", "d") + snapshot;
+  Cutting cutting(AgentKind::kClaude, one + before + User("d", "c", "two"));
+  EXPECT_EQ(cutting.CutPrompt(1), one);
+  const auto whole = cutting.TryWhole();
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(cutting.Copy(*whole), one + before + User("d", "c", "two"));
+  // Of the turn before, or with what was said since.
+  for (const std::string& other : {meta("c", "b", "a"), meta("c", "b", "x"),
+                                   meta("x", "b", "d") + Assistant("c", "x")}) {
+    Cutting apart(AgentKind::kClaude, one + other + User("d", "c", "two"));
+    EXPECT_EQ(apart.CutPrompt(1), one + other);
+  }
+}
+
 TEST(TreeCut, BeforeAndBehindACompaction) {
   const std::string first = User("a", "", "one") + Assistant("b", "a");
   const std::string second = User("c", "b", "two") + Assistant("d", "c");
