@@ -204,6 +204,7 @@ void MarkCut(const Operation& rewind, SessionView& view) {
   if (BELAY_MUTANT("a-cut-turn-is-not-marked")) return;
   for (SessionTurn& turn : view.turns) {
     if (turn.turn != rewind.chat->inherited || turn.seq >= rewind.seq) continue;
+    if (turn.taken_back_by && !rewind.chat->hosted) continue;
     const auto first = std::ranges::find(
         turn.messages, rewind.chat->message.value_or(""), &TranscriptMessage::id);
     const auto at = static_cast<size_t>(first - turn.messages.begin());
@@ -315,8 +316,10 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
   // other.
   for (const Operation& operation : chats.in_effect())
     if (operation.chat->session == session && operation.chat->inside &&
-        (operation.chat->hosted || (on.by && &operation == chats.LastOf(session))))
+        operation.chat->hosted)
       MarkCut(operation, view);
+  for (const Operation* operation : on.way)
+    if (!operation->chat->hosted && operation->chat->inside) MarkCut(*operation, view);
   return view;
 }
 

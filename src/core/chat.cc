@@ -146,6 +146,7 @@ Chats::GoesOn Chats::Follow(const std::string& session) const {
     const Operation* last = LastOf(out.session);
     if (last == nullptr || WentOn(*last)) break;
     out.by = last;
+    out.way.push_back(last);
     if (last->chat->hosted) break;
     out.anew = last->chat->forked.empty();
     if (out.anew || BELAY_MUTANT("resume-the-original")) break;
@@ -164,7 +165,13 @@ const Operation* Chats::TakenBackBy(std::string_view session, uint64_t turn,
   };
   // A fork is cut from the whole of it: the newest says all. A host is told to forget
   // one part after the other.
-  if (!last->chat->hosted) return took(*last) ? last : nullptr;
+  if (!last->chat->hosted) {
+    for (const Operation* operation : Follow(std::string(session)).way) {
+      if (took(*operation)) return operation;
+      if (BELAY_MUTANT("what-a-fork-lost-counts-in-the-original")) break;
+    }
+    return nullptr;
+  }
   for (const Operation& operation : in_effect_)
     if (operation.chat->session == session && took(operation)) return &operation;
   return nullptr;

@@ -79,11 +79,12 @@ class Chats {
     // Nothing of it is left: whoever goes on begins anew.
     bool anew = false;
     const Operation* by = nullptr;  // the last one on the way; until this is gone
+    std::vector<const Operation*> way = {};  // all of them
   };
   GoesOn Follow(const std::string& session) const;
   // Of the turns and messages of a session: whether this turn, recorded as number
-  // `seq`, was taken back, and by what. They are kept, and can be had with `belay
-  // undo`.
+  // `seq`, was taken back, and by what: also of a fork that it goes on as. They are
+  // kept, and can be had with `belay undo`.
   const Operation* TakenBackBy(std::string_view session, uint64_t turn,
                                uint64_t seq) const;
   // How the conversation stands that `operation`, the last of these, is about: none of

@@ -149,6 +149,52 @@ TEST_F(SessionViewTest, WhatWasSaidAndTakenBackIsMarkedUntilItIsUndone) {
 }
 
 // Mutant: turns-shown-twice.
+// Taken back again where it went on, and in the middle of a turn.
+// Mutant: what-a-fork-lost-counts-in-the-original.
+TEST_F(SessionViewTest, WhatWasTakenBackOfItsForksIsMarkedToo) {
+  std::string text;
+  for (const char* id : {"1", "2", "3", "4"}) {
+    Prompt("s", id, id);
+    text += Asked(id, text.empty() ? "" : "a-" + std::string(1, char(*id - 1)), id) +
+            Said(id, "answer");
+    world.End(EventKind::kTurnEnd, "s");
+  }
+  Talk(text);
+  After(With(EventKind::kTurnEnd, "s"));
+  const auto back = [&](const ChatRecord& chat) {
+    auto opened = Must(world.world.Open());
+    const ChatPlan plan{.record = chat};
+    RollbackRequest request = world.Request(opened);
+    request.chat = &plan;
+    Must(belay::Rewind(*opened.store, request, {}));
+  };
+  const auto taken = [&] {
+    std::string out;
+    for (const SessionTurn& turn : Look("s").turns)
+      out += turn.taken_back_by ? 'x' : turn.cut ? '/' : '-';
+    return out;
+  };
+  back({.agent = "claude", .session = "s", .forked = "f", .turn = 4, .inherited = 3});
+  EXPECT_EQ(taken(), "---x");
+  back({.agent = "claude", .session = "f", .forked = "g", .turn = 3, .inherited = 2});
+  EXPECT_EQ(taken(), "--xx");
+  back({.agent = "claude",
+        .session = "g",
+        .forked = "h",
+        .turn = 3,
+        .inside = true,
+        .message = "a-2",
+        .inherited = 2});
+  EXPECT_EQ(Look("s").goes_on, "h");
+  EXPECT_EQ(taken(), "-/xx");
+  EXPECT_EQ(Look("s").turns[1].cut->at, 0u);
+  for (const char* left : {"--xx", "---x", "----"}) {
+    auto opened = Must(world.world.Open());
+    Must(Undo(*opened.store, *opened.catalog, world.Request(opened), {}, false));
+    EXPECT_EQ(taken(), left);
+  }
+}
+
 TEST_F(SessionViewTest, TurnsThatNothingWasRecordedOfAreToldOnce) {
   world.world.settings.transcripts = Transcripts::kOff;
   Prompt("s", "p1", "first");
