@@ -4,6 +4,7 @@
 #include <memory>
 #include <unordered_set>
 
+#include "agent/aftermath.h"
 #include "agent/conversation_internal.h"
 #include "agent/json.h"
 #include "agent/transcript_internal.h"
@@ -118,7 +119,9 @@ Status AddCompanion(Fs& fs, const ForkRequest& request,
             Sibling(request.place.value_or(request.transcript), "workspace.yaml"));
   auto file = OpenTranscript(fs, from);
   if (!file.ok() && file.error().code == Errc::kNotFound) return Ok();
-  if (!file.ok()) return std::move(file).error();
+  if (!file.ok())
+    return Error(file.error().code,
+                 EscapeForDisplay(from.bytes()) + " " + WhatIsAt(fs, from));
   BELAY_TRY(const FileStat stat, fs.Stat(*file));
   if (stat.size > kSmallFile)
     return Error(Errc::kInvalid, EscapeForDisplay(from.bytes()) + " is too long");

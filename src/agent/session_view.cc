@@ -289,8 +289,8 @@ Result<SessionView> LookAtSession(Store& store, Catalog& catalog, const Root& ro
   }
   if (std::ranges::any_of(turns, IsNameless))
     view.trouble =
-        "neither ids nor words of all turns were recorded (transcripts = "
-        "\"off\")";
+        "neither ids nor words of all turns were recorded (prompts without words, or "
+        "recorded with transcripts = \"off\")";
   Readings readings;
   if (!transcript.prompts.empty()) {
     BELAY_TRY(AbsPath here, AbsPath::Parse(root.path));

@@ -122,10 +122,12 @@ Result<const TranscriptPrompt*> TurnMatch::Find(const TurnRecord& turn) const {
   if (turn.anchor)
     if (const TranscriptPrompt* found = ById(*turn.anchor)) return found;
   const std::string name = "turn " + std::to_string(turn.turn);
-  // Told by settings to keep neither.
+  // An image alone, or told by settings to keep neither: the log does not say.
   if (!turn.anchor && Words(turn.prompt).empty())
-    return Error(Errc::kNotFound, "neither an id nor the words of " + name +
-                                      " were recorded (transcripts = \"off\")")
+    return Error(Errc::kNotFound,
+                 "nothing tells which message began " + name +
+                     ": no id of it was told, and no words were recorded (the prompt "
+                     "has none, or was recorded with transcripts = \"off\")")
         .WithHint(
             "name the message by the agent's own id: belay rewind SESSION --to ID");
   bool maybe = false;

@@ -135,6 +135,28 @@ TEST_F(Conversation, OfCopilotHasItsWorkspace) {
   EXPECT_THAT(ContentOf(fork.files[1]), HasSubstr("\"path\":\"/fork/new.txt\""));
 }
 
+// It may be an image alone: that nothing was kept of it is a setting, or is not.
+TEST_F(Conversation, APromptWithoutWordsIsCalledThat) {
+  Recorded(AgentKind::kGemini, "gemini.jsonl", "/g/tmp/p/chats/session-1-1.jsonl");
+  request.point.turn =
+      TurnRecord{.session = request.session, .turn = 2, .prompt = " \n"};
+  request.point.turns[1] = *request.point.turn;
+  const auto fork = PlanConversationFork(fs, random, request);
+  ASSERT_FALSE(fork.ok());
+  EXPECT_THAT(fork.error().what, HasSubstr("no id of it was told"));
+  EXPECT_THAT(fork.error().what, HasSubstr("the prompt has none, or"));
+  EXPECT_THAT(fork.error().hint, HasSubstr("--to ID"));
+}
+
+TEST_F(Conversation, WhatIsInThePlaceOfAWorkspaceIsNamed) {
+  Recorded(AgentKind::kCopilot, "copilot.jsonl", "/s/old/events.jsonl");
+  ASSERT_TRUE(MakeDirs(fs, AbsPath::Literal("/s/old/workspace.yaml"), 0755).ok());
+  request.point.turn = request.point.turns.at(1);
+  const auto fork = PlanConversationFork(fs, random, request);
+  ASSERT_FALSE(fork.ok());
+  EXPECT_EQ(fork.error().what, "/s/old/workspace.yaml is a directory");
+}
+
 TEST_F(Conversation, TheSamePromptTwiceIsTwoTurns) {
   std::string lines;
   for (const char* id : {"1", "2", "3"})
