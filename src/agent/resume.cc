@@ -74,21 +74,36 @@ Status CheckResumable(Fs& fs, Catalog& catalog, const Resumption& resumption) {
       !CheckConversation(resumption.agent).ok())
     return Ok();
   std::string at;
+  const Operation* by = nullptr;  // what made it
   BELAY_TRY(const auto record, LatestSession(catalog, resumption.session));
   if (record) at = record->transcript_path.value_or("");
   BELAY_TRY(const Chats chats, Chats::Read(catalog));
   for (const Operation& operation : chats.in_effect())
-    if (at.empty() && operation.chat->forked == resumption.session)
-      at = operation.chat->path;
+    if (operation.chat->forked == resumption.session) {
+      if (at.empty()) at = operation.chat->path;
+      by = &operation;
+    }
   auto path = AbsPath::Parse(at);
   if (!path.ok()) return Ok();  // where it is was not said
   auto file = OpenTranscript(fs, *path);
   if (file.ok() || file.error().code != Errc::kNotFound) return Ok();
-  return Error(Errc::kRefused, "the conversation of session " +
-                                   EscapeText(resumption.session) +
-                                   " is gone: " + EscapeForDisplay(at))
-      .WithHint("see what is left of it with: belay sessions transcript " +
-                ShellWord(resumption.session));
+  Error gone(Errc::kRefused, "the conversation of session " +
+                                 EscapeText(resumption.session) +
+                                 " is gone: " + EscapeForDisplay(at));
+  BELAY_TRY(const auto copies, ListTranscripts(catalog, resumption.session));
+  if (!copies.empty() || BELAY_MUTANT("what-is-gone-is-shown"))
+    gone.hint = "see what is left of it with: belay sessions transcript " +
+                ShellWord(resumption.session);
+  // What it was cut from is there, and goes on again.
+  if (by == nullptr || by->released) return gone;
+  BELAY_TRY(const auto original, LatestSession(catalog, by->chat->session));
+  const auto from =
+      AbsPath::Parse(original ? original->transcript_path.value_or("") : std::string());
+  if (from.ok() && OpenTranscript(fs, *from).ok())
+    gone.hint += std::string(gone.hint.empty() ? "" : "; ") + "go on with session " +
+                 EscapeText(by->chat->session) + " as it was before: belay undo " +
+                 by->id.text().substr(0, 7);
+  return gone;
 }
 
 }  // namespace belay

@@ -595,7 +595,7 @@ TEST_F(RewindTest, AForkHasItsConversationByItselfWhileItsFileIsThere) {
   EXPECT_FALSE(has(second));
 }
 
-// Mutant: resume-what-is-gone.
+// Mutants: resume-what-is-gone, what-is-gone-is-shown.
 TEST_F(RewindTest, WhatIsGoneIsNotGoneOnWith) {
   Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
   const std::string second = Rewind(session, 2);
@@ -604,7 +604,14 @@ TEST_F(RewindTest, WhatIsGoneIsNotGoneOnWith) {
   EXPECT_TRUE(CheckResumable(disk, *at.catalog, on).ok());
   Must(disk.Unlink(Must(disk.OpenDir(transcript.parent())),
                    Must(Name::Parse(second + ".jsonl"))));
-  EXPECT_EQ(CheckResumable(disk, *at.catalog, on).error().code, Errc::kRefused);
+  const Status gone = CheckResumable(disk, *at.catalog, on);
+  EXPECT_EQ(gone.error().code, Errc::kRefused);
+  // No copy is kept of it; what it was cut from is there.
+  EXPECT_THAT(gone.error().hint, HasSubstr("go on with session " + session +
+                                           " as it was before: belay undo "));
+  Must(disk.Unlink(Must(disk.OpenDir(transcript.parent())),
+                   Must(Name::Parse(transcript.name()))));
+  EXPECT_EQ(CheckResumable(disk, *at.catalog, on).error().hint, "");
 }
 
 // Mutant: what-was-in-a-root-stays-behind.
