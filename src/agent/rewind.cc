@@ -404,7 +404,14 @@ class RewindPlanner {
       }
       newer += CountLiving(file.transcript);
     }
-    if (!planned.ok()) return std::move(planned).error();
+    if (!planned.ok()) {
+      Error error = std::move(planned).error();
+      if (error.code == Errc::kNotFound && error.hint.empty() && request_.message &&
+          !BELAY_MUTANT("ids-are-guessed"))
+        error.hint = "its messages and their ids: belay show " +
+                     ShellWord(request_.session) + " --json";
+      return error;
+    }
     ConversationFork& fork = *planned;
     if (fork.refers)
       for (size_t i = next; i < before.files.size(); ++i) {

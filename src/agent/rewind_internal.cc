@@ -1,6 +1,7 @@
 #include "agent/rewind_internal.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "agent/rewind.h"
 #include "agent/turn_match.h"
@@ -158,6 +159,11 @@ Status TakeFiles(Fs& fs, const ConversationFork& fork, ChatPlan& chat) {
             "mkdir -p " +
             ShellWord(dir.bytes()));
   if (!real.ok()) return std::move(real).error();
+  if (const auto there = fs.OpenDir(*real); !there.ok())
+    return Error(there.error().code,
+                 "the directory of the conversation, " + EscapeForDisplay(dir.bytes()) +
+                     (there.error().sys == ENOTDIR ? ", is no directory"
+                                                   : ", cannot be entered"));
   chat.dir = std::move(*real);
   chat.uid = fork.uid;
   chat.gid = fork.gid;

@@ -58,7 +58,12 @@ ExitCode CmdRewind(CommandContext& ctx) {
   wanted->settings = &settings.settings;
   wanted->root = root->path;
   auto plan = PlanRewind(root->store(), *root->catalog, *wanted);
-  if (!plan.ok()) return ctx.term.Fail(plan.error());
+  if (!plan.ok()) {
+    Error error = std::move(plan).error();
+    if (error.code == Errc::kUnsupported && error.hint.empty())
+      error.hint = "nothing was changed; the files alone: belay rollback REF --code";
+    return ctx.term.Fail(error);
+  }
   if (Status place = CheckChatPlace(*root, *plan); !place.ok())
     return ctx.term.Fail(place.error());
   return TakeChatBack(ctx, *root, settings.settings, std::nullopt, *plan,

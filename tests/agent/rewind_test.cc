@@ -11,6 +11,7 @@
 #include "agent/fork_chat.h"
 #include "agent/payloads.h"
 #include "agent/resume.h"
+#include "agent/rewind_internal.h"
 #include "agent/session_view.h"
 #include "agent/summarize.h"
 #include "core/annotate.h"
@@ -527,6 +528,27 @@ TEST_F(RewindTest, AMessageAmongCallsTakesThoseAlongAndIsNamed) {
   const RewindPlan there = Must(PlanMessage(session, *record.message));
   EXPECT_FALSE(there.among_calls);
   EXPECT_EQ(there.chat.record.taken, record.taken);
+}
+
+TEST_F(RewindTest, WhatIsInThePlaceOfItsDirectoryIsNamed) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const ConversationFork fork{
+      .agent = AgentKind::kClaude,
+      .files = {{.path = transcript.Join(Name::Literal("new.jsonl"))}}};
+  ChatPlan chat;
+  const Status taken = TakeFiles(disk, fork, chat);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_EQ(taken.error().what, "the directory of the conversation, " +
+                                    transcript.bytes() + ", is no directory");
+}
+
+// Mutant: ids-are-guessed.
+TEST_F(RewindTest, WhereIdsAreIsSaid) {
+  Tell(AgentKind::kClaude, "claude.jsonl", "/h/.claude/projects/-p/old.jsonl");
+  const auto plan = PlanMessage(session, "nope");
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().hint,
+            "its messages and their ids: belay show " + session + " --json");
 }
 
 // Mutant: codex-forks-behind-the-turn.
