@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "scan/stat_cache.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -18,6 +19,10 @@ bool UpkeepIsDue(Store& store, uint64_t seq) {
   if (!mark.ok()) return false;
   std::array<std::byte, 8> raw{};
   auto got = ReadFull(store.fs(), *mark, 0, raw);
+  if (got.ok() && BeginsAsPack(raw)) {  // the next one finds the name free
+    (void)KeepPack(store.fs(), *dir, MarkName());
+    return false;
+  }
   uint64_t last = 0;
   if (got.ok() && *got == raw.size()) std::memcpy(&last, raw.data(), sizeof last);
   // A store that was begun anew counts from the start again.

@@ -5,6 +5,7 @@
 
 #include "base/fast_hash.h"
 #include "base/mutant.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -335,6 +336,10 @@ Status StatCache::SaveWhole(Fs& fs, const Fd& dir, const About& about,
   }
   BELAY_OK(WriteFull(fs, file, written, out));
   BELAY_OK(file.Close());
+  // What was there is none of ours, if anything.
+  if (empty()) {
+    BELAY_TRY([[maybe_unused]] bool kept, KeepPack(fs, dir, FileName(about.root)));
+  }
   return fs.Rename(dir, temporary, dir, FileName(about.root), RenameHow::kReplace);
 }
 

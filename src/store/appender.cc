@@ -5,13 +5,10 @@
 
 #include "base/mutant.h"
 #include "store/catalog.h"
+#include "store/store_files.h"
+#include "store/stray_pack.h"
 
 namespace belay {
-
-namespace {
-// More than a pack of the usual size has room for.
-constexpr uint64_t kMostNumbers = uint64_t{1} << 22;
-}  // namespace
 
 void PreparedBatch::AddRecord(const RecordHeader& header, ByteSpan stored) {
   // A large batch gets its room at once: growing by doubling would hold it twice for a
@@ -175,6 +172,12 @@ Result<Appender::End> Appender::FindEnd() {
   at.next_seq = at.manifest.next_seq;
   const Manifest::Pack* open = at.manifest.open_pack();
   auto any_tail = store_.AnyTail();
+  if (any_tail.ok() && !*any_tail) {
+    BELAY_TRY(const bool kept, KeepPack(store_.fs(), store_.dir(), TailName()));
+    std::shared_ptr<const Fd> let_go;  // closed after the mutex is released
+    std::lock_guard guard(store_.mutex_);
+    if (kept) let_go.swap(store_.tail_);
+  }
   // Whatever pack it is about (the manifest may be an older one): no number twice.
   if (any_tail.ok() && *any_tail && !BELAY_MUTANT("reuse-sequence-numbers"))
     at.next_seq = std::max(at.next_seq, (*any_tail)->next_seq);
@@ -221,7 +224,7 @@ Result<Appender::End> Appender::FindEnd() {
   if (size < std::max(at.flushed, due)) {  // acknowledged bytes are gone: as above
     // A tail may be of a copy of the store that went another way.
     if (!BELAY_MUTANT("the-tail-knows-all-numbers")) BELAY_OK(CountBeyond(at, size));
-    if (unnumbered) ++at.next_seq;  // of what is gone
+    if (unnumbered) at.next_seq += kMostNumbers;  // of what is gone
     if (foreign) BELAY_OK(store_.fs().SyncData(at.file->fd()));
     BELAY_OK(Seal(at, std::max(at.flushed, due)));
     return at;
@@ -267,7 +270,7 @@ Result<Appender::End> Appender::FindEnd() {
     if (at.end < due) {  // it was whole when it was read
       damage = true;
       at.end = due;
-      if (unnumbered) ++at.next_seq;  // of one record that was there, at least
+      if (unnumbered) at.next_seq += kMostNumbers;  // of what was there
     }
     if (damage && BELAY_MUTANT("cut-damage-as-torn")) {
       at.end = broken;
@@ -428,7 +431,8 @@ Result<Appended> Appender::Append(PreparedBatch& batch, bool flush,
     store_.Grow(done.pack, entries, from, at.end);
   (void)PackIndex::Write(
       fs, store_.packs_dir(), done.pack, std::move(entries), from, at.end,
-      [&](uint64_t first, uint64_t last) { return ObjectsIn(*at.file, first, last); });
+      [&](uint64_t first, uint64_t last) { return ObjectsIn(*at.file, first, last); },
+      BELAY_MUTANT("the-index-is-flushed-too-early") ? at.end : at.flushed);
   if (flush) (void)WriteTail(at);
   return done;
 }

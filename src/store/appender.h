@@ -18,6 +18,10 @@
 
 namespace belay {
 
+// More than a pack of the usual size has room for: left out where the end of one is
+// gone and nobody knows how many it gave. So they count as unknown, too.
+inline constexpr uint64_t kMostNumbers = uint64_t{1} << 22;
+
 // A batch whose body is final: built and hashed before any lock is taken.
 struct PreparedBatch {
   // Room for the header, then the body; Append() adds the trailer.

@@ -7,6 +7,7 @@
 #include "store/catalog_impl_internal.h"
 #include "store/heads.h"
 #include "store/private.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -47,6 +48,8 @@ bool IsWorthless(Errc code) {
 }
 
 Status Remove(Fs& fs, const Fd& dir, const Name& name) {
+  BELAY_TRY(const bool kept, KeepPack(fs, dir, name));
+  if (kept) return Ok();
   Status done = fs.Unlink(dir, name);
   if (!done.ok() && done.error().code == Errc::kNotFound) return Ok();
   return done;
@@ -78,7 +81,13 @@ Result<uint64_t> Catalog::Impl::Changes() {
 Result<bool> Catalog::Impl::Connect() {
   BELAY_OK(Prepare());
   BELAY_TRY(uint64_t now, Changes());
-  if (db && now == seen) return true;
+  // A pack has its name, or had: another file may have it by now.
+  const bool strange = now == PackAsNumber();
+  if (strange) {
+    BELAY_TRY(changes, place.fs.Open(dir, ChangesName(), OpenMode::OpenOrCreate()));
+    BELAY_TRY(now, Changes());
+  }
+  if (db && now == seen && !strange) return true;
   db.reset();
   seen = now;
   auto opened = CatalogDb::Open(*vfs, kDbFile);
@@ -93,6 +102,11 @@ Result<bool> Catalog::Impl::Connect() {
 // Others must notice before there is anything to notice. Not flushed: a power cut ends
 // whoever had the files open.
 Status Catalog::Impl::AboutToWrite() {
+  if (seen == PackAsNumber()) {
+    BELAY_TRY([[maybe_unused]] bool kept, KeepPack(place.fs, dir, ChangesName()));
+    BELAY_TRY(changes, place.fs.Open(dir, ChangesName(), OpenMode::OpenOrCreate()));
+    BELAY_TRY(seen, Changes());
+  }
   std::array<std::byte, 8> bytes;
   StoreU64(bytes.data(), seen + 1);
   BELAY_OK(WriteFull(place.fs, changes, 0, bytes));
@@ -276,6 +290,7 @@ Result<Catalog::Impl::Frozen> Catalog::Impl::OpenFrozen(Pages pages) {
 // Between 2 and 4 there is no file, and the next question builds one; what only the old
 // one knew it finds in the one that is whole.
 Status Catalog::Impl::MoveIntoPlace() {
+  BELAY_TRY(bool kept, KeepPack(place.fs, dir, NextName()));
   BELAY_OK(place.fs.Rename(dir, NewName(), dir, NextName(), RenameHow::kReplace));
   BELAY_OK(place.fs.Sync(dir));
   auto wal = place.fs.StatAt(dir, WalName());
@@ -287,6 +302,8 @@ Status Catalog::Impl::MoveIntoPlace() {
   } else if (wal.error().code != Errc::kNotFound) {
     return std::move(wal).error();
   }
+  BELAY_TRY(kept, KeepPack(place.fs, dir, DbName()));
+  (void)kept;
   BELAY_OK(place.fs.Rename(dir, NextName(), dir, DbName(), RenameHow::kReplace));
   return place.fs.Sync(dir);
 }

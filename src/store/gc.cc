@@ -8,6 +8,7 @@
 #include "store/gc_internal.h"
 #include "store/private.h"
 #include "store/store_files.h"
+#include "store/stray_pack.h"
 #include "store/unlisted.h"
 #include "store/verify.h"
 
@@ -103,7 +104,11 @@ Status Collector::RemoveLeftovers() {
       !BELAY_MUTANT("gc-trust-manifest-name"))
     BELAY_OK(fs.Sync(store_.dir()));
   for (const auto& [dir, name] : leftovers) {
-    BELAY_OK(fs.Unlink(*dir, name));
+    bool kept = false;
+    if (!name.bytes().ends_with(".pack")) {
+      BELAY_TRY(kept, KeepPack(fs, *dir, name));
+    }
+    if (!kept) BELAY_OK(fs.Unlink(*dir, name));
     ++report_.leftovers_removed;
   }
   for (const Manifest::Pack& pack : store_.manifest().packs) {
@@ -312,7 +317,9 @@ Status Collector::Swap(CopyTarget& target) {
   // The index first: one without its pack tells of a pack that is missing.
   auto unlink_victims = [&] {
     for (const PackId& id : victims_) {
-      (void)store_.fs().Unlink(store_.packs_dir(), PackIndex::FileName(id));
+      auto kept = KeepPack(store_.fs(), store_.packs_dir(), PackIndex::FileName(id));
+      if (kept.ok() && !*kept)
+        (void)store_.fs().Unlink(store_.packs_dir(), PackIndex::FileName(id));
       if (salvage_.empty())
         (void)store_.fs().Unlink(store_.packs_dir(), PackFile::FileName(id));
       else if (auto to =

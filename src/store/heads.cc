@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "store/stray_pack.h"
+
 namespace belay {
 
 namespace {
@@ -308,8 +310,10 @@ Status Heads::Save(Store& store, LogSource& log) const {
                                       .mode = 0600}));
   Status written = WriteFull(store.fs(), file, 0, out);
   if (written.ok()) written = file.Close();
-  if (written.ok())
+  if (written.ok()) {
+    BELAY_TRY([[maybe_unused]] bool kept, KeepPack(store.fs(), dir, FileName()));
     written = store.fs().Rename(dir, temporary, dir, FileName(), RenameHow::kReplace);
+  }
   return written;
 }
 

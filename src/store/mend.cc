@@ -8,6 +8,7 @@
 #include "store/batch_writer.h"
 #include "store/gc.h"
 #include "store/lost_records.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -77,8 +78,11 @@ class Mender {
     }
     BELAY_TRY(auto entries, store_.fs().List(*cache));
     for (const DirEntry& e : entries)
-      if (e.name.ends_with(".scan"))
-        BELAY_OK(store_.fs().Unlink(*cache, Name::Literal(e.name)));
+      if (e.name.ends_with(".scan")) {
+        const Name name = Name::Literal(e.name);
+        BELAY_TRY(const bool kept, KeepPack(store_.fs(), *cache, name));
+        if (!kept) BELAY_OK(store_.fs().Unlink(*cache, name));
+      }
     return Ok();
   }
 

@@ -7,7 +7,6 @@
 namespace belay {
 
 namespace {
-constexpr std::string_view kPackMagic = "BELAYPK\n";
 constexpr std::string_view kBatchMagic = "BtCh";
 constexpr std::string_view kTrailerMagic = "EndB";
 constexpr std::string_view kTailMagic = "BELAYTL\n";

@@ -16,6 +16,7 @@
 namespace belay {
 
 inline constexpr uint32_t kFormatVersion = 2;  // of manifest and packs
+inline constexpr std::string_view kPackMagic = "BELAYPK\n";
 inline constexpr size_t kPackHeaderSize = 64;
 inline constexpr size_t kBatchHeaderSize = 128;
 inline constexpr size_t kBatchTrailerSize = 48;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "store/pack_format.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -34,6 +35,7 @@ struct Header {
   uint32_t recent = 0;   // entries behind the header
   uint64_t entries = 0;  // and in the table
   uint64_t covered = 0;
+  uint64_t flushed = 0;
   uint64_t slots() const { return uint64_t{1} << log2_slots; }
 };
 
@@ -50,6 +52,7 @@ std::array<std::byte, kHeaderSize> EncodeHeader(const Header& h) {
   StoreU32(&out[28], h.recent);
   StoreU64(&out[32], h.entries);
   StoreU64(&out[40], h.covered);
+  StoreU64(&out[48], h.flushed);
   StoreU64(&out[56], Check64(ByteSpan(out).first(56)));
   return out;
 }
@@ -64,6 +67,7 @@ std::optional<Header> DecodeHeader(ByteSpan bytes, const PackId& pack) {
   h.recent = LoadU32(&bytes[28]);
   h.entries = LoadU64(&bytes[32]);
   h.covered = LoadU64(&bytes[40]);
+  h.flushed = LoadU64(&bytes[48]);
   if (h.pack != pack || h.log2_slots < kMinLog2 || h.log2_slots > kMaxLog2 ||
       h.recent > kRecentSlots)
     return std::nullopt;
@@ -150,12 +154,13 @@ Status WriteHead(Fs& fs, const Fd& file, const Head& head) {
 
 // A new file with `slots` in its table takes the place of the old one.
 Status WriteNew(Fs& fs, const Fd& packs_dir, const PackId& id,
-                const std::vector<Slot>& slots, uint64_t covered) {
+                const std::vector<Slot>& slots, uint64_t covered, uint64_t flushed) {
   Header h;
   h.pack = id;
   h.log2_slots = kMinLog2;
   h.entries = slots.size();
   h.covered = covered;
+  h.flushed = flushed;
   // Room to grow. Twice as many would make it 33 MB at 500,000 objects, not 17.
   while (TooFull(h.entries + h.entries / 2, h.slots())) ++h.log2_slots;
   Bytes bytes(kTableAt + static_cast<size_t>(h.slots()) * kSlotSize);
@@ -250,6 +255,8 @@ Result<PackIndex> PackIndex::Load(Fs& fs, const Fd& packs_dir, const PackId& id)
     index.recent_.emplace_back(slot.key, slot.offset);
   index.file_covered_ = index.state_->covered =
       std::max<uint64_t>(head->header.covered, kPackHeaderSize);
+  if (head->header.flushed <= head->header.covered)
+    index.flushed_ = head->header.flushed;
   return index;
 }
 
@@ -329,22 +336,23 @@ Result<std::vector<uint64_t>> PackIndex::Candidates(const ObjectKey& key) const 
 }
 
 Status PackIndex::WriteWhole(Fs& fs, const Fd& packs_dir, const PackId& id,
-                             const std::vector<IndexEntry>& entries, uint64_t covered) {
+                             const std::vector<IndexEntry>& entries, uint64_t covered,
+                             uint64_t flushed) {
   std::vector<Slot> slots;
   slots.reserve(entries.size());
   for (const IndexEntry& e : entries) slots.push_back(SlotOf(e));
-  return WriteNew(fs, packs_dir, id, slots, covered);
+  return WriteNew(fs, packs_dir, id, slots, covered, flushed);
 }
 
 Status PackIndex::Write(Fs& fs, const Fd& packs_dir, const PackId& id,
                         std::vector<IndexEntry> entries, uint64_t from, uint64_t to,
-                        const Scan& scan) {
+                        const Scan& scan, uint64_t flushed) {
   auto rebuild = [&]() -> Status {
     if (from > kPackHeaderSize) {
       BELAY_TRY(auto before, scan(kPackHeaderSize, from));
       entries.insert(entries.end(), before.begin(), before.end());
     }
-    return WriteWhole(fs, packs_dir, id, entries, to);
+    return WriteWhole(fs, packs_dir, id, entries, to, flushed);
   };
   auto file = fs.Open(packs_dir, FileName(id), OpenMode::ReadWrite());
   if (!file.ok()) {
@@ -352,7 +360,10 @@ Status PackIndex::Write(Fs& fs, const Fd& packs_dir, const PackId& id,
     return rebuild();
   }
   auto loaded = ReadHead(fs, *file, id);
-  if (!loaded.ok()) return rebuild();
+  if (!loaded.ok()) {
+    BELAY_TRY([[maybe_unused]] bool kept, KeepPack(fs, packs_dir, FileName(id)));
+    return rebuild();
+  }
   Head head = std::move(*loaded);
   Header& h = head.header;
   // One that covers what was only written now is about bytes that were cut off since.
@@ -363,6 +374,7 @@ Status PackIndex::Write(Fs& fs, const Fd& packs_dir, const PackId& id,
     from = h.covered;
   }
   h.covered = to;
+  h.flushed = flushed;
   for (const IndexEntry& e : entries) head.recent.push_back(SlotOf(e));
   if (head.recent.size() <= kRecentSlots) {
     h.recent = static_cast<uint32_t>(head.recent.size());
@@ -387,7 +399,7 @@ Status PackIndex::Write(Fs& fs, const Fd& packs_dir, const PackId& id,
         if (Slot slot = LoadSlot(table.data() + at); slot.offset != 0)
           head.recent.push_back(slot);
       table = Bytes();  // may be as large as half of the new one
-      return WriteNew(fs, packs_dir, id, head.recent, to);
+      return WriteNew(fs, packs_dir, id, head.recent, to, flushed);
     }
     for (const Slot& slot : head.recent)
       if (!Place(slot, h.log2_slots, table)) return rebuild();

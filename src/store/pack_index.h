@@ -47,6 +47,8 @@ class PackIndex {
   uint64_t covered() const;
   // The same for the file alone, as it was when it was loaded.
   uint64_t file_covered() const { return file_covered_; }
+  // How far the pack was flushed when the file was written, at least; 0: not told.
+  uint64_t flushed() const { return flushed_; }
   size_t entries_in_memory() const;
   // Entries known only to this process: batches in [from, to) that the file does not
   // cover. Without effect unless `from` is where the known ones end.
@@ -58,14 +60,16 @@ class PackIndex {
   // Adds `entries`, of the batches in [from, to), to the file, growing or creating it,
   // after which it covers up to `to`. `scan` yields the entries of a range of the pack:
   // for what the file lacks before `from`, or for all of it when it must be built anew.
-  // Failures leave a file that is less complete, never wrong.
+  // Failures leave a file that is less complete, never wrong. The pack is flushed up to
+  // `flushed`.
   using Scan =
       std::function<Result<std::vector<IndexEntry>>(uint64_t from, uint64_t to)>;
   static Status Write(Fs& fs, const Fd& packs_dir, const PackId& id,
                       std::vector<IndexEntry> entries, uint64_t from, uint64_t to,
-                      const Scan& scan);
+                      const Scan& scan, uint64_t flushed = 0);
   static Status WriteWhole(Fs& fs, const Fd& packs_dir, const PackId& id,
-                           const std::vector<IndexEntry>& entries, uint64_t covered);
+                           const std::vector<IndexEntry>& entries, uint64_t covered,
+                           uint64_t flushed = 0);
 
  private:
   std::shared_ptr<const std::byte[]> Table() const;
@@ -74,6 +78,7 @@ class PackIndex {
   Fd file_;
   uint32_t log2_slots_ = 0;
   uint64_t file_covered_ = 0;
+  uint64_t flushed_ = 0;
   std::vector<std::pair<uint64_t, uint64_t>> recent_;  // key and offset, as in the file
 
   struct State {

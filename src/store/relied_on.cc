@@ -7,6 +7,7 @@
 #include "base/fast_hash.h"
 #include "base/mutant.h"
 #include "store/batch_place.h"
+#include "store/pack_index.h"
 
 namespace belay {
 
@@ -39,9 +40,8 @@ std::optional<BatchPlace> PlaceIn(Fs& fs, const Fd& cache, const Name& name) {
                     Hash256::FromSpan(head.subspan(kCacheBodyHashAt, 32))};
 }
 
-}  // namespace
-
-std::optional<uint64_t> ReliedOn(Fs& fs, const Fd& store_dir, const Fd& packs_dir,
+// By the stat caches alone.
+std::optional<uint64_t> ByCaches(Fs& fs, const Fd& store_dir, const Fd& packs_dir,
                                  const PackId& pack, const StoreId& store) {
   if (BELAY_MUTANT("caches-say-nothing")) return std::nullopt;
   auto cache = fs.Open(store_dir, Name::Literal("cache"), OpenMode::Directory());
@@ -63,6 +63,18 @@ std::optional<uint64_t> ReliedOn(Fs& fs, const Fd& store_dir, const Fd& packs_di
       return (*header)->end();
   }
   return last->offset + kBatchHeaderSize + kBatchTrailerSize;
+}
+
+}  // namespace
+
+std::optional<uint64_t> ReliedOn(Fs& fs, const Fd& store_dir, const Fd& packs_dir,
+                                 const PackId& pack, const StoreId& store) {
+  auto relied_on = ByCaches(fs, store_dir, packs_dir, pack, store);
+  auto index = PackIndex::Load(fs, packs_dir, pack);
+  if (index.ok() && index->flushed() > kPackHeaderSize &&
+      !BELAY_MUTANT("the-index-tells-of-no-end"))
+    relied_on = std::max(relied_on.value_or(0), index->flushed());
+  return relied_on;
 }
 
 }  // namespace belay

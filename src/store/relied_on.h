@@ -3,7 +3,8 @@
 // What the stat caches say of the log: each names the batch that it relies on, and was
 // written only after that had been acknowledged (docs/format.md, "cache/"). Where the
 // tail is lost they say how far the open pack went at least, also when nobody has asked
-// the catalogue or the heads anything since.
+// the catalogue or the heads anything since. And what the pack's index says: it is
+// written after the flush, and tells how far that went.
 
 #include <cstddef>
 #include <optional>
@@ -18,8 +19,9 @@ inline constexpr size_t kCacheHeadSize = 160, kCacheKeyAt = 32, kCachePackAt = 9
                         kCacheCheckAt = 152;
 inline constexpr std::string_view kStatCacheMagic = "BELAYSC2";
 
-// The end of the last batch of `pack` that one of them relies on; nothing when none
-// does. A batch whose header is gone counts with the least that it took.
+// The end of the last batch of `pack` that one of them relies on, or up to which its
+// index knows it to be flushed; nothing when none does. A batch whose header is gone
+// counts with the least that it took.
 std::optional<uint64_t> ReliedOn(Fs& fs, const Fd& store_dir, const Fd& packs_dir,
                                  const PackId& pack, const StoreId& store);
 

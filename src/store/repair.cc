@@ -9,6 +9,7 @@
 #include "store/relied_on.h"
 #include "store/repair_internal.h"
 #include "store/store_files.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -35,6 +36,11 @@ Result<RepairReport> Repairer::Run() {
 
   BELAY_OK(ClearTheWayTo(home_, ManifestName()));
   BELAY_TRY(bool there, ReadManifest());
+  BELAY_TRY(const bool moved, TakeBackStrays(there));
+  if (moved) {
+    lost_manifest_.clear();
+    BELAY_TRY(there, ReadManifest());
+  }
   BELAY_OK(MakeTailReadable());
   BELAY_OK(ReadTail());
   if (!there || (manifest_.open_pack() && !TailOf(manifest_.open_pack()->id)))
@@ -58,6 +64,8 @@ Result<RepairReport> Repairer::Run() {
       BELAY_OK(fs_.Sync(home_));
     }
     // Packs that it names may be listed now: none of them is replaced any more.
+    BELAY_TRY([[maybe_unused]] bool kept, KeepPack(fs_, home_, ReplacedName()));
+    BELAY_TRY(kept, KeepPack(fs_, home_, ManifestName()));
     Status gone = fs_.Unlink(home_, ReplacedName());
     if (!gone.ok() && gone.error().code != Errc::kNotFound)
       return std::move(gone).error();
@@ -120,10 +128,16 @@ Status Repairer::OpenPacks() {
     return Ok();
   }
   const std::string path = dir_.bytes() + "/packs";
+  const auto strays = StrayPacks(fs_, home_);
   const std::string or_without =
       listed ? ", then run belay repair again; to go on without it: belay "
                "repair --accept-loss"
-             : ", then run belay repair again";
+      : strays.empty()
+          ? ", then run belay repair again; to begin anew, and give up everything that "
+            "was stored, remove " +
+                dir_.bytes()
+          : ", or make it anew, empty: then belay repair puts " +
+                strays.front().shown() + ", which is a pack, there";
   if (in_the_way)
     return Error(Errc::kCorrupt, path + " is " + std::string(FileTypeName(stat->type)) +
                                      ", not the directory with the packs")
@@ -145,6 +159,8 @@ Status Repairer::CheckIsStore() {
     if (e.name.ends_with(".pack")) return Ok();
     index |= e.name.ends_with(".idx");
   }
+  for (const StrayPack& stray : StrayPacks(fs_, home_))
+    if (stray.header && !BELAY_MUTANT("repair-leaves-a-pack-astray")) return Ok();
   if (!index && !WasStoredTo())
     return damaged
                ? Ok()
@@ -156,11 +172,12 @@ Status Repairer::CheckIsStore() {
 }
 
 Error Repairer::NothingLeft(std::string what) {
+  const auto strays = StrayPacks(fs_, home_);
   return Error(Errc::kCorrupt, std::move(what) + ": there is nothing to repair it from")
-      .WithHint(
-          "bring back the packs from a copy, then run belay repair again; to "
-          "begin anew, remove " +
-          dir_.bytes());
+      .WithHint("bring back the packs from a copy, then run belay repair again" +
+                (strays.empty() ? "; to begin anew, remove " + dir_.bytes()
+                                : "; keep " + strays.front().shown() +
+                                      ", which begins as a pack does"));
 }
 
 Status Repairer::CheckWritable() {
@@ -244,6 +261,8 @@ Status Repairer::MakeTailReadable() {
   if (!bytes.ok() && IsUnreadable(bytes.error()))  // as with the manifest
     bytes = ReadSmallFile(fs_, home_, name, 4096);
   if (bytes.ok() || !IsUnreadable(bytes.error())) return Ok();
+  BELAY_TRY(const bool kept, KeepPack(fs_, home_, name));
+  if (kept) return Ok();
   BELAY_OK(fs_.Unlink(home_, name));
   Done(
       "removed the tail, which could not be read; the next checkpoint writes "

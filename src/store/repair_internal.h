@@ -58,6 +58,9 @@ class Repairer {
   Result<bool> KeepDirectory(const Name& name);
   // Everything in there is built anew when it is next needed.
   Status ClearCache();
+  // Packs that lie under the names of other files (stray_pack.h) get their own again,
+  // where that is not another pack's. True: the manifest may be there now.
+  Result<bool> TakeBackStrays(bool listed);
   // False: it is lost, and what the packs say must do.
   Result<bool> ReadManifest();
   bool ManifestIsLost();

@@ -2,8 +2,12 @@
 #include <cerrno>
 
 #include "base/mutant.h"
+#include "store/appender.h"
 #include "store/inventory.h"
+#include "store/private.h"
 #include "store/repair_internal.h"
+#include "store/store_files.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -126,6 +130,48 @@ Status Repairer::RenameMisnamed(bool listed) {
   return renamed ? fs_.Sync(packs_dir_) : Ok();
 }
 
+Result<bool> Repairer::TakeBackStrays(bool listed) {
+  bool moved = false;
+  for (const StrayPack& stray : StrayPacks(fs_, home_)) {
+    if (!stray.header || (listed && stray.header->store != manifest_.store) ||
+        BELAY_MUTANT("repair-leaves-a-pack-astray"))
+      continue;
+    const PackId id = stray.header->pack;
+    const Name to = PackFile::FileName(id);
+    const Name from = Name::Literal(stray.name);
+    BELAY_TRY(Fd dir, *stray.in == '\0' ? fs_.OpenDir(dir_)
+                                        : fs_.Open(home_, Name::Literal(stray.in),
+                                                   OpenMode::Directory()));
+    bool exchanged = false;
+    if (auto stat = fs_.StatAt(packs_dir_, to); stat.ok()) {
+      // What has its name is no pack at all, or it stays where it is, and is kept.
+      auto there =
+          PackFile::Open(fs_, packs_dir_, id, stray.header->store, OpenMode::Read());
+      if (there.ok() || there.error().code != Errc::kCorrupt ||
+          (stat->type == FileType::kRegular && there.error().sys != 0))
+        continue;
+      auto bytes = ReadSmallFile(fs_, packs_dir_, to, size_t{16} << 20);
+      if (bytes.ok() && BeginsAsPack(*bytes)) continue;
+      exchanged = !listed && from == ManifestName() && bytes.ok() &&
+                  DecodeManifest(*bytes).ok();
+      if (!exchanged) {
+        BELAY_TRY(Name aside, MoveAside(fs_, packs_dir_, to));
+        Done("packs/" + to.bytes() + " was no pack: moved aside, now " + aside.bytes());
+      }
+    }
+    BELAY_OK(fs_.Rename(dir, from, packs_dir_, to,
+                        exchanged ? RenameHow::kExchange : RenameHow::kNoReplace));
+    BELAY_OK(fs_.Sync(packs_dir_));
+    BELAY_OK(fs_.Sync(dir));
+    Done(exchanged
+             ? "the manifest and pack " + id.text() +
+                   " had changed places: each has its name again"
+             : stray.shown() + " was pack " + id.text() + ": it has its name again");
+    moved |= !listed && *stray.in == '\0';
+  }
+  return moved;
+}
+
 Status Repairer::CheckListed() {
   for (Manifest::Pack& p : manifest_.packs) {
     auto header = HeaderOf(p.id, manifest_.store);
@@ -224,8 +270,7 @@ Status Repairer::SealCutShort() {
   BELAY_TRY(uint64_t end, WholeEnd(*file, size));
   if (end >= due) return Ok();
   open.sealed = due;
-  if (!numbered)
-    next_seq = std::max(next_seq, next_seq_) + 1;  // of one record at least
+  if (!numbered) next_seq = std::max(next_seq, next_seq_) + kMostNumbers;
   manifest_.next_seq = std::max({manifest_.next_seq, next_seq_, next_seq});
   changed_ = true;
   OnceListed("closed pack " + open.id.text() +
@@ -243,6 +288,8 @@ Status Repairer::RebuildIndexes() {
         PackFile::Open(fs_, packs_dir_, p.id, manifest_.store, OpenMode::Read());
     if (!file.ok()) continue;
     BELAY_OK(ClearTheWayTo(packs_dir_, PackIndex::FileName(p.id)));
+    BELAY_TRY([[maybe_unused]] bool kept,
+              KeepPack(fs_, packs_dir_, PackIndex::FileName(p.id)));
     BELAY_OK(ClearTheWayTo(packs_dir_, Name::Literal(p.id.text() + ".idx.new")));
     BELAY_TRY(uint64_t size, file->Size());
     uint64_t limit = std::min(size, p.sealed.value_or(size));
@@ -253,7 +300,9 @@ Status Repairer::RebuildIndexes() {
       BELAY_TRY(covered, WholeEnd(*file, limit));
     }
     BELAY_TRY(auto entries, ObjectsIn(*file, kPackHeaderSize, limit));
-    BELAY_OK(PackIndex::WriteWhole(fs_, packs_dir_, p.id, entries, covered));
+    const auto tail = p.sealed ? std::nullopt : TailOf(p.id);
+    BELAY_OK(PackIndex::WriteWhole(fs_, packs_dir_, p.id, entries, covered,
+                                   tail ? std::min(tail->flushed, covered) : 0));
     ++rebuilt;
   }
   Done("rebuilt the index of " + CountPacks(rebuilt));

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/mutant.h"
 #include "base/sha256.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -60,6 +61,7 @@ struct SqliteFs::Impl {
     bool has_pages = false;  // with checks: the main file. A WAL has its own.
     bool flush_dir = false;  // the name may not be durable yet
     bool persist_wal = false;
+    bool looked_at = false;  // before it is written to: IsPack()
   };
   // SQLite allocates this much per file and hands it over raw.
   struct File {
@@ -125,11 +127,26 @@ struct SqliteFs::Impl {
         Error(Errc::kCorrupt, PageName(page, offset) + " is not what was written"),
         SQLITE_IOERR_READ);
   }
+  // SQLite takes a WAL that it cannot read for one that it may begin anew. What is a
+  // pack is not written to: the catalogue is built anew, and what is there kept.
+  static bool IsPack(Open& open) {
+    if (std::exchange(open.looked_at, true)) return false;
+    std::array<std::byte, 8> first{};
+    auto got = ReadFull(open.owner.fs, open.fd, 0, first);
+    if (!got.ok() || !BeginsAsPack(ByteSpan(first).first(*got))) return false;
+    open.looked_at = false;
+    return true;
+  }
+  static int IsNone(Open& open) {
+    return open.owner.Failed(Error(Errc::kCorrupt, "a pack lies in its place"),
+                             SQLITE_IOERR_WRITE);
+  }
   static int Write(sqlite3_file* file, const void* bytes, int count,
                    sqlite3_int64 offset) {
     return Guarded([&] {
       Open& open = Of(file);
       if (!open.owner.writes) return open.owner.NotAllowed();
+      if (!open.has_pages && IsPack(open)) return IsNone(open);
       ByteSpan span(static_cast<const std::byte*>(bytes), static_cast<size_t>(count));
       Bytes page;
       if (open.has_pages && IsPage(span.size(), offset)) {
@@ -147,6 +164,7 @@ struct SqliteFs::Impl {
     return Guarded([&] {
       Open& open = Of(file);
       if (!open.owner.writes) return open.owner.NotAllowed();
+      if (!open.has_pages && IsPack(open)) return IsNone(open);
       auto done = open.owner.fs.Truncate(open.fd, static_cast<uint64_t>(size));
       if (!done.ok()) return open.owner.Failed(done.error(), SQLITE_IOERR_TRUNCATE);
       return SQLITE_OK;

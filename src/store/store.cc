@@ -318,10 +318,12 @@ void Store::Expect(const RememberedEnd& end) {
   RememberedEnd& known = expected_[end.position.pack];
   RememberedEnd before = end;
   if (place(known) <= place(end)) std::swap(known, before);
-  // Who went further and knows no number passed one record at least.
+  // Who went further and knows no number passed records that nobody counted.
   const bool further = known.next_seq == 0 && place(before) < place(known);
-  if (before.next_seq != 0)
-    known.next_seq = std::max(known.next_seq, before.next_seq + (further ? 1 : 0));
+  if (further && BELAY_MUTANT("an-uncounted-loss-is-one-record"))
+    known.next_seq = before.next_seq + 1;
+  else if (!further)
+    known.next_seq = std::max(known.next_seq, before.next_seq);
 }
 
 void Store::AskTheCaches(const PackId& pack) {

@@ -8,6 +8,7 @@
 #include "store/batch_writer.h"
 #include "store/store.h"
 #include "store/store_files.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -50,6 +51,10 @@ Status CheckIsFree(Fs& fs, const Fd& dir, const AbsPath& path) {
   if (std::any_of(entries.begin(), entries.end(),
                   [](const DirEntry& e) { return e.name == "manifest"; }))
     return Ok();
+  if (const auto strays = StrayPacks(fs, dir); !strays.empty())
+    return Error(Errc::kCorrupt, "the manifest of " + path.bytes() + " is gone, and " +
+                                     strays.front().shown() + " is a pack")
+        .WithHint("run: belay repair");
   if (SomethingWasStored(fs, dir) && !BELAY_MUTANT("settle-on-ruins"))
     return Error(Errc::kCorrupt,
                  "the manifest and the packs of " + path.bytes() +
@@ -249,8 +254,10 @@ Status Store::OpenExisting() {
       if (!manifest.ok())
         return Error(Errc::kCorrupt, "the manifest and every pack of the store " +
                                          path_.bytes() + " are gone")
-            .WithHint("bring them back from a copy; to begin anew, remove " +
-                      path_.bytes());
+            .WithHint(StrayPacks(fs_, dir_).empty()
+                          ? "bring them back from a copy; to begin anew, remove " +
+                                path_.bytes()
+                          : "run: belay repair");
     }
     if (!manifest.ok()) return std::move(manifest).error();
   }

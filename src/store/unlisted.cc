@@ -6,6 +6,7 @@
 #include "base/mutant.h"
 #include "store/lost_records.h"
 #include "store/store_files.h"
+#include "store/stray_pack.h"
 
 namespace belay {
 
@@ -217,6 +218,7 @@ Status WriteReplaced(Fs& fs, const Fd& home, uint64_t generation,
   }
   for (const PackId& id : given_up) text += "given up " + id.text() + "\n";
   text += CheckOf(text);
+  BELAY_TRY([[maybe_unused]] bool kept, KeepPack(fs, home, ReplacedName()));
   return ReplaceFile(fs, home, ReplacedName(), ToBytes(text));
 }
 

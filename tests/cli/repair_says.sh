@@ -99,4 +99,35 @@ cp "$scratch"/other1/packs/*.pack "$BELAY_HOME/packs/"
 rm -r "$BELAY_HOME/manifest" "$BELAY_HOME/tail" "$BELAY_HOME/catalog" "$BELAY_HOME/cache"
 run repair; expect_rc 3; expect_in_err "as many packs of one store as of another"
 [ "$(ls "$BELAY_HOME"/packs/*.pack | wc -l)" = 2 ] || fail "packs were put aside"
+# Two files of the store that changed places: the pack is thrown away by no command, and
+# a repair puts it back.
+restore
+scan=cache/$(cd "$BELAY_HOME/cache" && ls ./*.scan | head -1)
+index=packs/$(basename "$pack" .pack).idx
+for other in catalog/catalog.db catalog/changes tail cache/heads "$scan" "$index" cache/upkeep; do
+  for then in list "checkpoint -m three" gc "repair --accept-loss"; do
+    restore
+    [ -e "$BELAY_HOME/$other" ] || : >"$BELAY_HOME/$other"
+    mv "$pack" "$scratch/x"; mv "$BELAY_HOME/$other" "$pack"; mv "$scratch/x" "$BELAY_HOME/$other"
+    run $then
+    run repair; expect_rc 0
+    run verify --read-data; expect_rc 0
+    run list; expect_rc 0; expect_in_out "one"; expect_in_out "two"
+  done
+done
+restore
+mv "$pack" "$scratch/x"; mv "$BELAY_HOME/manifest" "$pack"; mv "$scratch/x" "$BELAY_HOME/manifest"
+run repair; expect_rc 0; expect_in_out "had changed places"
+run verify --read-data; expect_rc 0
+restore
+
+# No pack and no manifest: there is a way out, and what it costs.
+mv "$BELAY_HOME/packs" "$scratch/packs"; echo >"$BELAY_HOME/manifest"
+for how in "" --accept-loss; do
+  run repair $how; expect_rc 3
+  expect_in_err "bring it back from a copy"
+  expect_in_err "to begin anew, and give up everything that was stored, remove $BELAY_HOME"
+done
+restore
+
 finish

@@ -10,6 +10,7 @@
 #include "store/catalog.h"
 #include "store/found_again.h"
 #include "store/gc.h"
+#include "store/heads.h"
 #include "store/lost_records.h"
 #include "store/mend.h"
 #include "store/relied_on.h"
@@ -194,6 +195,78 @@ TEST_F(LostTwice, OfALossThatNothingCountsNoNumberIsSaid) {
   const MendReport given_up = Repair(/*accept_loss=*/true);
   ASSERT_EQ(given_up.given_up.size(), 1u);
   EXPECT_NE(given_up.given_up[0].find("nobody can tell how many"), std::string::npos);
+}
+
+// The end of a pack and the tail, while nobody had asked the catalogue: the index says
+// how far it went, a stat cache too, and nobody how many records that were.
+TEST_F(LostTwice, TheEndOfThePackAndTheTailThatOnlyAnIndexOrACacheTellsOf) {
+  for (const char* told_by : {"index", "cache", "heads and cache"}) {
+    SCOPED_TRACE(told_by);
+    worlds_.clear();
+    memory_ = std::make_unique<MemFs>();
+    Make("one");
+    const PackId pack = Open()->manifest().packs.back().id;
+    const Bytes shorter = Must(
+        ReadSmallFile(*memory_, Packs(), PackFile::FileName(pack), size_t{1} << 20));
+    if (told_by == std::string("heads and cache")) Must(Heads::Read(*Open()));
+    for (const char* name : {"two", "three", "four"}) Make(name);
+    if (told_by != std::string("index")) {
+      RelyOn(LastBatch());
+      Must(memory_->Unlink(Packs(), PackIndex::FileName(pack)));
+    }
+    Must(ReplaceFile(*memory_, Packs(), PackFile::FileName(pack), shorter));
+    Must(memory_->Unlink(Home(), Name::Literal("tail")));
+
+    for (bool repaired : {false, true}) {
+      SCOPED_TRACE(repaired);
+      if (repaired) Repair();
+      const VerifyReport missed = Verify();
+      EXPECT_FALSE(missed.clean());
+      EXPECT_TRUE(missed.uncounted_records);
+    }
+    Make("after");
+    EXPECT_TRUE(Verify().uncounted_records);
+    const MendReport given_up = Repair(/*accept_loss=*/true);
+    ASSERT_EQ(given_up.given_up.size(), 1u);
+    EXPECT_NE(given_up.given_up[0].find("nobody can tell how many"), std::string::npos);
+    EXPECT_TRUE(Verify().clean());
+  }
+}
+
+// A writer that goes on before anybody repairs counts behind what it may have been.
+TEST_F(LostTwice, ANumberThatNobodyCountedIsNotGivenAgain) {
+  Make("one");
+  const PackId pack = Open()->manifest().packs.back().id;
+  const Bytes shorter =
+      Must(ReadSmallFile(*memory_, Packs(), PackFile::FileName(pack), size_t{1} << 20));
+  for (const char* name : {"two", "three", "four"}) Make(name);
+  Must(ReplaceFile(*memory_, Packs(), PackFile::FileName(pack), shorter));
+  Must(memory_->Unlink(Home(), Name::Literal("tail")));
+  Make("after");
+  EXPECT_TRUE(Verify().uncounted_records);
+  EXPECT_TRUE(Repair().left.uncounted_records);
+}
+
+// What was written ahead and never flushed is in the index, and is not missed.
+TEST_F(LostTwice, WhatWasNeverFlushedIsNotMissed) {
+  Make("one");
+  const PackId pack = Open()->manifest().packs.back().id;
+  const Bytes flushed =
+      Must(ReadSmallFile(*memory_, Packs(), PackFile::FileName(pack), size_t{1} << 20));
+  {
+    World& world = NewWorld();
+    world.options.batch_target = 4096;
+    auto store = Must(world.Open());
+    auto writer = Must(store->Begin());
+    for (uint64_t i = 0; i < 4; ++i)
+      Must(writer->PutContent(AsBytes(Noise(40 + i, 3000))));
+  }
+  EXPECT_GT(Must(PackIndex::Load(*memory_, Packs(), pack)).covered(), flushed.size());
+  Must(ReplaceFile(*memory_, Packs(), PackFile::FileName(pack), flushed));
+  Must(memory_->Unlink(Home(), Name::Literal("tail")));
+  for (const std::string& d : Verify().damage) ADD_FAILURE() << d;
+  Make("two");
+  EXPECT_TRUE(Verify().clean());
 }
 
 TEST_F(LostTwice, AnOlderManifestAndTheTail) {

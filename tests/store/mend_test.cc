@@ -572,7 +572,9 @@ TEST(Mend, WhatWasReadButNeverFlushedIsNotMissed) {
     Must(MakeCheckpoint(*store, "unflushed", {{"u", "x"}}));
     ASSERT_EQ(store->manifest().packs.size(), TheSample().packs.size());
   }
-  patient.DeleteAtHome("tail");  // as if it had not come to that
+  // As if it had not come to that: both tell of the flush.
+  patient.DeleteAtHome("tail");
+  patient.DeleteIndexOf(TheSample().packs.back());
   {
     auto store = patient.Open();
     auto catalog = Must(Catalog::Open(*store));

@@ -292,6 +292,7 @@ TEST_F(TwoHistories, WhatCannotBeReadWholeBehindAnEndStays) {
     const Name name = PackFile::FileName(pack);
     Bytes bytes = Must(ReadSmallFile(disk, Packs(disk), name, 1 << 20));
     Must(disk.Unlink(Packs(disk), name));
+    Must(disk.Unlink(Packs(disk), PackIndex::FileName(pack)));  // it knows the end
     Remove(disk, "tail");
     Make(disk, "new");
     if (damaged) bytes[kPackHeaderSize + kBatchHeaderSize] ^= std::byte{1};
