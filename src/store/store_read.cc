@@ -33,8 +33,7 @@ Result<std::optional<ObjectLocation>> Store::Find(const ObjectKey& key) {
   return std::optional<ObjectLocation>();
 }
 
-Result<std::vector<std::pair<PackId, uint64_t>>> Store::Surveyed(
-    const ObjectKey& key) {
+Result<std::vector<std::pair<PackId, uint64_t>>> Store::Surveyed(const ObjectKey& key) {
   std::lock_guard guard(survey_mutex_);
   std::vector<AllRecords::End> ends;
   std::vector<std::shared_ptr<const OpenPack>> packs;
