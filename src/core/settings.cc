@@ -116,17 +116,6 @@ Status Apply(std::string_view text, std::string_view name, SettingSource source,
                                   "project cannot bring them back");
       continue;
     }
-    // Its own agents are kept waiting less, nobody's more.
-    if (project && info->key == "deadline_ms" &&
-        entry.value.type == TomlValue::Type::kInt &&
-        entry.value.integer > settings.deadline_ms &&
-        entry.value.integer <= info->max &&
-        !BELAY_MUTANT("a-project-keeps-agents-waiting")) {
-      settings.warnings.push_back(where +
-                                  " is left out: a project can only shorten it (now " +
-                                  std::to_string(settings.deadline_ms) + ")");
-      continue;
-    }
     if (project) DropNegated(*info, where, entry.value, settings);
     Status assigned = AssignSetting(*info, entry.value, project, settings);
     if (!assigned.ok())

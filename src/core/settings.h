@@ -8,9 +8,9 @@
 //   * A bad value is refused with file and line (kInvalid). An unknown key is not: it
 //     becomes a warning that names the nearest known key, so that a file written for a
 //     newer version still works.
-//   * A project file is not trusted. It cannot set `secrets`, `strict`, the hooks that
-//     run commands, or anything of the shared store, nor raise `deadline_ms`, nor say
-//     that what others did goes back unasked; such keys are left out with a warning.
+//   * A project file is not trusted. It cannot set `secrets`, the hooks that run
+//     commands, or anything of the shared store, nor say that what others did goes back
+//     unasked; such keys are left out with a warning.
 //     Its lists add to the user's and take nothing away.
 //   * Hostile text costs bounded time and stack: at most 1 MiB, shallow nesting only.
 //

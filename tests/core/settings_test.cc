@@ -199,7 +199,6 @@ TEST(Settings, ProjectFileCannotReachWhatIsTheUsers) {
         {"[hooks]\non_session_end = [\"evil\"]", "hooks.on_session_end"},
         {"[hooks]\nsummarize = [\"evil\"]", "hooks.summarize"},
         {"store = { cap = 1 }", "store.cap"},
-        {"strict = true", "strict"},
         {"store.floor = \"100%\"", "store.floor"}}) {
     Result<Settings> parsed = Parse("", row.project);
     ASSERT_TRUE(parsed.ok()) << row.project;
@@ -228,19 +227,6 @@ TEST(Settings, AProjectTakesNothingBackUnasked) {
                    "on_outside = \"ask\"\ngit.action = \"keep\"\n");
   EXPECT_EQ(settings->on_outside, OnOutside::kAsk);
   EXPECT_EQ(settings->git_action, GitAction::kKeep);
-}
-
-// Mutant: a-project-keeps-agents-waiting.
-TEST(Settings, AProjectOnlyShortensWhatAnAgentWaits) {
-  Settings longer = Parse("", "deadline_ms = 6000").value();
-  EXPECT_EQ(longer.deadline_ms, 2000);
-  EXPECT_EQ(SourceOf(longer, "deadline_ms"), "default");
-  EXPECT_THAT(longer.warnings, ElementsAre(HasSubstr("can only shorten it")));
-  Settings shorter = Parse("deadline_ms = 9000", "deadline_ms = 6000").value();
-  EXPECT_EQ(shorter.deadline_ms, 6000);
-  EXPECT_THAT(shorter.warnings, ElementsAre());
-  EXPECT_FALSE(Parse("", "deadline_ms = 9999999").ok());
-  EXPECT_EQ(Parse("deadline_ms = 9000").value().deadline_ms, 9000);
 }
 
 // Mutant: project-lifts-secrets.
