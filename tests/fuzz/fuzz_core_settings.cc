@@ -13,10 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view project = text.substr(cut);
   auto parsed = ParseSettings(user, "user.toml", project, ".belay.toml");
   if (!parsed.ok()) BELAY_CHECK(parsed.error().code == Errc::kInvalid);
-  // A project can neither weaken secrets nor run commands, whatever it says.
+  // A project can neither weaken secrets nor run commands, nor have anything taken back
+  // unasked, whatever it says.
   auto alone = ParseSettings("", "user.toml", project, ".belay.toml");
   if (alone.ok()) {
     BELAY_CHECK(alone->secrets == Secrets::kLocal);
+    BELAY_CHECK(alone->on_outside != OnOutside::kExact &&
+                alone->git_action != GitAction::kReset);
     BELAY_CHECK(alone->before_rollback.empty() && alone->after_rollback.empty() &&
                 alone->on_session_end.empty() && alone->summarize.empty());
     for (const std::string& pattern : Settings::DefaultSecretPatterns())
