@@ -359,6 +359,35 @@ TEST_F(AppenderTest, TwoThreadsFindWhatTheIndexLost) {
   EXPECT_LT(counted.bytes, kCount * SizeOf(PackName()) / 4);
 }
 
+// What was stored again behind a damaged copy, and no index has.
+// Mutant: one-copy-is-looked-for.
+TEST_F(AppenderTest, OfTwoCopiesTheGoodOneIsFoundWithoutAnIndex) {
+  const std::string content = Noise(5, 3000);
+  for (int i = 0; i < 2; ++i) {
+    auto writer = store_->Begin();
+    ASSERT_OK(writer);
+    (*writer)->StoreAnew(true);
+    ASSERT_OK((*writer)->PutContent(AsBytes(content)));
+    ASSERT_OK((*writer)->Commit());
+  }
+  ASSERT_OK(disk_.Unlink(store_->packs_dir(), PackIndex::FileName(OpenPackId())));
+  const Name pack = PackName();
+  auto whole = ReadSmallFile(disk_, store_->packs_dir(), pack, 1 << 20);
+  ASSERT_OK(whole);
+  size_t at = 0;
+  for (int copy = 0; copy < 2; ++copy) {
+    at = AsText(*whole).find(content, at + 1);
+    ASSERT_NE(at, std::string_view::npos);
+    Bytes damaged = *whole;
+    damaged[at + 7] ^= std::byte{1};
+    ASSERT_OK(ReplaceFile(disk_, store_->packs_dir(), pack, damaged));
+    Reopen();
+    auto got = store_->ReadContentBytes(Sha256::Of(AsBytes(content)), 1 << 20);
+    ASSERT_OK(got);
+    EXPECT_EQ(AsText(*got), content) << "copy " << copy << " is damaged";
+  }
+}
+
 // Whether it was purged only the log tells: that is read once, and then what is new.
 TEST_F(AppenderTest, TheLogIsReadOnceForAllThatIsNowhere) {
   constexpr int kCount = 100;
