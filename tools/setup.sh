@@ -53,7 +53,8 @@ missing_packages() {
     [[ " $* " == *" $level "* ]] && wanted+=("$package")
   done <"$root/tools/packages"
   local have
-  have=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null)
+  have=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null) ||
+    true  # one that dpkg never heard of is missing, whatever `set` the caller has
   for package in "${wanted[@]}"; do
     [[ $'\n'$have$'\n' == *$'\n'"$package installed"$'\n'* ]] || printf '%s\n' "$package"
   done
