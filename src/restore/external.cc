@@ -209,14 +209,18 @@ struct Candidate {
 // By path: what the first checkpoint since `target` kept of it, and whose calls named
 // it since.
 Result<std::map<std::string, Candidate>> CandidatesSince(Store& store,
-                                                         const RootId& root,
+                                                         const RollbackRequest& request,
                                                          const Checkpoint& target) {
   std::map<std::string, Candidate> out;
   BELAY_TRY(auto catalog, Catalog::Open(store));
-  BELAY_TRY(auto all, catalog->ListCheckpoints({.root = root}));
+  BELAY_TRY(auto all, catalog->ListCheckpoints({.root = request.root.id}));
   std::set<std::string> family;
   if (target.session) {
     BELAY_TRY(family, FamilyOf(*catalog, *target.session));
+    for (const std::string& session : request.asking) {
+      BELAY_TRY(auto more, FamilyOf(*catalog, session));
+      family.merge(more);
+    }
   }
   for (size_t i = all.size(); i-- > 0;) {
     const Checkpoint& c = all[i].checkpoint;
@@ -350,8 +354,7 @@ Status PlanExternal(const ExternalPlanInput& input, const Checkpoint& target,
   // Who names paths means those, and files of others are for who asks for them.
   if (!input.request.plan.select.empty()) return Ok();
   const bool asked = input.request.external_files || BELAY_MUTANT("external-unasked");
-  BELAY_TRY(auto candidates,
-            CandidatesSince(input.store, input.request.root.id, target));
+  BELAY_TRY(auto candidates, CandidatesSince(input.store, input.request, target));
   ExternalPlanner planner(input, plan);
   HashSink hash;
   ScanSink& sink = asked ? input.sink : hash;

@@ -81,6 +81,70 @@ Result<Recorded> RecordedSince(Catalog& catalog, const RootId& root,
   return out;
 }
 
+// Who grew out of whom, and is the same work still.
+class Families {
+ public:
+  static Result<Families> Load(Catalog& catalog) {
+    Families out;
+    BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
+    for (const LogRecord& record : records) {  // newest first
+      auto one = ToSession(record);
+      if (!one.ok()) continue;
+      Known& known = out.sessions_[one->session];
+      known.first_seq = record.seq;
+      if (!known.parent.empty() || !one->parent) continue;
+      known.parent = *one->parent;
+      known.subagent = one->subagent;
+    }
+    BELAY_TRY(auto turns, catalog.ListRecords({.kind = RecordKind::kTurn}));
+    for (const LogRecord& record : turns)
+      if (auto turn = ToTurn(record); turn.ok()) {
+        uint64_t& last = out.last_turn_[turn->session];
+        last = std::max(last, record.seq);
+      }
+    return out;
+  }
+  // The session and those that grew out of it: FamilyOf().
+  std::set<std::string> Of(const std::string& session) const {
+    std::set<std::string> family;
+    if (sessions_.contains(session)) family.insert(session);
+    for (size_t before = 0; before != family.size();) {
+      before = family.size();
+      for (const auto& [id, known] : sessions_)
+        if (family.contains(known.parent) && IsSameWork(known)) family.insert(id);
+    }
+    return family;
+  }
+  // The session that it is a subagent of, or itself.
+  std::string MainOf(const std::string& session) const {
+    std::set<std::string> seen{session};  // what is recorded may lead in a circle
+    std::string main = session;
+    for (auto at = sessions_.find(main); at != sessions_.end() && at->second.subagent &&
+                                         seen.insert(at->second.parent).second;
+         at = sessions_.find(main))
+      main = at->second.parent;
+    return main;
+  }
+
+ private:
+  struct Known {
+    std::string parent = {};
+    bool subagent = false;
+    uint64_t first_seq = 0;
+  };
+  // As its parent: nobody had a turn there since.
+  bool IsSameWork(const Known& known) const {
+    if ((known.subagent && !BELAY_MUTANT("subagents-are-others")) ||
+        BELAY_MUTANT("forks-beside-are-family"))
+      return true;
+    const auto last = last_turn_.find(known.parent);
+    return last == last_turn_.end() || last->second < known.first_seq;
+  }
+
+  std::map<std::string, Known> sessions_;
+  std::map<std::string, uint64_t> last_turn_;
+};
+
 // Whose doings go back without a word: a session's, those of its family, and what it
 // inherited of sessions that go on beside it. Where a target may be meant for either of
 // two sessions, what both have.
@@ -89,19 +153,15 @@ class Owners {
   static Result<Owners> Of(Catalog& catalog, const Checkpoint& target,
                            const std::vector<std::string>& asking) {
     Owners out;
+    BELAY_TRY(out.families_, Families::Load(catalog));
     const std::vector<std::string> own{*target.session};
     for (const std::string& session :
          asking.empty() || BELAY_MUTANT("the-original-asks-for-its-fork") ? own
                                                                           : asking) {
       Side side;
-      BELAY_TRY(side.family, FamilyOf(catalog, session));
+      side.family = out.families_.Of(session);
       out.told_ = out.told_ && !side.family.empty();
       BELAY_TRY(side.lineage, Lineage::Of(catalog, session));
-      // Not two at work: what was resumed under another id.
-      for (const Generation& before : side.lineage.generations()) {
-        BELAY_TRY(auto family, FamilyOf(catalog, before.session));
-        if (family.contains(session)) side.family.merge(family);
-      }
       out.sides_.push_back(std::move(side));
     }
     return out;
@@ -110,10 +170,13 @@ class Owners {
   bool told() const { return told_; }
   // `seq`: of the checkpoint that says so; UINT64_MAX: since the last one.
   bool Have(const Author& author, uint64_t seq) const {
-    return author.session && std::ranges::all_of(sides_, [&](const Side& side) {
-             return side.family.contains(*author.session) ||
-                    side.lineage.Has(author.session, author.turn, seq);
-           });
+    if (!author.session) return false;
+    const std::string main = families_.MainOf(*author.session);
+    return std::ranges::all_of(sides_, [&](const Side& side) {
+      return side.family.contains(*author.session) ||
+             side.lineage.Has(author.session, author.turn, seq) ||
+             (main != *author.session && side.lineage.Has(main, {}, seq));
+    });
   }
 
  private:
@@ -121,6 +184,7 @@ class Owners {
     std::set<std::string> family;
     Lineage lineage;
   };
+  Families families_;
   std::vector<Side> sides_;
   bool told_ = true;
 };
@@ -350,41 +414,8 @@ class Foreign {
 }  // namespace
 
 Result<std::set<std::string>> FamilyOf(Catalog& catalog, const std::string& session) {
-  struct Known {
-    std::string parent = {};
-    bool subagent = false;
-    uint64_t first_seq = 0;
-  };
-  std::map<std::string, Known> sessions;
-  BELAY_TRY(auto records, catalog.ListRecords({.kind = RecordKind::kSession}));
-  for (const LogRecord& record : records) {  // newest first
-    auto one = ToSession(record);
-    if (!one.ok()) continue;
-    Known& known = sessions[one->session];
-    known.first_seq = record.seq;
-    if (!known.parent.empty() || !one->parent) continue;
-    known.parent = *one->parent;
-    known.subagent = one->subagent;
-  }
-  std::map<std::string, uint64_t> last_turn;
-  BELAY_TRY(auto turns, catalog.ListRecords({.kind = RecordKind::kTurn}));
-  for (const LogRecord& record : turns)
-    if (auto turn = ToTurn(record); turn.ok()) {
-      uint64_t& last = last_turn[turn->session];
-      last = std::max(last, record.seq);
-    }
-  std::set<std::string> family;
-  if (sessions.contains(session)) family.insert(session);
-  for (size_t before = 0; before != family.size();) {
-    before = family.size();
-    for (const auto& [id, known] : sessions)
-      if (family.contains(known.parent) &&
-          ((known.subagent && !BELAY_MUTANT("subagents-are-others")) ||
-           last_turn[known.parent] < known.first_seq ||
-           BELAY_MUTANT("forks-beside-are-family")))
-        family.insert(id);
-  }
-  return family;
+  BELAY_TRY(const Families families, Families::Load(catalog));
+  return families.Of(session);
 }
 
 Result<ForeignChanges> ForeignSince(Store& store, const RootId& root,

@@ -129,11 +129,18 @@ TEST_F(ByWhomTest, AForkThatTakesBackAnInheritedTurnAsksAboutItsOriginal) {
   // Nobody goes on beside it: the same work.
   EXPECT_EQ(AskedFor(second, {"f"}), "");
   EXPECT_EQ(AskedFor(second, {}), "");
+  // Another fork is another, also while nobody goes on with the original.
+  fork.session = "g";
+  Tell(fork);
+  Prompt("g", "g3");
+  Edit("g", "of another", "3");
+  EXPECT_EQ(AskedFor(second, {"f"}), "of another");
+  EXPECT_EQ(AskedFor(second, {"g"}), "of fork");
   Prompt("a", "a3");
   Edit("a", "of original", "3");
-  EXPECT_EQ(AskedFor(second, {"f"}), "of original");
-  EXPECT_EQ(AskedFor(second, {}), "of fork") << "it is the original's";
-  EXPECT_EQ(AskedFor(second, {"f", "a"}), "of fork of original")
+  EXPECT_EQ(AskedFor(second, {"f"}), "of another of original");
+  EXPECT_EQ(AskedFor(second, {}), "of another of fork") << "it is the original's";
+  EXPECT_EQ(AskedFor(second, {"f", "a"}), "of another of fork of original")
       << "either may be meant";
   Must(Back(second, OnOutside::kKeep, {"f"}));
   EXPECT_EQ(world_.Tree().find("of fork"), std::string::npos);
