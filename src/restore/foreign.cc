@@ -119,8 +119,9 @@ class Families {
   std::string MainOf(const std::string& session) const {
     std::set<std::string> seen{session};  // what is recorded may lead in a circle
     std::string main = session;
-    for (auto at = sessions_.find(main); at != sessions_.end() && at->second.subagent &&
-                                         seen.insert(at->second.parent).second;
+    for (auto at = sessions_.find(main);
+         at != sessions_.end() && at->second.subagent &&
+         !BELAY_MUTANT("subagents-are-others") && seen.insert(at->second.parent).second;
          at = sessions_.find(main))
       main = at->second.parent;
     return main;
