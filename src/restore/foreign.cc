@@ -12,6 +12,8 @@
 #include "core/live.h"
 #include "core/operations.h"
 #include "core/path_history.h"
+#include "core/state_view.h"
+#include "scan/rules_record.h"
 #include "scan/tree_diff.h"
 
 namespace belay {
