@@ -41,9 +41,13 @@ class EventWriter {
     };
     if (!BELAY_MUTANT("events-in-the-order-of-packs"))
       std::ranges::stable_sort(records, {}, number);
-    // One may stand in two packs after a repair.
-    const auto again = std::ranges::unique(records, {}, number);
-    if (!BELAY_MUTANT("told-of-each-pack")) records.erase(again.begin(), again.end());
+    // One may stand in two packs after a repair. (Not ranges::unique: clang 14 does not
+    // compile what it returns.)
+    const auto again = std::unique(records.begin(), records.end(),
+                                   [&](const LogRecord& a, const LogRecord& b) {
+                                     return number(a) == number(b);
+                                   });
+    if (!BELAY_MUTANT("told-of-each-pack")) records.erase(again, records.end());
     if (anew) {
       chats_ = {};
       operation_.reset();
