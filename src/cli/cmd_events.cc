@@ -43,10 +43,9 @@ class EventWriter {
       std::ranges::stable_sort(records, {}, number);
     // One may stand in two packs after a repair. (Not ranges::unique: clang 14 does not
     // compile what it returns.)
-    const auto again = std::unique(records.begin(), records.end(),
-                                   [&](const LogRecord& a, const LogRecord& b) {
-                                     return number(a) == number(b);
-                                   });
+    const auto again = std::unique(
+        records.begin(), records.end(),
+        [&](const LogRecord& a, const LogRecord& b) { return number(a) == number(b); });
     if (!BELAY_MUTANT("told-of-each-pack")) records.erase(again, records.end());
     if (anew) {
       chats_ = {};
