@@ -25,10 +25,9 @@ class AutoProtectTest : public ::testing::Test {
     env_.belay_home = "/store";
     env_.belay_config = "/home/me/belay.toml";
     env_.git.no_system = true;
-    for (const char* path :
-         {"/home/me/r/src", "/home/me/r2", "/home/me/notes", "/work"})
+    for (const char* path : {"/home/me/r/src", "/home/me/r2", "/home/me/notes", "/srv"})
       Must(MakeDirs(disk_, AbsPath::Literal(path), 0755));
-    for (const char* path : {"/home/me/r/.git", "/home/me/r2/.git", "/work/.git"}) {
+    for (const char* path : {"/home/me/r/.git", "/home/me/r2/.git", "/srv/.git"}) {
       Fd git = Must(MakeDirs(disk_, AbsPath::Literal(path), 0755));
       Must(PutFile(disk_, git, P("HEAD"), "ref: refs/heads/main\n"));
       for (const char* name : {"objects", "refs"})
@@ -75,9 +74,8 @@ TEST_F(AutoProtectTest, TheWorkTreeThatAnEditFromHomeNamesIsProtected) {
   EXPECT_FALSE(disk_.OpenDir(AbsPath::Literal("/store")).ok());
   Configure("auto = true\n");
   // From the directory on, in one that is new, and of several each once.
-  EXPECT_THAT(
-      New(Edit("/home/me", {"r/src/new/dir/f", "/home/me/r/g", "/work/h", "x"})),
-      ElementsAre("/home/me/r", "/work"));
+  EXPECT_THAT(New(Edit("/home/me", {"r/src/new/dir/f", "/home/me/r/g", "/srv/h", "x"})),
+              ElementsAre("/home/me/r", "/srv"));
   EXPECT_THAT(New(Edit("/", {"/home/me/r2/f"})), ElementsAre("/home/me/r2"));
 }
 
@@ -93,8 +91,8 @@ TEST_F(AutoProtectTest, ASessionThatCountsAsBegunElsewhereProtectsMore) {
   const Root& first = roots[0].root;
   EXPECT_FALSE(Must(ProtectAway(ctx_, roots, first, Edit("/home/me", {"r/src/f"}))));
   EXPECT_FALSE(
-      Must(ProtectAway(ctx_, roots, first, Edit("/home/me/notes", {"/work/f"}))));
-  EXPECT_TRUE(Must(ProtectAway(ctx_, roots, first, Edit("/home/me", {"/work/f"}))));
+      Must(ProtectAway(ctx_, roots, first, Edit("/home/me/notes", {"/srv/f"}))));
+  EXPECT_TRUE(Must(ProtectAway(ctx_, roots, first, Edit("/home/me", {"/srv/f"}))));
   EXPECT_EQ(Roots().size(), 2u);
 }
 
