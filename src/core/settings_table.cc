@@ -88,12 +88,14 @@ constexpr SettingInfo kTable[] = {
      .user_only = true},
     {.key = "on_outside",
      .field = &Settings::on_outside,
-     .help = "what a rollback does with changes made by others",
+     .help = "what a rollback does with changes made by others; exact in your own file "
+             "only",
      .choices = "ask|keep|exact",
      .user_only_choice = "exact"},
     {.key = "git.action",
      .field = &Settings::git_action,
-     .help = "what a rollback does with commits made since",
+     .help =
+         "what a rollback does with commits made since; reset in your own file only",
      .choices = "auto|reset|revert|keep",
      .user_only_choice = "reset"},
     {.key = "git.refs",
